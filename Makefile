@@ -1,0 +1,87 @@
+# Everything here sets itself up: a fresh clone and Python 3.11 or later are enough.
+
+VENV   := .venv
+BENCH  := .venv-bench
+PYTHON := $(VENV)/bin/python
+PIP    := -m pip --disable-pip-version-check --quiet install
+PYTEST := $(PYTHON) -m pytest
+COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE)
+
+# $(call rule,NAME,COMMAND): one line when it holds, everything the command said when it does not.
+rule = @printf '  %-11s' '$(1)'; if said=$$($(2) 2>&1); then echo holds; else printf 'BROKEN\n%s\n' "$$said"; exit 1; fi
+
+.DEFAULT_GOAL := help
+.PHONY: help run test setup check format soak bench docs lock build clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: $(VENV)/.base ## start the engine; ARGS="--port 4700" passes options on
+	@$(VENV)/bin/holdfast up $(ARGS)
+
+test: $(VENV)/.dev check ## the rules, then every test; ARGS="-k tenant" passes options on to pytest
+	@$(PYTEST) --ignore=tests/rules $(ARGS)
+
+setup: $(VENV)/.dev ## make .venv with all that work on the project needs
+
+check: $(VENV)/.dev ## the rules: formatting, lint, types, layers, and our own
+	$(call rule,formatting,$(VENV)/bin/ruff format --check)
+	$(call rule,lint,$(VENV)/bin/ruff check --quiet)
+	$(call rule,types,$(VENV)/bin/basedpyright --pythonpath $(PYTHON))
+	$(call rule,layers,$(VENV)/bin/lint-imports)
+	$(call rule,our own,$(PYTEST) --quiet tests/rules)
+
+format: $(VENV)/.dev ## format the code, and mend what lint can mend
+	@$(VENV)/bin/ruff format --quiet && $(VENV)/bin/ruff check --quiet --fix
+
+soak: $(VENV)/.dev ## the long forms of crash, load and state-machine tests
+	@$(PYTEST) -m soak $(ARGS)
+
+bench: $(VENV)/.dev $(patsubst requirements/bench-%.txt,$(BENCH)/%/.made,$(wildcard requirements/bench-*.txt)) ## measure; ONLY=start runs bench/start.py alone
+	@for file in bench/$(or $(ONLY),*).py; do echo "== $$file" && $(PYTHON) $$file $(ARGS) || exit 1; done
+
+docs: $(VENV)/.dev ## write the generated pages anew: requirements and settings
+	@$(PYTHON) -m holdfast.core.reference > docs/settings.md
+	@$(PYTEST) -qqq --collect-only -n 0 -m "" --requirements-page=docs/requirements.md
+
+lock: $(VENV)/.dev ## pin the dependencies with their hashes; UPGRADE=--upgrade takes the newest
+	@$(COMPILE) pyproject.toml requirements/base.in -o requirements/base.txt
+	@$(COMPILE) pyproject.toml requirements/base.in requirements/dev.in -c requirements/base.txt -o requirements/dev.txt
+	@for peer in $(wildcard requirements/bench-*.in); do $(COMPILE) $$peer -o $${peer%.in}.txt || exit 1; done
+
+build: $(VENV)/.dev ## the wheel and the source archive, in dist/
+	@$(PYTHON) -m build --no-isolation --outdir dist .
+
+clean: ## remove all that was made here; your data lies elsewhere and stays
+	@rm -rf $(VENV) $(BENCH) build dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	@find src tests bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The stamps. Each is written last, so that an interrupted step is done again, and nothing is done twice.
+
+$(VENV)/.made:
+	@for python in python3 python3.13 python3.12 python3.11; do \
+	  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && found=$$python && break; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo 'No Python 3.11 or later was found as python3, python3.13, python3.12 or python3.11. Install one (Debian 12, Ubuntu 24.04: apt-get install python3-venv).' >&2; exit 1; \
+	fi; \
+	if ! $$found -c 'import ensurepip, venv' 2>/dev/null; then \
+	  echo "$$found cannot make virtual environments. Install what is missing (Debian, Ubuntu: apt-get install $$found-venv)." >&2; exit 1; \
+	fi; \
+	echo "Setting up $(VENV) (once; a minute or two)" >&2; \
+	$$found -m venv --clear $(VENV) && touch $@
+
+$(VENV)/.base: $(VENV)/.made requirements/base.txt pyproject.toml
+	@$(PYTHON) $(PIP) --require-hashes -r requirements/base.txt
+	@$(PYTHON) $(PIP) --no-deps --no-build-isolation --no-index -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.base requirements/dev.txt
+	@$(PYTHON) $(PIP) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(BENCH)/%/.made: requirements/bench-%.txt $(VENV)/.made
+	@echo "Setting up $(@D)" >&2
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(@D)/bin/python $(PIP) --require-hashes -r $<
+	@touch $@
