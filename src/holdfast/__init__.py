@@ -1,0 +1,42 @@
+"""Holdfast: an agent engine on PostgreSQL.
+
+    async with holdfast.open_engine() as engine:
+        ...
+
+Everything a program needs is here; it is loaded when it is first used, so that `import holdfast` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.core.config import Config as Config
+    from holdfast.core.config import load_config as load_config
+    from holdfast.core.errors import AlreadyExists as AlreadyExists
+    from holdfast.core.errors import BadSetting as BadSetting
+    from holdfast.core.errors import Broken as Broken
+    from holdfast.core.errors import Conflict as Conflict
+    from holdfast.core.errors import DatabaseAway as DatabaseAway
+    from holdfast.core.errors import Forbidden as Forbidden
+    from holdfast.core.errors import HoldfastError as HoldfastError
+    from holdfast.core.errors import InvalidInput as InvalidInput
+    from holdfast.core.errors import NotFound as NotFound
+    from holdfast.core.errors import Overloaded as Overloaded
+    from holdfast.core.errors import TimedOut as TimedOut
+    from holdfast.core.errors import TooLarge as TooLarge
+    from holdfast.core.errors import Unauthenticated as Unauthenticated
+    from holdfast.core.errors import Unavailable as Unavailable
+    from holdfast.engine import Engine as Engine
+    from holdfast.engine import open_engine as open_engine
+
+_HOMES = {"Config": "core.config", "load_config": "core.config", "Engine": "engine", "open_engine": "engine"}
+
+
+def __getattr__(name: str) -> object:
+    if name.startswith("_"):
+        raise AttributeError(name)
+    home = import_module(f"holdfast.{_HOMES.get(name, 'core.errors')}")
+    try:
+        return getattr(home, name)
+    except AttributeError:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}") from None

@@ -1,0 +1,235 @@
+"""All settings together, and where each value came from.
+
+A value comes from the first source that has it: flags, the environment, `holdfast.toml`, the default
+(see `holdfast.core.sources`). `Config` is frozen, knows the origin of each value, and never shows a secret.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn, Self, cast, get_args
+from urllib.parse import SplitResult, quote, unquote, urlsplit
+
+from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
+from pydantic.fields import FieldInfo
+
+from holdfast.core.errors import BadSetting
+from holdfast.core.settings import DatabaseSettings, MemorySettings, Name, Secret, Section, ServerSettings
+from holdfast.core.sources import Given, Keys, gather
+
+DEFAULT = "default"
+MASK = "********"
+
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A setting as it may be shown: a JSON value without secrets, and where it came from."""
+
+    key: str
+    value: str | int | float | bool | list[str] | None
+    origin: str
+
+
+class Config(Section):
+    """Every setting of the engine."""
+
+    data: Path = Field(default_factory=lambda: _home() / ".local/share/holdfast", description="data folder")
+    tenant: Name = Field(default="default", description="tenant that is meant where none is named")
+    secret: Secret = Field(
+        default=None, description="what keys are hashed with; unset: one is made and kept in the data folder"
+    )
+    database: DatabaseSettings = DatabaseSettings()
+    server: ServerSettings = ServerSettings()
+    memory: MemorySettings = MemorySettings()
+
+    _origins: dict[str, str] = PrivateAttr(default_factory=dict[str, str])
+
+    def origin(self, key: str) -> str:
+        """Who gave the value: "flag", "environment NAME", "holdfast.toml PATH" or "default"."""
+        return self._origins.get(key, DEFAULT)
+
+    def with_origins(self, origins: Mapping[str, str]) -> Self:
+        """The same settings, with who gave them."""
+        config = self.model_copy()
+        config._origins = dict(origins)
+        return config
+
+    def describe(self) -> list[Row]:
+        """Every setting with its value and origin, secrets masked; of an address only the password is."""
+        return [
+            Row(key, _shown(_value(self, key), is_address=key.endswith("url")), self.origin(key))
+            for key, _ in fields(Config)
+        ]
+
+
+def load_config(
+    flags: Mapping[str, object] | None = None, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> Config:
+    """The settings from all sources, or BadSetting that names the key and the source; a flag of None is not given."""
+    given = gather(
+        KEYS,
+        flags=flags or {},
+        environ=os.environ if environ is None else environ,
+        cwd=(cwd or Path.cwd()).absolute(),
+        home=_home_if_any(),
+    )
+    for key, value in given.items():
+        if any(_UNUSABLE.search(text) for text in _texts(value.value)):
+            _refuse(key, given, "it holds a NUL byte or half a character")
+    if "data" in given:
+        given["data"] = _in_folder(given)
+    try:
+        config = Config.model_validate(_nested(given))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        _refuse(_key_of(first["loc"]), given, first["msg"])
+    origins = {key: value.origin for key, value in given.items()}
+    storage = config.memory.storage
+    if config.database.url is None and storage.url is not None:
+        url = _with_login(storage.url.get_secret_value(), storage.username, storage.password)
+        database = config.database.model_copy(update={"url": SecretStr(url)})
+        config = config.model_copy(update={"database": database})
+        origins["database.url"] = f"memory.storage.url, {origins['memory.storage.url']}"
+    return config.with_origins(origins)
+
+
+def fields(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """The settings of a section and its sections, by dotted key."""
+    for name, field in section.model_fields.items():
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from fields(field.annotation, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", field
+
+
+def is_secret(field: FieldInfo) -> bool:
+    """Whether the setting is never shown, and can be given in a file."""
+    return SecretStr in get_args(field.annotation)
+
+
+KEYS = Keys(
+    known=tuple(key for key, _ in fields(Config)),
+    secret=frozenset(key for key, field in fields(Config) if is_secret(field)),
+)
+
+
+def _home() -> Path:
+    home = _home_if_any()
+    if home is None:
+        raise BadSetting(
+            "there is no data folder",
+            why="the setting data is not given and this account has no home folder",
+            next="Set HOLDFAST_DATA to a folder that this account may write.",
+            key="data",
+            origin=DEFAULT,
+        )
+    return home
+
+
+def _home_if_any() -> Path | None:
+    try:
+        return Path.home()
+    except RuntimeError:
+        return None
+
+
+def _in_folder(given: Mapping[str, Given]) -> Given:
+    data = given["data"]
+    if not isinstance(data.value, str | Path):
+        _refuse("data", given, "it should be a path")
+    try:
+        path = data.folder / Path(data.value).expanduser()
+    except RuntimeError:
+        _refuse("data", given, "there is no such home folder")
+    return Given(path, data.origin, data.folder)
+
+
+def _nested(given: Mapping[str, Given]) -> dict[str, Any]:
+    tree: dict[str, Any] = {}
+    for key, value in given.items():
+        *sections, name = key.split(".")
+        branch = tree
+        for section in sections:
+            branch = branch.setdefault(section, {})
+        branch[name] = value.value
+    return tree
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str | Path):
+        yield str(value)
+    elif isinstance(value, list | tuple):
+        for item in cast(list[object], value):
+            yield from _texts(item)
+
+
+def _key_of(location: tuple[int | str, ...]) -> str:
+    path = [str(part) for part in location]
+    return next(key for n in range(len(path), 0, -1) if (key := ".".join(path[:n])) in KEYS.known)
+
+
+def _refuse(key: str, given: Mapping[str, Given], why: str) -> NoReturn:
+    source = given.get(key)
+    origin = source.origin if source else DEFAULT
+    why = why.removeprefix("Value error, ").replace("Input should", "it should")
+    details = {"key": key, "origin": origin}
+    what = f"the setting {key} cannot be used"
+    if source and key not in KEYS.secret:
+        value = ascii(source.value)
+        details["value"] = value if len(value) <= 100 else f"{value[:97]}..."
+        what = f"the setting {key} cannot be {details['value']}"
+    raise BadSetting(
+        what,
+        why=f"{why} ({origin})",
+        next="Correct it or remove it; docs/settings.md has every setting.",
+        **details,
+    ) from None
+
+
+def _value(config: Config, key: str) -> object:
+    value: object = config
+    for name in key.split("."):
+        value = getattr(value, name)
+    return value
+
+
+def _shown(value: Any, *, is_address: bool) -> Any:
+    if isinstance(value, SecretStr):
+        return _masked(value.get_secret_value()) if is_address else MASK
+    if isinstance(value, tuple):
+        return list(cast(tuple[str, ...], value))
+    return str(value) if isinstance(value, Path) else value
+
+
+def _masked(address: str) -> str:
+    parts = urlsplit(address)
+    # An @ after the host is a password with a character that should have been quoted.
+    if "@" in parts.path + parts.query + parts.fragment:
+        return MASK
+    login, at, host = parts.netloc.rpartition("@")
+    user, colon, _ = login.partition(":")
+    query = "&".join(
+        f"{name}={MASK}" if "password" in unquote(name).lower() else parameter
+        for parameter in parts.query.split("&")
+        for name in [parameter.partition("=")[0]]
+    )
+    return _joined(parts._replace(netloc=f"{user}{colon}{MASK if colon else ''}{at}{host}", query=query))
+
+
+def _with_login(address: str, username: str | None, password: SecretStr | None) -> str:
+    parts = urlsplit(address)
+    login, _, host = parts.netloc.rpartition("@")
+    user, _, word = login.partition(":")
+    user = user if username is None else quote(username, safe="")
+    word = word if password is None else quote(password.get_secret_value(), safe="")
+    login = f"{user}:{word}@" if word else f"{user}@" if user else ""
+    return _joined(parts._replace(netloc=f"{login}{host}"))
+
+
+def _joined(parts: SplitResult) -> str:
+    # urlunsplit drops the slashes where there is no host, and PostgreSQL's clients want them.
+    return f"{parts.scheme}://{parts.netloc}{parts.path}{'?' if parts.query else ''}{parts.query}"

@@ -1,0 +1,53 @@
+"""`docs/settings.md`, written from the settings themselves: `python -m holdfast.core.reference > docs/settings.md`."""
+
+import sys
+
+from pydantic.fields import FieldInfo
+
+from holdfast.core.config import Config, fields, is_secret
+from holdfast.core.sources import environment_name
+
+_HEAD = """\
+# Settings
+
+Written by `python -m holdfast.core.reference` from `holdfast.core.settings`; change that, not this page.
+
+A value comes from the first of these that has it:
+
+1. flags of the command line (`--port 4601`),
+2. the environment (`HOLDFAST_SERVER__PORT=4601`: two underscores between section and name). An empty variable counts as
+   unset. `HOLDFAST_DATABASE_URL` and `HOLDFAST_DATABASE_OWNER_URL` may be written with one underscore;
+   `PGVECTOR_URL`, `PGVECTOR_USER` and `PGVECTOR_PASSWORD` stand for `memory.storage`,
+3. `holdfast.toml` in the working folder, or else in `$XDG_CONFIG_HOME/holdfast` (`~/.config/holdfast`). Names may be
+   written with `-` or `_`; a relative `data` starts from the file's folder,
+4. the default.
+
+A secret can be kept in a file of its own: `HOLDFAST_SECRET_FILE=/run/secrets/holdfast` reads `secret` from there, and
+so for each key marked *secret*. A list is written with commas in the environment. An unknown or unfit setting stops
+the start with a message that names it and its source. `holdfast config show` tells where each value came from.
+
+| key | environment | default | meaning |
+|---|---|---|---|
+"""
+
+
+def settings_page() -> str:
+    """The page with every setting."""
+    return _HEAD + "".join(_row(key, field) for key, field in fields(Config))
+
+
+def _row(key: str, field: FieldInfo) -> str:
+    meaning = f"{field.description} (*secret*)" if is_secret(field) else field.description
+    return f"| `{key}` | `{environment_name(key)}` | {_default(key, field)} | {meaning} |\n"
+
+
+def _default(key: str, field: FieldInfo) -> str:
+    if key == "data":
+        return "`~/.local/share/holdfast`"
+    if field.default in (None, "", ()):
+        return ""
+    return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(settings_page())

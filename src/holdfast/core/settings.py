@@ -1,0 +1,193 @@
+"""The sections of the settings: every key with its default, its limits and its meaning."""
+
+import re
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationInfo,
+    field_validator,
+)
+
+
+def _number(value: object) -> object:
+    # To pydantic true is 1.
+    if isinstance(value, bool):
+        raise ValueError("it should be a number")
+    return value
+
+
+def _list(value: object) -> object:
+    return [item for item in map(str.strip, value.split(",")) if item] if isinstance(value, str) else value
+
+
+def _present(secret: SecretStr | None) -> SecretStr | None:
+    if secret is not None and not secret.get_secret_value():
+        raise ValueError("it is empty")
+    return secret
+
+
+def _address(address: SecretStr | None) -> SecretStr | None:
+    if address is None:
+        return None
+    text = address.get_secret_value().removeprefix("jdbc:")
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in ("postgresql", "postgres") and text.startswith(f"{parts.scheme}://")
+        # Several hosts are allowed, each with its port: urlsplit reads a port only where there is one host.
+        usable = usable and ("," in parts.netloc or (parts.port or 0) >= 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError("it should be like postgresql://user:password@host:5432/database")
+    return SecretStr(text)
+
+
+def _root_path(path: str) -> str:
+    parts = path.strip("/").split("/")
+    if parts == [""]:
+        return ""
+    if not all(re.fullmatch(r"[\w.~-]+", part, re.ASCII) and part.strip(".") for part in parts):
+        raise ValueError("it should be like /x or /x/y, of letters, digits and -._~")
+    return "/" + "/".join(parts)
+
+
+Whole = Annotated[int, BeforeValidator(_number)]
+Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
+Count = Annotated[Whole, Field(ge=1)]
+Seconds = Annotated[Number, Field(gt=0)]
+Name = Annotated[str, Field(min_length=1)]
+Names = Annotated[tuple[Name, ...], BeforeValidator(_list)]
+Secret = Annotated[SecretStr | None, AfterValidator(_present)]
+Address = Annotated[SecretStr | None, AfterValidator(_address)]
+
+
+class Section(BaseModel):
+    """Settings that belong together."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+class DatabaseSettings(Section):
+    """The PostgreSQL under the engine."""
+
+    url: Address = Field(default=None, description="PostgreSQL to use; unset: an embedded server in the data folder")
+    owner_url: Address = Field(
+        default=None,
+        description="login that owns the schema, for migrations, partitions and index builds; unset: `database.url`",
+    )
+    listen_url: Address = Field(
+        default=None,
+        description="login for notifications, where `database.url` leads to a pooler; unset: `database.url`",
+    )
+    tenancy: Literal["connection", "transaction"] = Field(
+        default="connection",
+        description="what carries the tenant: `connection`, or `transaction` for a pooler or Citus",
+    )
+    pool_size: Whole = Field(default=16, ge=1, le=1000, description="connections at most, 1 to 1000")
+    statement_cache_size: Whole = Field(
+        default=256, ge=0, description="prepared statements kept per connection; 0 for a pooler that does not know them"
+    )
+    connect_timeout: Seconds = Field(default=10, description="seconds to open a connection")
+    acquire_timeout: Seconds = Field(default=10, description="seconds to wait for a free connection")
+    statement_timeout: Seconds = Field(default=30, description="seconds for one statement")
+
+
+class ServerSettings(Section):
+    """The HTTP server."""
+
+    host: Name = Field(
+        default="127.0.0.1", description="address to listen on; other than loopback, every caller needs a key"
+    )
+    port: Whole = Field(default=4600, ge=0, le=65535, description="port to listen on; 0 picks a free one")
+    root_path: Annotated[str, AfterValidator(_root_path)] = Field(
+        default="", description="path under which a proxy serves the engine, such as `/x`"
+    )
+    require_key: bool = Field(default=False, description="ask for a key on loopback, too")
+    allowed_hosts: Names = Field(default=(), description="further names that a request may give as Host")
+    allowed_origins: Names = Field(default=(), description="further origins that a browser may call from")
+    max_body_bytes: Count = Field(default=8 * 1024 * 1024, description="largest request body")
+    body_timeout: Seconds = Field(default=30, description="seconds to receive a request body")
+    request_timeout: Seconds = Field(default=60, description="seconds to answer a request")
+    shutdown_grace: Number = Field(
+        default=20, ge=0, description="seconds that running requests get to end when the server stops"
+    )
+
+
+class EmbeddingSettings(Section):
+    """The model that turns text into vectors."""
+
+    model: Name = Field(default="bge-small-en-v1.5-q", description="embedding model")
+    dimensions: Whole = Field(default=384, ge=1, le=4000, description="length of its vectors, at most 4000")
+    query_prefix: str = Field(
+        default="Represent this sentence for searching relevant passages: ",
+        description="what is put before a query, and never before a memory",
+    )
+
+
+class StorageSettings(Section):
+    """Where memories are stored, as the `memory` block names it; `database.url` goes before it."""
+
+    type: Literal["postgresql"] = Field(default="postgresql", description="kind of storage")
+    url: Address = Field(
+        default=None,
+        description="PostgreSQL where `database.url` is unset; `jdbc:postgresql://…` and `PGVECTOR_URL` are accepted",
+    )
+    username: Name | None = Field(
+        default=None, description="user for `memory.storage.url`; `PGVECTOR_USER` is accepted"
+    )
+    password: Secret = Field(
+        default=None, description="password for `memory.storage.url`; `PGVECTOR_PASSWORD` is accepted"
+    )
+
+
+class ShortTermSettings(Section):
+    """Memories of a session."""
+
+    ttl_minutes: Count = Field(default=60, description="minutes until a session's memory expires")
+    max_memories: Count = Field(default=100, description="memories that a session keeps")
+
+
+class LongTermSettings(Section):
+    """Memories that outlive a session."""
+
+    min_importance: Number = Field(
+        default=0.5, ge=0, le=1, description="importance, 0 to 1, from which a memory is kept for long"
+    )
+    max_results: Count = Field(default=10, description="memories that a search returns")
+
+
+class KnowledgeSettings(Section):
+    """Documents."""
+
+    chunk_size: Count = Field(default=512, description="tokens in a piece of a document")
+    overlap: Whole = Field(
+        default=50,
+        ge=0,
+        validate_default=True,
+        description="tokens that a piece shares with the one before, fewer than `chunk_size`",
+    )
+
+    @field_validator("overlap")
+    @classmethod
+    def _below_chunk_size(cls, overlap: int, info: ValidationInfo) -> int:
+        chunk_size = info.data.get("chunk_size", overlap + 1)
+        if overlap >= chunk_size:
+            raise ValueError(f"it should be less than memory.knowledge.chunk_size, which is {chunk_size}")
+        return overlap
+
+
+class MemorySettings(Section):
+    """What agents remember."""
+
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    storage: StorageSettings = StorageSettings()
+    short_term: ShortTermSettings = ShortTermSettings()
+    long_term: LongTermSettings = LongTermSettings()
+    knowledge: KnowledgeSettings = KnowledgeSettings()

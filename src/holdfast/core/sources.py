@@ -1,0 +1,224 @@
+"""Where the values of settings come from: flags, the environment, `holdfast.toml`.
+
+Each source gives values under dotted keys together with its name; what it does not know is an error that names the
+nearest key. Whether a value fits its setting is decided in `holdfast.core.config`.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import cast
+
+from holdfast.core.errors import BadSetting
+
+SECTION_SEPARATOR = "__"
+PREFIX = "HOLDFAST_"
+ALIASES = {"HOLDFAST_DATABASE_URL": "database.url", "HOLDFAST_DATABASE_OWNER_URL": "database.owner_url"}
+PGVECTOR = {
+    "PGVECTOR_URL": "memory.storage.url",
+    "PGVECTOR_USER": "memory.storage.username",
+    "PGVECTOR_PASSWORD": "memory.storage.password",
+}
+FILE_NAME = "holdfast.toml"
+
+# Kubernetes describes every service to every container: for one named holdfast, in variables with our prefix.
+_KUBERNETES = re.compile(r"HOLDFAST_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
+_KUBERNETES_PORT = re.compile(r"HOLDFAST_(\w+_)?PORT=(tcp|udp|sctp)://.*")
+_TESTS = "HOLDFAST_TEST_"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A value as it was given, by whom, and the folder that its relative paths start from."""
+
+    value: object
+    origin: str
+    folder: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The dotted keys that exist, and which of them are secrets."""
+
+    known: tuple[str, ...]
+    secret: frozenset[str]
+
+
+def gather(
+    keys: Keys, *, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, home: Path | None
+) -> dict[str, Given]:
+    """Every value that was given, the strongest source's for each key."""
+    return {
+        **_from_file(keys, environ, cwd, home),
+        **_from_pgvector(environ, cwd),
+        **_from_environment(keys, environ, cwd),
+        **_from_flags(keys, flags, cwd),
+    }
+
+
+def environment_name(key: str) -> str:
+    """The environment variable of a setting."""
+    return PREFIX + key.upper().replace(".", SECTION_SEPARATOR)
+
+
+def _from_flags(keys: Keys, flags: Mapping[str, object], cwd: Path) -> dict[str, Given]:
+    """A flag that is None was not given."""
+    found: dict[str, Given] = {}
+    for name, value in flags.items():
+        if name not in keys.known:
+            raise _unknown(name, "flag", _nearest(name, keys))
+        if value is not None:
+            found[name] = Given(value, "flag", cwd)
+    return found
+
+
+def _from_environment(keys: Keys, environ: Mapping[str, str], cwd: Path) -> dict[str, Given]:
+    """A variable that is empty counts as unset."""
+    names = {environment_name(key): key for key in keys.known} | ALIASES
+    files = {f"{name}_FILE": key for name, key in names.items() if key in keys.secret}
+    found: dict[str, Given] = {}
+    for name, value in sorted(environ.items()):
+        if not name.startswith(PREFIX) or not value:
+            continue
+        origin = f"environment {name}"
+        key = names.get(name) or files.get(name)
+        if key is None:
+            if _is_foreign(name, value):
+                continue
+            key = name.removeprefix(PREFIX).lower().replace(SECTION_SEPARATOR, ".")
+            raise _unknown(name, origin, environment_name(_nearest(key, keys)))
+        if key in found:
+            raise _given_twice(key, found[key].origin, origin)
+        found[key] = Given(_secret_from_file(cwd / value, key, origin) if name in files else value, origin, cwd)
+    return found
+
+
+def _from_pgvector(environ: Mapping[str, str], cwd: Path) -> dict[str, Given]:
+    return {
+        key: Given(environ[name], f"environment {name}", cwd) for name, key in PGVECTOR.items() if environ.get(name)
+    }
+
+
+def _from_file(keys: Keys, environ: Mapping[str, str], cwd: Path, home: Path | None) -> dict[str, Given]:
+    found: dict[str, Given] = {}
+    for path in _file_candidates(environ, cwd, home):
+        if not path.exists():
+            continue
+        origin = f"{FILE_NAME} {path}"
+        for name, value in _leaves(_read_toml(path), keys):
+            key = name.replace("-", "_")
+            if key not in keys.known:
+                raise _unknown(name, origin, _nearest(key, keys))
+            if key in found:
+                raise _given_twice(key, origin, origin)
+            found[key] = Given(value, origin, path.parent)
+        break
+    return found
+
+
+def _file_candidates(environ: Mapping[str, str], cwd: Path, home: Path | None) -> Iterator[Path]:
+    yield cwd / FILE_NAME
+    # The XDG specification has relative paths ignored.
+    xdg = Path(environ.get("XDG_CONFIG_HOME", ""))
+    if xdg.is_absolute():
+        yield xdg / "holdfast" / FILE_NAME
+    elif home is not None:
+        yield home / ".config" / "holdfast" / FILE_NAME
+
+
+def _read_toml(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise BadSetting(
+            f"{path} is not valid TOML", why=str(error), next="Correct that line.", file=str(path)
+        ) from None
+    except UnicodeDecodeError as error:
+        why = f"it is not UTF-8 (byte {error.start})"
+        raise BadSetting(f"{path} is not valid TOML", why=why, next="Save it as UTF-8.", file=str(path)) from None
+    except OSError as error:
+        raise BadSetting(
+            f"{path} cannot be read",
+            why=error.strerror or str(error),
+            next="Make it readable for this account, or move it away.",
+            file=str(path),
+        ) from None
+
+
+def _leaves(table: Mapping[str, object], keys: Keys, prefix: str = "") -> Iterator[tuple[str, object]]:
+    """The values under their dotted names; a table that no setting is in counts as a value."""
+    for name, value in table.items():
+        path = f"{prefix}{name}"
+        key = path.replace("-", "_")
+        is_section = any(known.startswith(f"{key}.") for known in keys.known)
+        if isinstance(value, dict) and (is_section or (value and key not in keys.known)):
+            yield from _leaves(cast(dict[str, object], value), keys, f"{path}.")
+        else:
+            yield path, value
+
+
+def _secret_from_file(path: Path, key: str, origin: str) -> str:
+    """The file's content without the newline that editors and secret mounts put at its end."""
+    secret = why = ""
+    try:
+        secret = path.read_text("utf-8").removesuffix("\n").removesuffix("\r")
+        why = "" if secret else f"{path} is empty"
+    except OSError as error:
+        why = f"{path} cannot be read, {error.strerror or error}"
+    except ValueError:
+        why = f"{path} is not a file of UTF-8 text"
+    if why:
+        raise BadSetting(
+            f"the setting {key} has no value",
+            why=f"{why} ({origin})",
+            next="Name a readable file that holds nothing but the secret.",
+            key=key,
+            origin=origin,
+        )
+    return secret
+
+
+def _is_foreign(name: str, value: str) -> bool:
+    return (
+        name.startswith(_TESTS)
+        or _KUBERNETES.fullmatch(name) is not None
+        or _KUBERNETES_PORT.fullmatch(f"{name}={value}") is not None
+    )
+
+
+def _unknown(name: str, origin: str, nearest: str) -> BadSetting:
+    return BadSetting(
+        f"there is no setting {name!a}",
+        why=f"it came from {origin}",
+        next=f"The nearest one is {nearest}; correct the name or remove it.",
+        key=name.encode("ascii", "backslashreplace").decode(),
+        origin=origin,
+        nearest=nearest,
+    )
+
+
+def _nearest(name: str, keys: Keys) -> str:
+    """The key that is most alike, as a whole or in its section or its own name alone."""
+
+    def likeness(key: str) -> tuple[float, float]:
+        whole, section, own = (_alike(name, part) for part in (key, key.partition(".")[0], key.rpartition(".")[2]))
+        return max(whole, section, own), whole
+
+    return max(keys.known, key=likeness)
+
+
+def _alike(one: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, one, other).ratio()
+
+
+def _given_twice(key: str, first: str, second: str) -> BadSetting:
+    return BadSetting(
+        f"the setting {key} is given twice",
+        why=f"by {first} and by {second}",
+        next="Remove one of them.",
+        key=key,
+        origin=first,
+    )
