@@ -1,0 +1,59 @@
+"""The installation's secret, which keys and tenants' logins are derived from."""
+
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+from holdfast.core.errors import DataFolderUnusable
+
+
+def installation_secret(given: str | None, file: Path) -> bytes:
+    """The secret of the settings, else the one in `file`, which is made the first time.
+
+    Nodes that share a database must share the secret, or one does not recognise the keys that another has made.
+    """
+    if given is not None:
+        return given.encode()
+    try:
+        return _read(file)
+    except FileNotFoundError:
+        return _make(file)
+    except OSError as error:
+        raise _unusable(file, error) from error
+
+
+def _read(file: Path) -> bytes:
+    secret = file.read_bytes().strip()
+    if not secret:  # everyone could derive what is derived from nothing
+        raise DataFolderUnusable(
+            f"the secret {file} is empty",
+            why="keys and tenants' passwords are derived from it",
+            next="bring back what was in it; or remove the file, make a new secret and new keys",
+        )
+    return secret
+
+
+def _make(file: Path) -> bytes:
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+            handle.write(secrets.token_hex(32) + "\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+        with suppress(FileExistsError):
+            os.link(draft, file)  # whoever is first wins, and nobody ever sees half a secret
+        return _read(file)
+    except OSError as error:
+        raise _unusable(file, error) from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _unusable(file: Path, error: OSError) -> DataFolderUnusable:
+    return DataFolderUnusable(
+        f"the secret {file} cannot be read or made",
+        why=str(error.strerror),
+        next="mend its permissions, or set HOLDFAST_SECRET_FILE",
+    )

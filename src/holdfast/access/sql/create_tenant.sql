@@ -1,0 +1,2 @@
+-- A new tenant.
+insert into tenant (name) values ($1) returning id, name, created_at

@@ -1,0 +1,2 @@
+-- The name behind a uuid.
+select name from identity where tenant_id = $1 and kind = $2 and id = $3

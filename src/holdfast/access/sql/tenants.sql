@@ -1,0 +1,2 @@
+-- Every tenant.
+select id, name, created_at from tenant order by name

@@ -1,0 +1,87 @@
+"""A tenant: a company or an installation, whose rows nobody else sees."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
+from holdfast.core.ids import TenantId
+from holdfast.postgres.database import PooledStatements, Row
+from holdfast.postgres.sql import statements
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """One tenant."""
+
+    id: TenantId
+    name: str
+    created_at: datetime
+
+
+class Tenants:
+    """Makes and finds tenants."""
+
+    def __init__(self, system: PooledStatements) -> None:
+        self._system = system
+        self._ids: dict[str | UUID, TenantId] = {}  # a tenant's name never changes
+
+    async def create(self, name: str) -> Tenant:
+        """Make a tenant."""
+        check_name(name)
+        try:
+            row = await self._system.one(sql("create_tenant"), name)
+        except AlreadyExists:
+            raise AlreadyExists(f"there is a tenant {name!r} already", next="choose another name") from None
+        assert row is not None
+        return _tenant(row)
+
+    async def list(self) -> list[Tenant]:
+        """Every tenant, by name."""
+        return [_tenant(row) for row in await self._system.all(sql("tenants"))]
+
+    async def find(self, name: str) -> Tenant:
+        """The tenant of this name."""
+        row = await self._system.one(sql("tenant_by_name"), name) if is_name(name) else None
+        if row is None:
+            raise NotFound(
+                f"there is no tenant {name!r}",
+                next="`holdfast tenants ls` lists them, `holdfast tenants create NAME` makes one",
+            )
+        return _tenant(row)
+
+    async def get(self, id: UUID) -> Tenant:
+        """The tenant of this id."""
+        row = await self._system.one(sql("tenant_by_id"), id)
+        if row is None:
+            raise NotFound(f"there is no tenant with the id {id}", next="`holdfast tenants ls` lists them")
+        return _tenant(row)
+
+    async def id_of(self, tenant: str | UUID) -> TenantId:
+        """The id of a tenant that exists, given by name or id; remembered."""
+        if tenant not in self._ids:
+            self._ids[tenant] = (await (self.find(tenant) if isinstance(tenant, str) else self.get(tenant))).id
+        return self._ids[tenant]
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot be a tenant's name: it becomes part of topics, logs and addresses."""
+    if not is_name(name):
+        raise InvalidInput(
+            f"{name[:80]!r} cannot be the name of a tenant",
+            why="a name is 1 to 63 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit",
+            next="choose another name",
+        )
+
+
+def is_name(name: str) -> bool:
+    """Whether a tenant can be called so."""
+    allowed = set("abcdefghijklmnopqrstuvwxyz0123456789._-")
+    return 0 < len(name) <= 63 and set(name) <= allowed and name[0].isalnum()
+
+
+def _tenant(row: Row) -> Tenant:
+    id: UUID = row["id"]
+    return Tenant(TenantId(id), row["name"], row["created_at"])

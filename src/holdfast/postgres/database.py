@@ -1,0 +1,474 @@
+"""Statements, run for one tenant at a time.
+
+There is no way to a connection without saying for whom: `Postgres.tenant(id)` gives a tenant's `Database`, which sends
+the tenant as the first parameter of every statement; `Postgres.system` is the role for the few statements across
+tenants, `Postgres.owner()` the one for the schema. This module alone knows the driver.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Literal, TypeVar, cast
+
+import asyncpg  # pyright: ignore[reportMissingTypeStubs]
+
+from holdfast.core.errors import Broken, DatabaseAway, HoldfastError
+from holdfast.core.ids import TenantId
+from holdfast.core.text import dumps, loads
+from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
+from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, is_lost, is_unsent, sqlstate, translated
+from holdfast.postgres.listener import Listener
+from holdfast.postgres.pool import Link, Pool
+
+Row = asyncpg.Record
+Isolation = Literal["read committed", "repeatable read", "serializable"]
+TenantSource = TenantId | Callable[[], Awaitable[TenantId]]
+Result = TypeVar("Result")
+
+_connect_driver = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
+
+TRIES = 5  # of what lost a race against other writers
+SYSTEM_POOL_SIZE = 4
+BIND = "select set_config('holdfast.tenant', $1, false)"
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to reach and use a server."""
+
+    tenancy: Literal["connection", "transaction"] = "connection"
+    pool_size: int = 16
+    statement_cache_size: int = 256
+    connect_timeout: float = 10
+    acquire_timeout: float = 10
+    statement_timeout: float | None = 30
+    revive: Callable[[], Awaitable[None]] | None = None  # brings a server back that is ours to start
+
+
+class Statements:
+    """Statements of one role; each method is one round trip."""
+
+    _lead: tuple[object, ...] = ()  # parameters that come before the caller's
+
+    async def one(self, statement: str, *args: object) -> Row | None:
+        """The first row, if any."""
+        return cast(Row | None, await self._call("fetchrow", statement, args))
+
+    async def all(self, statement: str, *args: object) -> list[Row]:
+        """Every row."""
+        return cast(list[Row], await self._call("fetch", statement, args))
+
+    async def value(self, statement: str, *args: object) -> Any:
+        """The first column of the first row, or None."""
+        return await self._call("fetchval", statement, args)
+
+    async def run(self, statement: str, *args: object) -> int:
+        """Run it, and say how many rows it touched."""
+        status = cast(str, await self._call("execute", statement, args))
+        count = status.rpartition(" ")[2]
+        return int(count) if count.isdigit() else 0
+
+    async def many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Run it once for each row of parameters: all of them or none."""
+        await self._call("executemany", statement, ([(*self._lead, *row) for row in rows],))
+
+    async def now(self) -> datetime:
+        """What time it is, by the only clock that counts."""
+        return cast(datetime, await self._call("fetchval", "select holdfast.now()", (), lead=False))
+
+    async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any:
+        raise NotImplementedError
+
+
+class Transaction(Statements):
+    """Statements that take effect together when the transaction ends, or not at all."""
+
+    def __init__(self, connection: Any, lead: tuple[object, ...]) -> None:
+        self._connection = connection
+        self._lead = lead
+        self._savepoints = 0
+        self.ended = False
+
+    @asynccontextmanager
+    async def savepoint(self) -> AsyncGenerator[None]:
+        """What happens inside can fail without failing the whole."""
+        self._savepoints += 1
+        name = f"savepoint_{self._savepoints}"
+        await self._send(f"savepoint {name}")
+        try:
+            yield
+        except BaseException:
+            await self._send(f"rollback to savepoint {name}")
+            raise
+        await self._send(f"release savepoint {name}")
+
+    async def _send(self, statement: str) -> None:
+        await self._call("execute", statement, (), lead=False)
+
+    async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any:
+        if self.ended:  # the connection is someone else's by now
+            raise Broken("the transaction has ended", why="a statement came after it", next="open a new one")
+        if method != "executemany" and lead:
+            args = (*self._lead, *args)
+        try:
+            return await getattr(self._connection, method)(statement, *args)
+        except DRIVER_ERRORS as error:
+            raise _failure(self._connection, error) from error
+
+
+class PooledStatements(Statements):
+    """Statements on connections of a pool, each in a transaction of its own unless asked otherwise."""
+
+    _tenant: TenantId | None = None
+
+    def __init__(self, pool: Pool[Any], *, opening: str | None) -> None:
+        self._pool = pool
+        self._opening = opening  # transaction mode: says for whom, at the start of every transaction
+        self._source: Callable[[], Awaitable[TenantId]] | None = None
+
+    def transaction(self, *, isolation: Isolation = "read committed") -> AbstractAsyncContextManager[Transaction]:
+        """Statements that belong together; an exception leaves no trace of them."""
+        return self._transaction(isolation)
+
+    async def atomically(
+        self, work: Callable[[Transaction], Awaitable[Result]], *, isolation: Isolation = "read committed"
+    ) -> Result:
+        """Run `work` in a transaction, and again from the start when it lost a race (deadlock, serialization)."""
+        for attempt in range(TRIES):
+            try:
+                async with self.transaction(isolation=isolation) as tx:
+                    return await work(tx)
+            except HoldfastError as error:
+                if error.details.get("sqlstate") not in LOST_A_RACE or attempt == TRIES - 1:
+                    raise
+            await _back_off(attempt)
+        raise AssertionError
+
+    async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any:
+        if self._source is not None:
+            await self._find_tenant()
+        if self._opening is not None:
+            return await self._call_in_transaction(method, statement, args, lead=lead)
+        full = (*self._lead, *args) if lead and method != "executemany" else args
+        for attempt in range(TRIES):
+            link = self._pool.at_hand(self._tenant) or await self._take()
+            try:
+                return await getattr(link.connection, method)(statement, *full)
+            except DRIVER_ERRORS as error:
+                failure = _failure(link.connection, error)
+                if not (sqlstate(error) in LOST_A_RACE or is_unsent(error)) or attempt == TRIES - 1:
+                    raise failure from error
+            finally:
+                self._pool.give(link)
+            await _back_off(attempt)
+        raise AssertionError
+
+    async def _call_in_transaction(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool) -> Any:
+        async def work(tx: Transaction) -> Any:
+            return await tx._call(method, statement, args, lead=lead)  # pyright: ignore[reportPrivateUsage]
+
+        return await self.atomically(work)
+
+    @asynccontextmanager
+    async def _transaction(self, isolation: Isolation) -> AsyncGenerator[Transaction]:
+        link = await self._begin(isolation)
+        connection = link.connection
+        tx = Transaction(connection, self._lead)
+        try:
+            yield tx
+            try:
+                outcome = await connection.execute("commit")
+            except DRIVER_ERRORS as error:
+                raise _failure(connection, error) from error
+            if outcome != "COMMIT":
+                raise Broken(
+                    "the transaction was rolled back",
+                    why="a statement in it had failed, and the failure was ignored",
+                    next="let the exception leave the transaction, or use a savepoint",
+                )
+        finally:
+            tx.ended = True
+            await self._end(link)
+
+    async def _begin(self, isolation: Isolation) -> Link[Any]:
+        begin = "begin" if isolation == "read committed" else f"begin isolation level {isolation}"
+        for attempt in range(TRIES):
+            link = await self._take()
+            try:
+                await link.connection.execute(f"{begin}; {self._opening}" if self._opening else begin)
+                return link
+            except DRIVER_ERRORS as error:
+                self._pool.discard(link)
+                # Nothing of the caller's was sent: another connection may do.
+                if not is_lost(error) or attempt == TRIES - 1:
+                    raise translated(error) from error
+            except BaseException:
+                self._pool.discard(link)
+                raise
+        raise AssertionError
+
+    async def _end(self, link: Link[Any]) -> None:
+        """Give the connection back without an open transaction."""
+        try:
+            if not link.connection.is_closed() and link.connection.is_in_transaction():
+                await link.connection.execute("rollback")
+        except DRIVER_ERRORS:  # without a connection there is nothing to roll back
+            self._pool.discard(link)
+            return
+        except BaseException:
+            self._pool.discard(link)
+            raise
+        self._pool.give(link)
+
+    async def _take(self) -> Link[Any]:
+        return await self._pool.take(None)
+
+    async def _find_tenant(self) -> None:
+        raise NotImplementedError
+
+
+class Database(PooledStatements):
+    """The statements of one tenant; the tenant is `$1` of each."""
+
+    def __init__(self, pool: Pool[Any], tenant: TenantSource, *, tenancy: str = "connection") -> None:
+        super().__init__(pool, opening=None)
+        self._tenancy = tenancy
+        if callable(tenant):
+            self._source = tenant
+        else:
+            self._settle(tenant)
+
+    async def tenant(self) -> TenantId:
+        """Whose rows these are."""
+        if self._source is not None:
+            await self._find_tenant()
+        assert self._tenant is not None
+        return self._tenant
+
+    async def _find_tenant(self) -> None:
+        if self._source is not None:
+            self._settle(await self._source())
+
+    def _settle(self, tenant: TenantId) -> None:
+        self._tenant = tenant
+        self._source = None
+        self._lead = (tenant,)
+        self._name = str(tenant)
+        if self._tenancy == "transaction":
+            self._opening = f"set local role holdfast_app; set local holdfast.tenant = '{tenant}'"
+
+    async def many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+        """Run it once for each row of parameters: all of them or none."""
+        await self.tenant()
+        await super().many(statement, rows)
+
+    async def _take(self) -> Link[Any]:
+        if self._source is not None:
+            await self.tenant()
+        if self._opening is not None:
+            return await self._pool.take(None)
+        for attempt in range(TRIES):
+            link = await self._pool.take(self._tenant)
+            if link.tenant == self._tenant:
+                return link
+            try:
+                await link.connection.fetchval(BIND, self._name)
+            except DRIVER_ERRORS as error:
+                self._pool.discard(link)
+                if not is_lost(error) or attempt == TRIES - 1:
+                    raise translated(error) from error
+            except BaseException:
+                self._pool.discard(link)
+                raise
+            else:
+                link.tenant = self._tenant
+                return link
+        raise AssertionError
+
+
+class Owner(Statements):
+    """The schema's owner, on a connection of its own."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    async def script(self, text: str) -> None:
+        """Run several statements as they stand."""
+        try:
+            await self._connection.execute(text)
+        except DRIVER_ERRORS as error:
+            raise translated(error) from error
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[None]:
+        """All statements inside, or none."""
+        await self.script("begin")
+        try:
+            yield
+        except BaseException:
+            with suppress(HoldfastError):  # without a connection there is nothing to roll back
+                await self.script("rollback")
+            raise
+        await self.script("commit")
+
+    async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any:
+        try:
+            return await getattr(self._connection, method)(statement, *args)
+        except DRIVER_ERRORS as error:
+            raise translated(error) from error
+
+
+class Postgres:
+    """One PostgreSQL server: its pools, and the ways to speak to it."""
+
+    def __init__(self, url: str, options: Options, *, owner_url: str, listen_url: str | None = None) -> None:
+        self._owner_url = owner_url
+        self._options = options
+        opening = "set local role holdfast_system" if options.tenancy == "transaction" else None
+        self._pool = Pool(
+            lambda: _open_link(url, options, "holdfast_app"), size=options.pool_size, timeout=options.acquire_timeout
+        )
+        self._system_pool = Pool(
+            lambda: _open_link(url, options, "holdfast_system"), size=SYSTEM_POOL_SIZE, timeout=options.acquire_timeout
+        )
+        self._listener = Listener(lambda: _connect(listen_url or url, options, None))
+        self.system = PooledStatements(self._system_pool, opening=opening)
+
+    def tenant(self, tenant: TenantSource) -> Database:
+        """The statements of one tenant, given by its id or by what finds it at the first statement."""
+        return Database(self._pool, tenant, tenancy=self._options.tenancy)
+
+    def owner(self) -> AbstractAsyncContextManager[Owner]:
+        """The schema's owner, for index builds and partitions."""
+        return open_owner(self._owner_url, self._options)
+
+    def listen(self, channel: str) -> AbstractAsyncContextManager[asyncio.Event]:
+        """An event that is set when `channel` is notified, or may have been while the connection was lost."""
+        return self._listener.listen(channel)
+
+    def clear(self) -> None:
+        """Drop idle connections: what comes next sees changed settings of the server."""
+        self._pool.clear()
+        self._system_pool.clear()
+
+    async def close(self) -> None:
+        """Give up every connection."""
+        await self._listener.close()
+        await self._pool.close()
+        await self._system_pool.close()
+
+
+@asynccontextmanager
+async def open_owner(url: str, options: Options) -> AsyncGenerator[Owner]:
+    """A connection as the schema's owner; its statements may take as long as they need."""
+    connection = await _connect(url, replace(options, statement_timeout=None), None)
+    try:
+        yield Owner(connection)
+    finally:
+        await connection.close(timeout=5)
+
+
+async def _open_link(url: str, options: Options, role: str) -> Link[Any]:
+    connection = await _connect(url, options, role)
+    try:
+        for name, encode, decode in (
+            ("vector", encode_vector, decode_vector),
+            ("halfvec", encode_halfvec, decode_halfvec),
+        ):
+            await connection.set_type_codec(
+                name, schema=await _vector_schema(connection), encoder=encode, decoder=decode, format="binary"
+            )
+        if connection.is_closed():
+            raise ConnectionResetError("the server closed the connection")
+    except BaseException as error:
+        connection.terminate()
+        if isinstance(error, DRIVER_ERRORS):
+            raise translated(error) from error
+        raise
+    return Link(connection, connection._transport.get_extra_info("socket").fileno())
+
+
+async def _vector_schema(connection: Any) -> str:
+    return cast(
+        str,
+        await connection.fetchval(
+            "select nspname from pg_extension e join pg_namespace n on n.oid = extnamespace where extname = 'vector'"
+        ),
+    )
+
+
+async def _connect(url: str, options: Options, role: str | None) -> Any:
+    """A connection, waiting for a server that is starting, and starting one that is ours to start."""
+    settings = {"application_name": "holdfast"}
+    if role is not None and options.tenancy == "connection":
+        settings["role"] = role
+    deadline = asyncio.get_running_loop().time() + options.connect_timeout
+    attempt = 0
+    while True:
+        try:
+            connection = await _connect_driver(
+                url,
+                timeout=options.connect_timeout,
+                command_timeout=options.statement_timeout,
+                statement_cache_size=options.statement_cache_size,
+                server_settings=settings,
+            )
+            return await _with_json(connection)
+        except (*DRIVER_ERRORS, TimeoutError) as error:
+            ours = options.revive is not None and is_lost(error)
+            if not (ours or sqlstate(error) in NOT_YET) or asyncio.get_running_loop().time() > deadline:
+                raise _away(error) from error
+        if options.revive is not None:
+            await options.revive()
+        await _back_off(attempt)
+        attempt += 1
+
+
+async def _with_json(connection: Any) -> Any:
+    try:
+        await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=_encode_json, decoder=loads)
+    except BaseException:  # cancelled, mostly: nobody else would close it
+        connection.terminate()
+        raise
+    return connection
+
+
+class _RefusedError(asyncpg.InternalClientError):
+    """Carries our own refusal through the driver, which would wrap it in one that shows the value."""
+
+    def __init__(self, refusal: HoldfastError) -> None:
+        super().__init__(str(refusal))
+        self.refusal = refusal
+
+
+def _encode_json(value: object) -> str:
+    try:
+        return dumps(value)
+    except HoldfastError as refusal:
+        raise _RefusedError(refusal) from None
+
+
+def _failure(connection: Any, error: BaseException) -> HoldfastError:
+    """What callers see; a lost connection is closed now: the driver takes it for open until it reads the end."""
+    if is_lost(error):
+        connection.terminate()
+    return translated(error)
+
+
+def _away(error: BaseException) -> HoldfastError:
+    found = translated(error)
+    if isinstance(found, DatabaseAway) or not sqlstate(error):
+        return DatabaseAway(
+            "the database cannot be reached",
+            why=str(error) or type(error).__name__,
+            next="check that it runs and that HOLDFAST_DATABASE_URL is right",
+        )
+    return found
+
+
+async def _back_off(attempt: int) -> None:
+    await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.01 * 2**attempt, 0.5))

@@ -1,0 +1,88 @@
+"""What the server's refusals mean, by SQLSTATE: never by constraint names, which differ on a distributed server."""
+
+from holdfast.core.errors import (
+    AlreadyExists,
+    Broken,
+    DatabaseAway,
+    Forbidden,
+    HoldfastError,
+    InvalidInput,
+    Overloaded,
+    SchemaMismatch,
+    TimedOut,
+    TooLarge,
+    Unavailable,
+)
+
+LOST_A_RACE = frozenset({"40001", "40P01"})
+NOT_YET = frozenset({"57P01", "57P02", "57P03"})  # shutting down, crashed, starting up
+REFUSED_LOGIN = frozenset({"28000", "28P01"})
+
+# How the driver refuses to send; the second: it has the server's goodbye and waits for the connection to end.
+UNSENT = ("connection is closed", "another operation (2) is in progress")
+
+
+def sqlstate(error: BaseException) -> str:
+    """The server's code for what went wrong, if it was the server."""
+    return str(getattr(error, "sqlstate", None) or "")
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection is gone: if a statement was under way, nobody knows whether it took effect."""
+    state = sqlstate(error)
+    if state:
+        return state.startswith("08") or state in NOT_YET
+    return is_unsent(error) or (isinstance(error, OSError) and not isinstance(error, TimeoutError))
+
+
+def is_unsent(error: BaseException) -> bool:
+    """Whether the connection was gone before the statement was sent: it took no effect, and can be sent again."""
+    said = str(error)
+    return not sqlstate(error) and any(words in said for words in UNSENT)
+
+
+def translated(error: BaseException) -> HoldfastError:
+    """The error that callers see."""
+    refusal = getattr(error, "refusal", None)
+    if isinstance(refusal, HoldfastError):
+        return refusal
+    state = sqlstate(error)
+    said = str(error).partition("\n")[0][:500]
+    if isinstance(error, TimeoutError) or state == "57014":
+        return TimedOut(
+            "the database took too long", why=said or "the statement did not end in time", next="Try again."
+        )
+    if is_lost(error):
+        return DatabaseAway(
+            "the database went away",
+            why=said,
+            next="Try again; whether a write under way took effect is not known.",
+            sqlstate=state,
+        )
+    if state in LOST_A_RACE:
+        return Overloaded("others changed the same rows again and again", why=said, retry_after=1, sqlstate=state)
+    if state == "42704" and "holdfast.tenant" in said:
+        return Broken("a statement ran without a tenant", why=said, next="Report this: it is a defect.", sqlstate=state)
+    kind, what = _KINDS.get(state) or _CLASSES.get(state[:2]) or (Broken, "the database refused a statement")
+    return kind(what, why=said, sqlstate=state)
+
+
+_KINDS: dict[str, tuple[type[HoldfastError], str]] = {
+    "23505": (AlreadyExists, "it exists already"),
+    "23503": (InvalidInput, "something it refers to is not there, or something else still refers to it"),
+    "42501": (Forbidden, "the database does not allow this"),
+    "42P01": (SchemaMismatch, "the database lacks a table that this program needs"),
+    "42703": (SchemaMismatch, "the database lacks a column that this program needs"),
+    "42883": (SchemaMismatch, "the database lacks a function that this program needs"),
+    "25006": (Unavailable, "the database is read-only"),
+    "53300": (Unavailable, "the database has no connection left"),
+    "3D000": (Unavailable, "there is no such database"),
+}
+_CLASSES: dict[str, tuple[type[HoldfastError], str]] = {
+    "22": (InvalidInput, "the database cannot hold this value"),
+    "23": (InvalidInput, "the value breaks a rule of the database"),
+    "54": (TooLarge, "the database cannot hold anything this large"),
+    "28": (Unavailable, "the database refused the login"),
+    "53": (Unavailable, "the database is out of space, memory or connections"),
+    "58": (Unavailable, "the database's machine has a fault"),
+}

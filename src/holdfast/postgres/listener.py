@@ -1,0 +1,111 @@
+"""Wake-ups from the server.
+
+A wake-up is a hint that rows have changed, never their content: it may come late, twice or not at all, so whoever is
+woken reads the rows. After a lost connection everyone is woken once, to catch up.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+RECONNECT_FIRST = 0.1
+RECONNECT_MOST = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class ListeningConnection(Protocol):
+    """What the listener needs of a driver's connection."""
+
+    async def add_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
+    async def remove_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
+    def add_termination_listener(self, callback: Callable[..., None]) -> None: ...
+    async def close(self, *, timeout: float | None = None) -> None: ...
+    def terminate(self) -> None: ...
+    def is_closed(self) -> bool: ...
+
+
+class Listener:
+    """One connection that listens for everyone in this process."""
+
+    def __init__(self, connect: Callable[[], Awaitable[ListeningConnection]]) -> None:
+        self._connect = connect
+        self._wakes: dict[str, set[asyncio.Event]] = {}
+        self._connection: ListeningConnection | None = None
+        self._lost = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._listening = asyncio.Lock()
+
+    @asynccontextmanager
+    async def listen(self, channel: str) -> AsyncGenerator[asyncio.Event]:
+        """An event that is set when `channel` is notified, or may have been."""
+        wake = asyncio.Event()
+        self._wakes.setdefault(channel, set()).add(wake)
+        try:
+            if self._task is None:
+                self._task = asyncio.create_task(self._keep_connected(), name="holdfast listener")
+            await self._settle(channel)
+            yield wake
+        finally:
+            self._wakes[channel].discard(wake)
+            if not self._wakes[channel]:
+                del self._wakes[channel]
+                await self._settle(channel)
+
+    async def close(self) -> None:
+        """Stop listening."""
+        if self._task is not None:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+        if self._connection is not None and not self._connection.is_closed():
+            with contextlib.suppress(OSError):
+                await self._connection.close(timeout=5)
+
+    async def _settle(self, channel: str) -> None:
+        """Listen to a channel that someone waits for, and no longer to one that nobody does."""
+        async with self._listening:
+            connection = self._connection
+            if connection is None or connection.is_closed():
+                return  # the next one listens to all that is wanted by then
+            try:
+                if channel in self._wakes:
+                    await connection.add_listener(channel, self._notified)
+                else:
+                    await connection.remove_listener(channel, self._notified)
+            except Exception as error:  # noqa: BLE001 - a new connection listens to all that is wanted
+                log.warning("cannot listen to the database, trying again: %s", error)
+                connection.terminate()
+
+    async def _keep_connected(self) -> None:
+        pause = RECONNECT_FIRST
+        while True:
+            try:
+                self._lost.clear()
+                connection = await self._connect()
+                async with self._listening:
+                    self._connection = connection
+                    connection.add_termination_listener(lambda *_: self._lost.set())
+                    for channel in list(self._wakes):
+                        await connection.add_listener(channel, self._notified)
+                pause = RECONNECT_FIRST
+                self._wake_all()
+                await self._lost.wait()
+            except Exception as error:  # noqa: BLE001 - whatever it was, the rows are still there to be read
+                log.warning("cannot listen to the database, trying again: %s", error)
+                if self._connection is not None and not self._connection.is_closed():
+                    self._connection.terminate()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, RECONNECT_MOST)
+
+    def _notified(self, _connection: object, _pid: int, channel: str, _payload: str) -> None:
+        for wake in self._wakes.get(channel, ()):
+            wake.set()
+
+    def _wake_all(self) -> None:
+        for wakes in self._wakes.values():
+            for wake in wakes:
+                wake.set()

@@ -1,0 +1,145 @@
+"""Brings the schema up to date: plain `.sql` files, forward only, all that are missing in one transaction.
+
+`migrations/` holds the steps, applied once and in order of their names. `functions/`, beside the concept that calls
+them, hold functions, applied again whenever their text changes. What was applied is recorded with its hash, so a step
+that was edited, lost or slipped in before one that already ran is found out.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+from holdfast.core.errors import HoldfastError, SchemaMismatch
+from holdfast.postgres.database import Owner
+from holdfast.postgres.sql import statements
+from holdfast.postgres.tenancy import ensure_roles
+
+LOCK = 7_238_451_906  # any number, as long as nobody else takes it
+
+# An owner named like our schema would otherwise make the tables there; hosted servers keep pgvector in `extensions`.
+SEARCH_PATH = "set local search_path = public, extensions"
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One `.sql` file."""
+
+    name: str
+    text: str
+
+    @property
+    def hash(self) -> str:
+        """What tells this text from any other."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is left to do."""
+
+    migrations: tuple[Step, ...]
+    functions: tuple[Step, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.migrations or self.functions)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """All the `.sql` files of a program."""
+
+    migrations: tuple[Step, ...]
+    functions: tuple[Step, ...]
+
+    @classmethod
+    def packaged(cls) -> "Schema":
+        """The files that come with this program."""
+        package = files("holdfast")
+        functions = (step for folder in package.iterdir() for step in _steps(folder / "functions", folder.name + "/"))
+        return cls(
+            migrations=tuple(sorted(_steps(package / "postgres" / "migrations"), key=lambda step: step.name)),
+            functions=tuple(sorted(functions, key=lambda step: step.name)),
+        )
+
+
+def plan(schema: Schema, migrated: Mapping[str, str], functions: Mapping[str, str]) -> Plan:
+    """What is left to do, given name and hash of what was done; an error where the two do not fit."""
+    known = {step.name: step for step in schema.migrations}
+    newest = max(known, default="")
+    for name, hash in sorted(migrated.items()):
+        if name not in known:
+            if name > newest:
+                raise SchemaMismatch(
+                    f"the database has the migration {name}, which this program does not know",
+                    why="a newer holdfast has migrated it",
+                    next="run that version, or a newer one",
+                )
+            raise SchemaMismatch(
+                f"the migration {name} is missing",
+                why="the database has it, this program does not",
+                next="restore the file; a migration that has run is never removed",
+            )
+        if known[name].hash != hash:
+            raise SchemaMismatch(
+                f"the migration {name} was changed after it ran",
+                why="its text is not the one the database has recorded",
+                next="restore the file and write a new migration for the change",
+            )
+    last = max(migrated, default="")
+    pending = tuple(step for step in schema.migrations if step.name not in migrated)
+    for step in pending:
+        if step.name < last:
+            raise SchemaMismatch(
+                f"the migration {step.name} is out of order",
+                why=f"{last} has run already",
+                next="give it a number after the last one",
+            )
+    return Plan(pending, tuple(step for step in schema.functions if functions.get(step.name) != step.hash))
+
+
+async def pending(owner: Owner, schema: Schema) -> Plan:
+    """What is left to do on this database; changes nothing."""
+    if not await owner.value(sql("has_ledger")):
+        return plan(schema, {}, {})
+    migrated = {row["name"]: row["hash"] for row in await owner.all(sql("migrated"))}
+    functions = {row["name"]: row["hash"] for row in await owner.all(sql("installed_functions"))}
+    return plan(schema, migrated, functions)
+
+
+async def migrate(owner: Owner, schema: Schema | None = None) -> Plan:
+    """Do what is left to do, once, however many processes ask at the same time; returns what this one did."""
+    schema = schema or Schema.packaged()
+    if not await pending(owner, schema):
+        return Plan((), ())
+    async with owner.transaction():
+        await owner.value(sql("lock"), LOCK)
+        await owner.script(SEARCH_PATH)
+        await ensure_roles(owner)
+        await owner.script((files("holdfast.postgres") / "ledger.sql").read_text())
+        todo = await pending(owner, schema)
+        for step in todo.migrations:
+            await _apply(owner, step)
+            await owner.run(sql("record_migration"), step.name, step.hash)
+        for step in todo.functions:
+            await _apply(owner, step)
+            await owner.run(sql("record_function"), step.name, step.hash)
+    return todo
+
+
+async def _apply(owner: Owner, step: Step) -> None:
+    try:
+        await owner.script(step.text)
+    except HoldfastError as error:
+        error.add_note(f"while applying {step.name}; the database is as it was before")
+        raise
+
+
+def _steps(folder: Traversable, prefix: str = "") -> Iterable[Step]:
+    if folder.is_dir():
+        for file in folder.iterdir():
+            if file.name.endswith(".sql"):
+                yield Step(prefix + file.name.removesuffix(".sql"), file.read_text(encoding="utf-8"))

@@ -1,0 +1,2 @@
+-- The function files as they were last applied.
+select name, hash from holdfast.function_file

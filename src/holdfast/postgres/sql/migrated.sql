@@ -1,0 +1,2 @@
+-- The steps that have run.
+select name, hash from holdfast.migration

@@ -1,0 +1,86 @@
+"""The roles that keep tenants apart.
+
+    holdfast_owner    owns the schema: migrations, index builds, partitions, backups
+    holdfast_app      runs every statement of a tenant; owns nothing, cannot pass row-level security
+    holdfast_system   runs the few statements across tenants, on listed tables (relays, sweeps, claims, key look-ups)
+    holdfast_tenant   the group of tenants' own logins, `hf_<tenant>`, held to their tenant by their name
+
+Nobody logs in as these four. The engine logs in as a role of its own that may only become `holdfast_app` or
+`holdfast_system`; where it may not make such a login it logs in as the owner and becomes one of the two as it connects.
+"""
+
+import hashlib
+import hmac
+from importlib.resources import files
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit, urlunsplit
+
+from holdfast.core.errors import Forbidden
+from holdfast.core.ids import TenantId
+from holdfast.postgres.database import Owner, Statements
+from holdfast.postgres.sql import statements
+
+sql = statements(__name__)
+
+
+async def ensure_roles(owner: Owner) -> None:
+    """Make the four roles where they are missing, and let the owner become the ones that run statements."""
+    script = (files("holdfast.postgres") / "roles.sql").read_text()
+    try:
+        await owner.script(script)
+    except Forbidden as error:
+        raise Forbidden(
+            "the owner of the database may not set up the roles that keep tenants apart",
+            why=error.why,
+            next="as an administrator of the server run `alter role <owner> createrole`, or make the roles "
+            "holdfast_owner, holdfast_app, holdfast_system and holdfast_tenant and grant the first three to the owner",
+        ) from error
+
+
+async def ensure_login(owner: Owner, url: str, *, by_account: bool, renew: bool = False) -> str:
+    """The address the engine connects with: a login of its own where the owner may make one, else the owner's.
+
+    `by_account`: the server knows its callers by their account, so the login needs no password.
+    """
+    password = unquote(urlsplit(url).password or "") or None
+    able = await owner.one(sql("owner_abilities"))
+    if able is None or not able["may_create_roles"] or (password is None and not by_account):
+        return url
+    login = f"holdfast_engine_{able['database']}"
+    derived = None if password is None else derive(password.encode(), login)
+    if renew or not able["has_login"]:
+        await owner.run(sql("ensure_login"), login, derived, ["holdfast_app", "holdfast_system"], False)
+    return with_login(url, login, derived)
+
+
+async def ensure_tenant_login(owner: Owner, url: str, tenant: TenantId, secret: bytes) -> str:
+    """An address for other people's programs, held to one tenant whatever they set."""
+    login = f"hf_{tenant.hex}"
+    password = derive(secret, login)
+    await owner.run(sql("ensure_login"), login, password, ["holdfast_tenant"], True)
+    return with_login(url, login, password, options=f"-c holdfast.tenant={tenant}")
+
+
+async def refuse_bypass(database: Statements) -> None:
+    """Refuse to work with a role that row-level security does not hold."""
+    role = await database.value(sql("role_not_held"))
+    if role is not None:
+        raise Forbidden(
+            f"the role {role} is not held by row-level security",
+            why="it is a superuser, has BYPASSRLS or is in holdfast_owner, so tenants would see one another's rows",
+            next="set database.url to a login without these attributes, and database.owner_url to the owner's",
+        )
+
+
+def with_login(url: str, user: str, password: str | None, **parameters: str) -> str:
+    """The same address for another login."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    login = quote(user, safe="") + (":" + quote(password, safe="") if password else "")
+    given = {name: values[-1] for name, values in parse_qs(parts.query).items() if name not in ("user", "password")}
+    query = {**given, **parameters}
+    return urlunsplit((parts.scheme, f"{login}@{place}", parts.path, urlencode(query, quote_via=quote, safe="/"), ""))
+
+
+def derive(key: bytes, purpose: str) -> str:
+    """A password that every node derives alike and nobody has to store."""
+    return hmac.new(key, purpose.encode(), hashlib.sha256).hexdigest()

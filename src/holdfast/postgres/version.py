@@ -1,0 +1,38 @@
+"""Which PostgreSQL this program works with."""
+
+from pathlib import Path
+
+from holdfast.core.errors import DataFolderUnusable, HoldfastError, Unavailable
+from holdfast.postgres.binaries import MAJOR
+
+OLDEST_SERVER = 160000
+OLDEST_VECTOR = (0, 8)
+
+
+def check_version(cluster: Path) -> None:
+    """Refuse a data folder that another major version of PostgreSQL wrote."""
+    try:
+        written_by = (cluster / "PG_VERSION").read_text().strip()
+    except FileNotFoundError:
+        return
+    if written_by != str(MAJOR):
+        raise DataFolderUnusable(
+            f"the data in {cluster} was written by PostgreSQL {written_by}, this program brings PostgreSQL {MAJOR}",
+            why="the file formats of two major versions differ",
+            next="run `holdfast db backup FILE` with the holdfast release that wrote it, then `holdfast db restore "
+            "FILE` with this one and a new --data folder; the old folder is left as it is",
+        )
+
+
+def check_server(version: int, vector: str | None) -> None:
+    """Refuse a server that is too old, or has no pgvector to install; `vector` is its newest available version."""
+    if version < OLDEST_SERVER:
+        raise _too_old(f"PostgreSQL {version // 10000} is too old", "holdfast needs PostgreSQL 16 or later")
+    if vector is None:
+        raise _too_old("the server has no pgvector", "the extension `vector` is not installed on its machine")
+    if tuple(int(part) for part in vector.split(".")[:2]) < OLDEST_VECTOR:
+        raise _too_old(f"pgvector {vector} is too old", "holdfast needs pgvector 0.8 or later")
+
+
+def _too_old(what: str, why: str) -> HoldfastError:
+    return Unavailable(what, why=why, next="upgrade it, or unset HOLDFAST_DATABASE_URL to use the embedded server")

@@ -1,0 +1,25 @@
+"""A clock that tests move; PostgreSQL owns it, so it moves for everyone who uses the test's database."""
+
+from datetime import datetime, timedelta
+
+from holdfast.engine import Engine
+
+
+class Clock:
+    """Stands still at the time it was set to."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def set(self, now: datetime) -> None:
+        """It is `now` from here on, on every connection made after this."""
+        async with self._engine.postgres.owner() as owner:
+            name = await owner.value("select quote_ident(current_database())")
+            await owner.script(f"alter database {name} set holdfast.now = '{now.isoformat()}'")
+        self._engine.postgres.clear()
+
+    async def advance(self, by: timedelta) -> datetime:
+        """Move on by `by`; the new time."""
+        now = await self._engine.database.now() + by
+        await self.set(now)
+        return now

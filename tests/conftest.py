@@ -1,0 +1,143 @@
+"""What all tests stand on: a real PostgreSQL, a database per test, a clock that moves, processes that can be killed."""
+
+import asyncio
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from hypothesis import settings
+
+from holdfast.core.config import Config, load_config
+from holdfast.engine import Engine, open_engine
+from holdfast.postgres.database import Options, Owner, open_owner
+from holdfast.postgres.embedded import DATABASE, EmbeddedServer
+from holdfast.postgres.migrate import migrate
+from tests.clock import Clock
+from tests.processes import Processes
+from tests.remote import RemoteServer, remote_server
+
+pytest_plugins = ("tests.requirements_plugin",)
+
+settings.register_profile("holdfast", deadline=None)  # a busy machine is no failure
+settings.load_profile("holdfast")
+
+TEMPLATE = "migrated_template"
+Tenancy = Literal["connection", "transaction"]
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def fast_folder() -> Iterator[Path]:
+    """A folder in shared memory where there is one: a test's database costs a tenth of a second there."""
+    shared = Path("/dev/shm")
+    folder = Path(tempfile.mkdtemp(prefix="holdfast-test-", dir=shared if shared.is_dir() else None))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def server(fast_folder: Path) -> Iterator[EmbeddedServer]:
+    """The PostgreSQL of this test process, with a migrated database to clone."""
+    with EmbeddedServer(fast_folder / "server") as server:
+        asyncio.run(_make_template(server))
+        yield server
+
+
+@pytest.fixture
+async def empty_database_url(server: EmbeddedServer) -> AsyncIterator[str]:
+    """The owner's address of a database with nothing in it."""
+    async with _clone(server, "template1") as url:
+        yield url
+
+
+@pytest.fixture
+async def database_url(server: EmbeddedServer) -> AsyncIterator[str]:
+    """The owner's address of a migrated database of the test's own."""
+    async with _clone(server, TEMPLATE) as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def remote(fast_folder: Path) -> Iterator[RemoteServer]:
+    """A server that is not ours: reached over TCP, by password, without superuser."""
+    with remote_server(fast_folder) as server:
+        yield server
+
+
+@pytest.fixture
+def remote_url(remote: RemoteServer) -> str:
+    """The owner's address of an empty database there."""
+    return remote.make_database(f"test_{next(_numbers)}")
+
+
+@pytest.fixture
+async def owner(database_url: str) -> AsyncIterator[Owner]:
+    """The owner of the test's database."""
+    async with open_owner(database_url, Options()) as owner:
+        yield owner
+
+
+@pytest.fixture
+def tenancy() -> Tenancy:
+    """How statements say for whom they ask; parametrise it to run a test in both modes."""
+    return "connection"
+
+
+@pytest.fixture
+def config(database_url: str, tmp_path: Path, tenancy: Tenancy) -> Config:
+    """Settings of an engine on the test's database; nothing is read from the machine's environment."""
+    flags = {"database.url": database_url, "database.tenancy": tenancy, "data": tmp_path / "data"}
+    return load_config(flags, environ={}, cwd=tmp_path)
+
+
+@pytest.fixture
+async def engine(config: Config) -> AsyncIterator[Engine]:
+    """An open engine."""
+    async with open_engine(config=config) as engine:
+        yield engine
+
+
+@pytest.fixture
+def clock(engine: Engine) -> Clock:
+    """The database's clock, which a test can move."""
+    return Clock(engine)
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    """Real processes; none outlives the test."""
+    processes = Processes(tmp_path)
+    yield processes
+    processes.end_all()
+
+
+@asynccontextmanager
+async def _clone(server: EmbeddedServer, template: str) -> AsyncGenerator[str]:
+    name = f"test_{os.getpid()}_{next(_numbers)}"
+    async with _administrator(server) as administrator:
+        await administrator.script(f"create database {name} template {template}")
+    yield _address(server, name)
+    async with _administrator(server) as administrator:
+        await administrator.script(f"drop database {name} with (force)")
+
+
+async def _make_template(server: EmbeddedServer) -> None:
+    async with _administrator(server) as administrator:
+        await administrator.script(f"create database {TEMPLATE}")
+    async with open_owner(_address(server, TEMPLATE), Options()) as owner:
+        await migrate(owner)
+
+
+def _administrator(server: EmbeddedServer):
+    return open_owner(_address(server, "postgres"), Options())
+
+
+def _address(server: EmbeddedServer, database: str) -> str:
+    return server.url.replace(f"/{DATABASE}?", f"/{database}?")

@@ -1,0 +1,263 @@
+"""Rules for the schema, read off the catalogue of a migrated database.
+
+Each rule is a query for what breaks it, told in a sentence. They hold tenants apart, and keep the schema
+distributable by tenant.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from holdfast.core.errors import HoldfastError
+from holdfast.postgres.database import Owner
+
+# Tables without a tenant of their own to be held to, and why.
+GLOBAL_TABLES = {
+    "public.tenant": "a tenant is looked up by name before there is one to ask for",
+    "public.api_key": "a key is looked up by its hash before anybody knows whose it is",
+    "holdfast.migration": "belongs to the schema",
+    "holdfast.function_file": "belongs to the schema",
+}
+# What the role across tenants reaches, and why.
+SYSTEM_TABLES = {
+    "public.tenant": "makes and finds tenants",
+    "public.api_key": "makes and recognises keys",
+}
+# What everybody may call: it reads and changes nothing.
+PUBLIC_FUNCTIONS = {"holdfast.now", "holdfast.uuid7"}
+
+_OURS = """
+with ours as (
+  select n.nspname || '.' || c.relname as name, c.*
+  from pg_class c join pg_namespace n on n.oid = c.relnamespace
+  where n.nspname in ('public', 'holdfast')
+    and not exists (select from pg_depend where classid = 'pg_class'::regclass and objid = c.oid and deptype = 'e')
+), held as (
+  select o.oid, o.name, o.relispartition, o.relrowsecurity, o.relforcerowsecurity, t.attname as tenant, t.attnum
+  from ours o left join pg_attribute t on t.attrelid = o.oid and t.attname in ('tenant_id', 'host_id')
+    and t.atttypid = 'uuid'::regtype and t.attnotnull
+  where o.relkind in ('r', 'p') and not o.name = any($1)
+), granted as (
+  select name, relkind, relispartition, coalesce(rolname, 'PUBLIC') as role, privilege_type as privilege
+  from ours o cross join aclexplode(o.relacl) a left join pg_roles r on r.oid = a.grantee
+  where a.grantee <> o.relowner
+), functions as (
+  select n.nspname || '.' || p.proname as name, p.* from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+  where n.nspname in ('public', 'holdfast')
+    and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = p.oid and deptype = 'e')
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What must hold, and the query for what breaks it; $1: global tables, $2: the system's tables, $3: functions."""
+
+    name: str
+    broken_by: str
+
+
+RULES = (
+    Rule("every table has a tenant", "select name from held where tenant is null"),
+    Rule(
+        "row-level security is on and forced",
+        "select name from held where not relispartition and not (relrowsecurity and relforcerowsecurity)",
+    ),
+    Rule(
+        "the application sees the tenant it asked for, and fails if it asked for none",
+        """
+        select name from held where not relispartition and not exists (
+          select from pg_policy p where polrelid = held.oid and polcmd = '*' and polpermissive
+            and polroles = array['holdfast_app'::regrole::oid]
+            and pg_get_expr(polqual, polrelid)
+              = format('(%I = (current_setting(''holdfast.tenant''::text))::uuid)', tenant)
+            and pg_get_expr(polwithcheck, polrelid) = pg_get_expr(polqual, polrelid))
+        """,
+    ),
+    Rule(
+        "no other policy opens a table to the application, a tenant's login or everybody",
+        """
+        select name || ' ' || polname from held join pg_policy on polrelid = held.oid
+        where polname not in ('of_the_tenant_asked_for', 'of_the_login')
+          and polroles && array[0::oid, 'holdfast_app'::regrole, 'holdfast_tenant'::regrole]
+        """,
+    ),
+    Rule(
+        "a tenant's login is held by its name",
+        """
+        select name from held where not relispartition and not exists (
+          select from pg_policy where polrelid = held.oid and polroles = array['holdfast_tenant'::regrole::oid]
+            and pg_get_expr(polqual, polrelid) = format('(%I = (substr((SESSION_USER)::text, 4))::uuid)', tenant)
+            and pg_get_expr(polwithcheck, polrelid) = pg_get_expr(polqual, polrelid))
+        """,
+    ),
+    Rule(
+        "no policy has a subquery",
+        """
+        select name || ' ' || polname from ours join pg_policy on polrelid = ours.oid
+        where concat(pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid)) ~ 'SELECT'
+        """,
+    ),
+    Rule(
+        "every table has a primary key",
+        """
+        select name from ours where relkind in ('r', 'p')
+          and not exists (select from pg_index where indrelid = ours.oid and indisprimary)
+        """,
+    ),
+    Rule(
+        "primary and unique keys lead with the tenant",
+        """
+        select name || ' ' || indexrelid::regclass from held join pg_index on indrelid = held.oid
+        where indisunique and indkey[0] is distinct from attnum
+        """,
+    ),
+    Rule(
+        "foreign keys lead with the tenant",
+        """
+        select name || ' ' || conname from held join pg_constraint c on conrelid = held.oid and contype = 'f'
+        where conkey[1] is distinct from attnum or not (
+          (confrelid = 'public.tenant'::regclass and cardinality(conkey) = 1)
+          or exists (select from held t where t.oid = confrelid and t.attnum = confkey[1]))
+        """,
+    ),
+    Rule(
+        "no table has a trigger",
+        """
+        select name || ' ' || tgname from ours join pg_trigger on tgrelid = ours.oid
+        where relkind in ('r', 'p') and not tgisinternal
+        """,
+    ),
+    Rule(
+        "no counter has 32 bits",
+        """
+        select name || ' ' || attname from ours join pg_attribute a on attrelid = ours.oid
+          left join pg_attrdef on adrelid = ours.oid and adnum = attnum
+        where relkind in ('r', 'p') and atttypid in ('int2'::regtype, 'int4'::regtype)
+          and (attidentity <> '' or pg_get_expr(adbin, adrelid) like 'nextval%')
+        """,
+    ),
+    Rule(
+        "a view runs with the rights of who asks",
+        """
+        select name from ours where relkind = 'm' or relkind = 'v'
+          and not coalesce(reloptions && array['security_invoker=true', 'security_invoker=on'], false)
+        """,
+    ),
+    Rule(
+        "a function with its owner's rights has its own search_path",
+        """
+        select name from functions
+        where prosecdef and not coalesce(array_to_string(proconfig, ',') ~ 'search_path=', false)
+        """,
+    ),
+    Rule(
+        "not everybody may call a function",
+        """
+        select name from functions f where not name = any($3) and exists (
+          select from aclexplode(coalesce(proacl, acldefault('f', proowner))) where grantee = 0)
+        """,
+    ),
+    Rule("a partition has no grant of its own", "select name || ' ' || role from granted where relispartition"),
+    Rule(
+        "a tenant's login only reads",
+        """
+        select name || ' ' || privilege from granted
+        where role = 'holdfast_tenant' and relkind in ('r', 'p') and privilege <> 'SELECT'
+        """,
+    ),
+    Rule(
+        "the system reaches listed tables only",
+        """
+        select distinct name from granted
+        where role = 'holdfast_system' and relkind in ('r', 'p') and not name = any($2)
+        """,
+    ),
+    Rule(
+        "tenants reach no global table, and everybody no table at all",
+        """
+        select name || ' ' || role || ' ' || privilege from granted
+        where role = 'PUBLIC' or (role in ('holdfast_app', 'holdfast_tenant') and name = any($1))
+        """,
+    ),
+    Rule(
+        "the roles that run statements own nothing",
+        """
+        select name from (select name, relowner from ours union all select name, proowner from functions) as owned
+        where relowner = any(array['holdfast_app', 'holdfast_system', 'holdfast_tenant']::regrole[])
+        """,
+    ),
+)
+
+
+async def violations(owner: Owner) -> list[str]:
+    """What breaks a rule in this database, a sentence each."""
+    lists = [list(GLOBAL_TABLES), list(SYSTEM_TABLES), list(PUBLIC_FUNCTIONS)]
+    # Each parameter is named once more, for the server must know the type of those that a rule does not use.
+    typed = "select * from broken where $1::text[] is not null and $2::text[] is not null and $3::text[] is not null"
+    return [
+        f"{rule.name}: {row[0]}"
+        for rule in RULES
+        for row in await owner.all(f"{_OURS}, broken as ({rule.broken_by}) {typed}", *lists)
+    ]
+
+
+_OWNER = "the owner"
+_RUN_BY = {"postgres": (_OWNER, "holdfast_system"), "cli": (_OWNER, "holdfast_system")}
+_RUN_BY_DEFAULT = ("holdfast_app", "holdfast_system")
+
+
+async def unprepared(owner: Owner, sources: Iterable[tuple[str, str]]) -> list[str]:
+    """Statements that none of the roles of their folder can run against the migrated schema."""
+    found: list[str] = []
+    for name, text in sources:
+        folder = re.search(r"holdfast/(\w+)/sql/", name)
+        if folder is not None:
+            said = [await _said(owner, role, text) for role in _RUN_BY.get(folder[1], _RUN_BY_DEFAULT)]
+            if all(said):
+                found.append(f"{name}: {'; '.join(said)}")
+    return found
+
+
+async def _said(owner: Owner, role: str, text: str) -> str:
+    """What the server says against a statement of this role: to explain it checks names, types and rights."""
+    become = "reset role" if role == _OWNER else f"set local role {role}"
+    try:
+        async with owner.transaction():
+            await owner.script(f"{become}; set local holdfast.tenant = '00000000-0000-0000-0000-000000000000'")
+            await owner.script(f"explain (generic_plan) {text}")
+    except HoldfastError as error:
+        return error.why
+    return ""
+
+
+async def tenant_tables(owner: Owner) -> dict[str, str]:
+    """The tables that are held to tenants, each with its tenant's column."""
+    rows = await owner.all(
+        f"{_OURS} select split_part(name, '.', 2) as name, tenant from held where tenant is not null",
+        list(GLOBAL_TABLES),
+    )
+    return {row["name"]: row["tenant"] for row in rows}
+
+
+def unrouted(tables: dict[str, str], sources: Iterable[tuple[str, str]]) -> list[str]:
+    """Statements that do not name the tenant as `$1` for every table in them: they would go to every shard."""
+    return [
+        f"{name}: a table without its tenant; write `{column} = $1` for each, also where a join implies it"
+        for name, text in sources
+        if "/sql/" in name
+        for column in sorted(set(tables.values()))
+        if not _is_routed(
+            re.sub(r"--[^\n]*|'(?:[^']|'')*'", "", text), [t for t in tables if tables[t] == column], column
+        )
+    ]
+
+
+def _is_routed(statement: str, tables: list[str], column: str) -> bool:
+    table = rf"(?:public\.)?(?:{'|'.join(tables)})\b"
+    read = re.findall(rf"\b(?:from|join|update|using)\s+(?:only\s+)?{table}", statement)
+    written = re.findall(rf"\binto\s+{table}", statement)
+    to_tenant = rf"\binto\s+{table}\s*\(\s*{column}\b[^)]*\)\s*(?:values\s*\(|select)\s*\$1\b"
+    return len(re.findall(rf"\b{column}\s*=\s*\$1\b", statement)) >= len(read) and len(
+        re.findall(to_tenant, statement)
+    ) == len(written)

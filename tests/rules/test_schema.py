@@ -1,0 +1,164 @@
+import pytest
+
+from holdfast.postgres.database import Owner
+from tests.rules.schema import RULES, tenant_tables, unprepared, unrouted, violations
+from tests.rules.tree import ROOT, source
+
+pytestmark = pytest.mark.req("ENG-04")
+
+GOOD = """
+create table public.planted (tenant_id uuid not null, id int not null, primary key (tenant_id, id));
+call holdfast.hold_to_tenant('public.planted');
+"""
+PARTITIONED = (
+    GOOD.replace("id));", "id)) partition by hash (tenant_id);")
+    + "create table public.planted_0 partition of public.planted for values with (modulus 1, remainder 0);"
+)
+BARE = "create table public.planted (tenant_id uuid not null, id int not null, primary key (tenant_id, id));"
+POLICY = "create policy of_the_tenant_asked_for on public.planted to holdfast_app using ({}) with check ({});"
+ASKED = "tenant_id = current_setting('holdfast.tenant')::uuid"
+FORGIVING = "tenant_id = current_setting('holdfast.tenant', true)::uuid"
+APPLICATION = "the application sees the tenant it asked for, and fails if it asked for none"
+
+PLANTED = [
+    ("every table has a tenant", "create table public.planted (id uuid primary key)"),
+    ("every table has a tenant", "create table public.planted (tenant_id uuid, id int, unique (tenant_id, id))"),
+    ("every table has a tenant", "create table public.planted (tenant_id text primary key)"),
+    ("row-level security is on and forced", BARE),
+    ("row-level security is on and forced", GOOD + "alter table public.planted no force row level security"),
+    ("row-level security is on and forced", GOOD + "alter table public.planted disable row level security"),
+    (APPLICATION, BARE),
+    (APPLICATION, BARE + POLICY.format(ASKED, "true")),
+    (APPLICATION, BARE + POLICY.format("true", ASKED)),
+    (APPLICATION, BARE + POLICY.format(FORGIVING, FORGIVING)),
+    (
+        APPLICATION,
+        BARE + POLICY.format(ASKED, ASKED).replace("to holdfast_app", "for select to holdfast_app").split(" with")[0],
+    ),
+    (
+        "no other policy opens a table to the application, a tenant's login or everybody",
+        GOOD + "create policy more on public.planted using (true)",
+    ),
+    ("a tenant's login is held by its name", BARE + POLICY.format(ASKED, ASKED)),
+    (
+        "no policy has a subquery",
+        GOOD + "create policy more on public.planted to holdfast_system using (exists (select from tenant))",
+    ),
+    ("every table has a primary key", "create table public.planted (tenant_id uuid not null)"),
+    ("primary and unique keys lead with the tenant", GOOD + "alter table public.planted add unique (id, tenant_id)"),
+    ("primary and unique keys lead with the tenant", GOOD + "create unique index on public.planted (id)"),
+    (
+        "foreign keys lead with the tenant",
+        GOOD + "alter table public.planted add key bytea references public.api_key (hash)",
+    ),
+    (
+        "foreign keys lead with the tenant",
+        GOOD + "alter table public.planted add other uuid, add foreign key (other, id) references public.planted",
+    ),
+    (
+        "no table has a trigger",
+        GOOD + "create trigger planted before update on public.planted for each row "
+        "execute function suppress_redundant_updates_trigger()",
+    ),
+    ("no counter has 32 bits", GOOD + "alter table public.planted add n int generated always as identity"),
+    ("no counter has 32 bits", GOOD + "alter table public.planted add n serial"),
+    ("a view runs with the rights of who asks", "create view public.planted as select 1 as one"),
+    ("a view runs with the rights of who asks", "create materialized view public.planted as select 1 as one"),
+    (
+        "a function with its owner's rights has its own search_path",
+        "create function holdfast.planted() returns int language plpgsql security definer as 'begin return 1; end'",
+    ),
+    (
+        "not everybody may call a function",
+        "create function public.planted() returns int language plpgsql as 'begin return 1; end'",
+    ),
+    (
+        "a partition has no grant of its own",
+        PARTITIONED + "grant select on public.planted_0 to holdfast_app",
+    ),
+    ("a tenant's login only reads", GOOD + "grant update on public.planted to holdfast_tenant"),
+    ("the system reaches listed tables only", GOOD + "call holdfast.open_to_system('public.planted', 'select')"),
+    ("tenants reach no global table, and everybody no table at all", "grant select on public.tenant to holdfast_app"),
+    ("tenants reach no global table, and everybody no table at all", "grant select on public.identity to public"),
+    ("the roles that run statements own nothing", GOOD + "alter table public.planted owner to holdfast_app"),
+]
+ALLOWED = [
+    GOOD,
+    GOOD.replace("tenant_id", "host_id").replace("('public.planted')", "('public.planted', 'host_id')"),
+    GOOD + "alter table public.planted add foreign key (tenant_id) references public.tenant",
+    GOOD + "alter table public.planted add other int, add foreign key (tenant_id, other) references public.planted",
+    GOOD + "alter table public.planted add n bigint generated always as identity",
+    GOOD + "create view public.seen with (security_invoker = true) as select * from public.planted",
+    PARTITIONED,
+]
+BROKEN = [
+    "-- Not in the schema.\nselect colour from identity where tenant_id = $1",
+    "-- Not a statement.\nselec 1",
+    "-- Not for this role.\nselect name from holdfast.migration where $1::uuid is not null",
+]
+UNROUTED = [
+    "select name from identity",
+    "select name from identity where tenant_id = $2 and kind = $1",
+    "select i.name from identity i join principal p on p.tenant_id = i.tenant_id where i.tenant_id = $1",
+    "delete from identity -- where tenant_id = $1",
+    "update principal set role = 'owner' where name = $1",
+    "insert into identity (kind, name, id, tenant_id) values ($2, $3, $4, $1)",
+    "insert into identity (tenant_id, name) select tenant_id, name from principal where tenant_id = $1",
+]
+ROUTED = [
+    "select i.name from identity i join principal p on p.tenant_id = $1 where i.tenant_id = $1",
+    "insert into identity (tenant_id, kind) select $1, kind from unnest($2::text[]) kind returning id",
+    "select id from tenant where name = $1",
+]
+
+
+async def test_the_schema_keeps_every_rule(owner: Owner) -> None:
+    assert await violations(owner) == []
+
+
+@pytest.mark.parametrize(("rule", "planted"), PLANTED)
+async def test_what_breaks_a_rule_is_found(owner: Owner, rule: str, planted: str) -> None:
+    await owner.script(planted)
+
+    found = await violations(owner)
+
+    assert any(violation.startswith(f"{rule}: ") for violation in found)
+    assert all("planted" in violation or "holdfast_app" in violation or "PUBLIC" in violation for violation in found)
+
+
+def test_every_rule_has_been_seen_failing() -> None:
+    assert {rule for rule, _ in PLANTED} == {rule.name for rule in RULES}
+
+
+@pytest.mark.parametrize("planted", ALLOWED)
+async def test_a_table_made_as_it_should_be_breaks_no_rule(owner: Owner, planted: str) -> None:
+    await owner.script(planted)
+
+    assert await violations(owner) == []
+
+
+async def test_every_statement_fits_the_schema_and_the_role_that_runs_it(owner: Owner) -> None:
+    assert await unprepared(owner, source(ROOT, ".sql")) == []
+
+
+@pytest.mark.parametrize("planted", BROKEN)
+async def test_a_statement_that_does_not_fit_is_found(owner: Owner, planted: str) -> None:
+    found = await unprepared(owner, [("src/holdfast/access/sql/planted.sql", planted)])
+
+    assert len(found) == 1
+
+
+async def test_every_statement_names_the_tenant_for_every_table(owner: Owner) -> None:
+    assert unrouted(await tenant_tables(owner), source(ROOT, ".sql")) == []
+
+
+@pytest.mark.parametrize("planted", UNROUTED)
+async def test_a_statement_that_forgets_the_tenant_is_found(owner: Owner, planted: str) -> None:
+    found = unrouted(await tenant_tables(owner), [("src/holdfast/access/sql/planted.sql", planted)])
+
+    assert found != []
+
+
+@pytest.mark.parametrize("planted", ROUTED)
+async def test_a_statement_that_names_the_tenant_is_left_alone(owner: Owner, planted: str) -> None:
+    assert unrouted(await tenant_tables(owner), [("src/holdfast/access/sql/planted.sql", planted)]) == []
