@@ -1,0 +1,78 @@
+"""The ASGI application: every route behind its guards."""
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.core.errors import NotFound
+from holdfast.engine import Engine
+from holdfast.server.authentication import Authentication
+from holdfast.server.guards import Guards, Traffic
+from holdfast.server.listening import Address
+from holdfast.server.openapi import document
+from holdfast.server.operations import Call, Operation, Operations
+from holdfast.server.origins import Doors
+from holdfast.server.resources import Resource
+from holdfast.server.routes import browser, health, keys, tenants
+from holdfast.server.server_file import instance_of
+
+MAX_RUNNING = 256  # requests at once; each can hold a body in memory
+
+OPERATIONS: tuple[Operation, ...] = (*health.operations, *tenants.operations, *keys.operations, *browser.operations)
+
+
+def build_app(
+    engine: Engine,
+    address: Address,
+    *,
+    token: str,
+    traffic: Traffic | None = None,
+    operations: Sequence[Operation] = OPERATIONS,
+) -> ASGIApp:
+    """The application of a server that listens on `address` and whose own account knows `token`."""
+    settings = engine.config.server
+    allow_local = address.is_loopback and not settings.require_key
+    authentication = Authentication(engine.keys, engine.tenants, token=token, allow_local=allow_local)
+    operations = (*operations, *_description(operations, settings.root_path))
+    resources: dict[str, list[Operation]] = {}
+    for operation in operations:
+        resources.setdefault(operation.path, []).append(operation)
+    instance = instance_of(token)
+    routes = [
+        Route(path, Resource(engine, authentication, found, instance=instance)) for path, found in resources.items()
+    ]
+    guards = Guards(
+        Router(routes, redirect_slashes=False, default=_not_found),
+        doors=Doors(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),
+        traffic=traffic or Traffic(MAX_RUNNING),
+        settings=settings,
+    )
+    if not settings.allowed_origins:
+        return guards
+    # Outside the guards, so that a browser may read their refusals too.
+    return CORSMiddleware(
+        guards,
+        allow_origins=settings.allowed_origins,
+        allow_methods=["*"],
+        allow_headers=["*"],
+        expose_headers=["x-request-id"],
+    )
+
+
+def _description(operations: Sequence[Operation], root_path: str) -> Operations:
+    described = Operations("about")
+
+    @described.declare("GET", "/api/openapi.json", needs="nobody")
+    async def openapi(call: Call) -> dict[str, Any]:
+        """This API, as OpenAPI describes it."""
+        return content
+
+    content = document((*operations, *described), root_path=root_path)
+    return described
+
+
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> NoReturn:
+    raise NotFound("there is nothing at this address", next="/api/openapi.json lists what there is.")

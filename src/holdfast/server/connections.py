@@ -1,0 +1,88 @@
+"""A connection: uvicorn's, held to limits that uvicorn does not have."""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.ids import uuid7
+from holdfast.server.guards import SECURITY_HEADERS
+from holdfast.server.problems import problem_response
+
+KEEP_ALIVE = 65  # seconds; longer than the 60 of common proxies, which should be the ones to hang up
+MAX_HEAD_BYTES = 64 * 1024  # request line and headers
+
+
+class Connection(HttpToolsProtocol):
+    """Hangs up on a caller who keeps it waiting for a request, or whose request line and headers do not end."""
+
+    _patience: asyncio.TimerHandle | None = None
+    _in_head = False
+    _head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first request."""
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Stop waiting."""
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read, but no endless head."""
+        super().data_received(data)
+        if self._in_head and not self.transport.is_closing():
+            self._head_bytes += len(data)
+            if self._head_bytes > MAX_HEAD_BYTES:
+                self.send_400_response(f"Its request line and headers have more than {MAX_HEAD_BYTES} bytes.")
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._in_head = True
+        self._head_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        """The request is known; from here on the time-outs of requests hold."""
+        self._in_head = False
+        self._stop_waiting()
+        super().on_headers_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if not self.pipeline and not self.transport.is_closing():
+            self._wait()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP with a problem, and hang up."""
+        error = InvalidInput("this is not a valid HTTP request", why=msg, next="Correct it.")
+        response = problem_response(error, instance="", request_id=str(uuid7()))
+        head: list[tuple[bytes, bytes]] = [
+            *response.raw_headers,
+            *((name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
+            (b"connection", b"close"),
+        ]
+        lines = [
+            b"HTTP/1.1 400 Bad Request",
+            *(name + b": " + value for name, value in head),
+            b"",
+            bytes(response.body),
+        ]
+        self.transport.write(b"\r\n".join(lines))
+        self.transport.close()
+
+    def _wait(self) -> None:
+        self._stop_waiting()
+        self._patience = self.loop.call_later(KEEP_ALIVE, self._hang_up)
+
+    def _stop_waiting(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+
+    def _hang_up(self, *_: Any) -> None:
+        self.transport.close()

@@ -1,0 +1,221 @@
+"""What every request passes before anything looks at what it wants: plain ASGI, since it is paid for each time."""
+
+import asyncio
+import logging
+import re
+from contextlib import suppress
+from http import HTTPStatus
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.core.errors import Broken, HoldfastError, Overloaded, ShuttingDown, TimedOut, TooLarge
+from holdfast.core.ids import uuid7
+from holdfast.core.settings import ServerSettings
+from holdfast.server.origins import Doors
+from holdfast.server.problems import SlowBody, problem_response, status_of
+
+SECURITY_HEADERS = {
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "cross-origin-resource-policy": "same-origin",
+    # With `no-referrer` browsers would send `Origin: null` from our own forms.
+    "referrer-policy": "same-origin",
+}
+
+FAREWELL = 1.0  # seconds for the last answers
+
+_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+
+log = logging.getLogger(__name__)
+
+
+class Traffic:
+    """The requests that run now, and whether more are taken."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._running: set[asyncio.Timeout] = set()
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self.draining = False
+
+    def enter(self, request: asyncio.Timeout) -> None:
+        """Let a request run, or refuse it."""
+        if self.draining:
+            raise ShuttingDown("the server is stopping", next="Try again when it is back.")
+        if len(self._running) >= self._limit:
+            raise Overloaded("the server is busy", why=f"{self._limit} requests run already", retry_after=1)
+        self._running.add(request)
+        self._idle.clear()
+
+    def leave(self, request: asyncio.Timeout) -> None:
+        """A request has ended."""
+        self._running.discard(request)
+        if not self._running:
+            self._idle.set()
+
+    async def drain(self, grace: float) -> None:
+        """Take no more requests; those that run have `grace` seconds to end, then they are ended."""
+        self.draining = True
+        try:
+            await asyncio.wait_for(self._idle.wait(), grace)
+        except TimeoutError:
+            self.cut()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._idle.wait(), FAREWELL)
+
+    def cut(self) -> None:
+        """End what runs now; it is answered with an error."""
+        for request in self._running:
+            if not request.expired():
+                request.reschedule(asyncio.get_running_loop().time())
+
+
+class Guards:
+    """Request id, Host and Origin, limits and time-outs; whatever fails inside becomes a problem."""
+
+    def __init__(self, app: ASGIApp, *, doors: Doors, traffic: Traffic, settings: ServerSettings) -> None:
+        self._app = app
+        self._doors = doors
+        self._traffic = traffic
+        self._settings = settings
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            raise RuntimeError(f"no {scope['type']} is served here")
+        answer = Answer(send, _request_id(Headers(scope=scope)), self._traffic)
+        request = asyncio.timeout(self._settings.request_timeout)
+        try:
+            error = await self._run(scope, receive, answer, request)
+            if error is not None:
+                _record(error, answer.request_id)
+                # Half an answer cannot be taken back; that the connection ends tells the caller.
+                if not answer.started:
+                    response = problem_response(error, instance=scope["path"], request_id=answer.request_id)
+                    await response(scope, receive, answer.send)
+        finally:
+            self._traffic.leave(request)
+
+    async def _run(
+        self, scope: Scope, receive: Receive, answer: "Answer", request: asyncio.Timeout
+    ) -> HoldfastError | None:
+        headers = Headers(scope=scope)
+        try:
+            async with request:
+                self._traffic.enter(request)
+                self._doors.check_host(headers)
+                self._doors.check_origin(scope["method"], scope["scheme"], headers)
+                await self._app(_under(self._settings.root_path, scope), self._limited(headers, receive), answer.send)
+        except ClientDisconnect:
+            return None
+        except HoldfastError as error:
+            return error
+        except Exception as error:  # noqa: BLE001
+            if isinstance(error, TimeoutError) and request.expired():
+                return self._out_of_time()
+            broken = Broken(f"{type(error).__name__}: {error}")
+            broken.__cause__ = error
+            return broken
+        return None
+
+    def _limited(self, headers: Headers, receive: Receive) -> Receive:
+        length = headers.get("content-length")
+        if length is None and "transfer-encoding" not in headers:
+            return receive
+        limit = self._settings.max_body_bytes
+        if length is not None and int(length) > limit:
+            raise _too_large(limit)
+        return _Body(receive, limit, self._settings.body_timeout).receive
+
+    def _out_of_time(self) -> HoldfastError:
+        if self._traffic.draining:
+            return ShuttingDown("the server stopped before this was done", next="Try again when it is back.")
+        limit = self._settings.request_timeout
+        return TimedOut(
+            f"this took longer than {limit:g} seconds", next="Ask for less at once, or raise server.request_timeout."
+        )
+
+
+class Answer:
+    """What is sent back, with what every answer carries."""
+
+    def __init__(self, send: Send, request_id: str, traffic: Traffic) -> None:
+        self._send = send
+        self._traffic = traffic
+        self.request_id = request_id
+        self.started = False
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer."""
+        if message["type"] == "http.response.start":
+            self.started = True
+            headers = MutableHeaders(scope=message)
+            for name, value in SECURITY_HEADERS.items():
+                headers.setdefault(name, value)
+            headers["x-request-id"] = self.request_id
+            if self._traffic.draining:
+                headers["connection"] = "close"
+        await self._send(message)
+
+
+class _Body:
+    """A request body that is neither too large nor too slow."""
+
+    def __init__(self, receive: Receive, limit: int, timeout: float) -> None:
+        self._receive = receive
+        self._limit = limit
+        self._timeout = timeout
+        self._deadline: float | None = None
+        self._size = 0
+        self._complete = False
+
+    async def receive(self) -> Message:
+        if self._complete:
+            return await self._receive()
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().time() + self._timeout
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                message = await self._receive()
+        except TimeoutError:
+            raise SlowBody(
+                "the body did not arrive in time", why=f"it took over {self._timeout:g} seconds", next="Send it faster."
+            ) from None
+        self._size += len(message.get("body", b""))
+        if self._size > self._limit:
+            raise _too_large(self._limit)
+        self._complete = not message.get("more_body", False)
+        return message
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.getlist("x-request-id")
+    return given[0] if len(given) == 1 and _SANE_ID.fullmatch(given[0]) else str(uuid7())
+
+
+def _under(root_path: str, scope: Scope) -> Scope:
+    """The same request below the root path, whether the proxy before us has left it in the path or not."""
+    if root_path:
+        path: str = scope["path"]
+        scope["root_path"] = root_path
+        if path != root_path and not path.startswith(f"{root_path}/"):
+            scope["path"] = root_path + path
+    return scope
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(
+        "the body is too large", why=f"at most {limit} bytes are taken", next="Send it in parts.", limit=limit
+    )
+
+
+def _record(error: HoldfastError, request_id: str) -> None:
+    status = status_of(type(error))
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.error("request %s broke: %s", request_id, error, exc_info=error)
+    elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        log.warning("request %s failed: %s", request_id, error)

@@ -1,0 +1,121 @@
+"""The OpenAPI document, from the declarations of the operations."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.access.principals import SCOPES
+from holdfast.core.errors import Broken, Forbidden, HoldfastError, Overloaded, TimedOut, Unavailable
+from holdfast.core.wires import HTTP_STATUS
+from holdfast.server.authentication import COOKIE
+from holdfast.server.operations import Operation
+from holdfast.server.problems import MEDIA_TYPE, STATUS_ON_HTTP_ALONE, Problem, status_of
+from holdfast.server.server_file import holdfast_version
+
+REFERENCE = "#/components/schemas/{name}"
+# What any request can meet: a foreign Host or Origin, and an engine that cannot answer.
+EVERYWHERE: tuple[type[HoldfastError], ...] = (Forbidden, Overloaded, Broken, Unavailable, TimedOut)
+
+
+def document(operations: Sequence[Operation], *, root_path: str) -> dict[str, Any]:
+    """The API as OpenAPI 3.1 describes it."""
+    types = [type for operation in operations for type in _types(operation)]
+    schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
+    schema_of = {id(type): schema for type, schema in zip(types, schemas, strict=False)}
+    paths: dict[str, dict[str, Any]] = {}
+    for operation in operations:
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, schema_of)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Holdfast", "version": holdfast_version()},
+        "servers": [{"url": root_path or "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": components,
+            "responses": {_problem_name(status): _problem(status) for status in _statuses()},
+            "securitySchemes": {
+                "key": {"type": "http", "scheme": "bearer", "description": "A key; local access needs none."},
+                "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "A browser's session."},
+            },
+        },
+    }
+
+
+def _types(operation: Operation) -> list[Any]:
+    types = [parameter.type for parameter in operation.parameters]
+    if operation.body is not None:
+        types.append(operation.body)
+    if _has_json_result(operation):
+        types.append(operation.result)
+    return types
+
+
+def _has_json_result(operation: Operation) -> bool:
+    return operation.result is not type(None) and operation.result is not Response
+
+
+def _described(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": operation.name,
+        "summary": operation.summary,
+        "tags": [operation.tag],
+        "responses": _responses(operation, schema_of),
+    }
+    if operation.parameters:
+        described["parameters"] = [
+            {
+                "name": parameter.name,
+                "in": parameter.place,
+                "required": parameter.default is msgspec.UNSET,
+                "schema": schema_of[id(parameter.type)],
+            }
+            for parameter in operation.parameters
+        ]
+    if operation.body is not None:
+        content = {operation.body_format: {"schema": schema_of[id(operation.body)]}}
+        described["requestBody"] = {"required": _is_required(operation.body), "content": content}
+    if operation.needs not in ("nobody", "anybody"):
+        described["security"] = [{"key": []}, {"session": []}]
+    if operation.needs in SCOPES:
+        described["description"] = f"Needs the scope `{operation.needs}`."
+    return described
+
+
+def _responses(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
+    if _has_json_result(operation):
+        answer["content"] = {"application/json": {"schema": schema_of[id(operation.result)]}}
+    elif operation.status == HTTPStatus.OK:
+        answer["content"] = {"text/html": {}}
+    statuses = {status_of(error) for error in (*operation.errors, *EVERYWHERE)}
+    problems: dict[str, Any] = {
+        str(status): {"$ref": f"#/components/responses/{_problem_name(status)}"} for status in sorted(statuses)
+    }
+    if operation.or_status is not None:
+        content = {**answer["content"], MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(name="Problem")}}}
+        problems[str(operation.or_status)] = {"description": HTTPStatus(operation.or_status).phrase, "content": content}
+    return {str(operation.status): answer, **problems}
+
+
+def _is_required(body: Any) -> bool:
+    return any(field.required for field in msgspec.structs.fields(body))
+
+
+def _statuses() -> list[int]:
+    return sorted({*HTTP_STATUS.values(), *STATUS_ON_HTTP_ALONE.values()})
+
+
+def _problem_name(status: int) -> str:
+    return f"Problem{status}"
+
+
+def _problem(status: int) -> dict[str, Any]:
+    codes = {code for code, known in HTTP_STATUS.items() if known == status}
+    codes |= {error.code for error, known in STATUS_ON_HTTP_ALONE.items() if known == status}
+    return {
+        "description": f"{HTTPStatus(status).phrase}: {', '.join(sorted(codes))}",
+        "content": {MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(name="Problem")}}},
+    }

@@ -1,0 +1,143 @@
+"""Operations: each is declared once, and its route, its checks and its documentation come from the declaration.
+
+An operation is a coroutine function. Its first parameter is the `Call`; `body` is what the request carries, a parameter
+named in the path comes from there, every other one from the query. Its return type is the answer, its docstring the
+summary.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar, get_type_hints
+
+import msgspec
+from starlette.requests import Request
+
+from holdfast.access.principals import Principal, Scope
+from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge, Unauthenticated
+from holdfast.engine import Engine
+from holdfast.server.problems import SlowBody, WrongMediaType
+
+# Nobody: who calls is not asked. Anybody: it is asked, but need not be known. Somebody: it must be known.
+Needs = Scope | Literal["nobody", "anybody", "somebody"]
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+BodyFormat = Literal["application/json", "application/x-www-form-urlencoded"]
+Handler = Callable[..., Awaitable[Any]]
+H = TypeVar("H", bound=Handler)
+
+
+@dataclass(slots=True)
+class Call:
+    """One request, as an operation sees it."""
+
+    engine: Engine  # of the caller's tenant
+    request: Request
+    caller: Principal | None
+    status: int  # of the answer
+    instance: str  # the public name of the server that answers
+
+    @property
+    def principal(self) -> Principal:
+        """Who calls, where the operation needs somebody."""
+        assert self.caller is not None
+        return self.caller
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A value from the path or the query."""
+
+    name: str
+    place: Literal["path", "query"]
+    type: Any
+    default: Any  # msgspec.UNSET where there is none
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Something that can be asked for over HTTP."""
+
+    method: Method
+    path: str
+    needs: Needs
+    status: int
+    or_status: int | None  # with the same kind of answer
+    run: Handler
+    body: Any  # None: it takes none
+    body_format: BodyFormat
+    result: Any
+    parameters: tuple[Parameter, ...]
+    errors: frozenset[type[HoldfastError]]
+    tag: str
+
+    @property
+    def name(self) -> str:
+        """Its name in client programs."""
+        return self.run.__name__
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one line."""
+        return (self.run.__doc__ or "").strip().partition("\n")[0]
+
+
+class Operations(list[Operation]):
+    """The operations of one subject."""
+
+    def __init__(self, tag: str) -> None:
+        super().__init__()
+        self._tag = tag
+
+    def declare(
+        self,
+        method: Method,
+        path: str,
+        *,
+        needs: Needs,
+        status: int = 200,
+        or_status: int | None = None,
+        errors: Sequence[type[HoldfastError]] = (),
+        body_format: BodyFormat = "application/json",
+    ) -> Callable[[H], H]:
+        """Make an operation of a coroutine function; `errors` are those that come on top of the usual ones."""
+
+        def declared(run: H) -> H:
+            hints = get_type_hints(run, include_extras=True)
+            body = hints.get("body")
+            parameters = tuple(
+                _parameter(given, hints[given.name], path)
+                for given in list(inspect.signature(run).parameters.values())[1:]
+                if given.name != "body"
+            )
+            usual: set[type[HoldfastError]] = set()
+            if needs not in ("nobody", "anybody"):
+                usual |= {Unauthenticated, Forbidden}
+            if body is not None:
+                usual |= {InvalidInput, TooLarge, WrongMediaType, SlowBody}
+            if parameters:
+                usual.add(InvalidInput)
+            self.append(
+                Operation(
+                    method=method,
+                    path=path,
+                    needs=needs,
+                    status=status,
+                    or_status=or_status,
+                    run=run,
+                    body=body,
+                    body_format=body_format,
+                    result=hints["return"],
+                    parameters=parameters,
+                    errors=frozenset(usual | set(errors)),
+                    tag=self._tag,
+                )
+            )
+            return run
+
+        return declared
+
+
+def _parameter(given: inspect.Parameter, type: Any, path: str) -> Parameter:
+    place = "path" if f"{{{given.name}}}" in path else "query"
+    default = msgspec.UNSET if given.default is inspect.Parameter.empty else given.default
+    return Parameter(given.name, place, type, default)

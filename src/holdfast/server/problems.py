@@ -1,0 +1,99 @@
+"""What went wrong, as problem details (RFC 9457)."""
+
+import math
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, ShuttingDown, TimedOut, Unauthenticated
+from holdfast.core.text import render
+from holdfast.core.wires import HTTP_STATUS
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class WrongMethod(InvalidInput):
+    """The address exists, but not for this method."""
+
+    def __init__(self, method: str, allowed: list[str]) -> None:
+        super().__init__(f"{method[:40]!r} is not possible here", next=f"Use {' or '.join(allowed)}.", allowed=allowed)
+        self.allowed = allowed
+
+
+class WrongMediaType(InvalidInput):
+    """The body is not of a kind that is read here."""
+
+
+class SlowBody(TimedOut):
+    """The body did not arrive in time."""
+
+
+# HTTP tells apart what is one and the same on the other wires.
+STATUS_ON_HTTP_ALONE: dict[type[HoldfastError], int] = {
+    WrongMethod: HTTPStatus.METHOD_NOT_ALLOWED,
+    WrongMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    SlowBody: HTTPStatus.REQUEST_TIMEOUT,
+}
+
+
+class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What went wrong: `code` is stable, `detail` says in sentences what, why and what to do next."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    instance: str
+    request_id: str
+    what: str
+    why: str = ""
+    next: str = ""
+    details: dict[str, Any] = {}
+
+
+def status_of(error: type[HoldfastError]) -> int:
+    """The HTTP status of an error."""
+    return STATUS_ON_HTTP_ALONE.get(error) or HTTP_STATUS[error.code]
+
+
+def problem_of(error: HoldfastError, *, instance: str, request_id: str) -> Problem:
+    """What the caller is told; of failures on our side the reason stays in the log."""
+    status = status_of(type(error))
+    told = error
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        told = HoldfastError(
+            "something broke here", next="Report it with the request id: the log has the reason under it."
+        )
+    elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        told = HoldfastError(error.what, next=error.next)
+    return Problem(
+        type=f"urn:holdfast:problem:{error.code}",
+        title=error.code.replace("_", " ").capitalize(),
+        status=status,
+        detail=str(told),
+        code=error.code,
+        instance=instance,
+        request_id=request_id,
+        what=told.what,
+        why=told.why,
+        next=told.next,
+        details=told.details,
+    )
+
+
+def problem_response(error: HoldfastError, *, instance: str, request_id: str) -> Response:
+    """The answer to a request that failed."""
+    problem = problem_of(error, instance=instance, request_id=request_id)
+    headers: dict[str, str] = {}
+    if isinstance(error, Unauthenticated):
+        headers["www-authenticate"] = 'Bearer realm="holdfast"'
+    if isinstance(error, WrongMethod):
+        headers["allow"] = ", ".join(error.allowed)
+    if isinstance(error, Overloaded):
+        headers["retry-after"] = str(math.ceil(error.retry_after))
+    if isinstance(error, ShuttingDown | SlowBody):
+        headers["connection"] = "close"
+    return Response(render(problem), problem.status, headers, MEDIA_TYPE)

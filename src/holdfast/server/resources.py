@@ -1,0 +1,114 @@
+"""A resource: one path and the operations on it."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from holdfast.access.principals import Principal
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.text import parse, render
+from holdfast.engine import Engine
+from holdfast.server.authentication import Authentication
+from holdfast.server.operations import Call, Operation, Parameter
+from holdfast.server.problems import WrongMediaType, WrongMethod
+
+MAX_FIELDS = 100  # in a form
+
+
+class Resource:
+    """Answers the requests for one path: who calls, what is asked, may they, the answer."""
+
+    def __init__(
+        self, engine: Engine, authentication: Authentication, operations: Sequence[Operation], *, instance: str
+    ) -> None:
+        self._engine = engine
+        self._instance = instance
+        self._authentication = authentication
+        self._operations: dict[str, Operation] = {operation.method: operation for operation in operations}
+        if "GET" in self._operations:
+            self._operations["HEAD"] = self._operations["GET"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        operation = self._operations.get(scope["method"])
+        if operation is None:
+            raise WrongMethod(scope["method"], sorted(self._operations))
+        response = await self._answer(operation, Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answer(self, operation: Operation, request: Request) -> Response:
+        caller = await self._caller(operation, request)
+        arguments = {parameter.name: _argument(parameter, request) for parameter in operation.parameters}
+        if operation.body is not None:
+            arguments["body"] = await _body(operation, request, self._engine.config.server.max_body_bytes)
+        engine = self._engine if caller is None else self._engine.tenant(caller.tenant)
+        call = Call(engine, request, caller, operation.status, self._instance)
+        result = await operation.run(call, **arguments)
+        if isinstance(result, Response):
+            return result
+        content = b"" if operation.result is type(None) else render(result)
+        return Response(content, call.status, media_type="application/json" if content else None)
+
+    async def _caller(self, operation: Operation, request: Request) -> Principal | None:
+        if operation.needs == "nobody":
+            return None
+        try:
+            caller = await self._authentication.recognise(request)
+        except HoldfastError:
+            if operation.needs == "anybody":
+                return None
+            raise
+        if operation.needs not in ("anybody", "somebody"):
+            caller.require(operation.needs)
+        return caller
+
+
+def _argument(parameter: Parameter, request: Request) -> Any:
+    given: list[str]
+    if parameter.place == "path":
+        given = [request.path_params[parameter.name]]
+    else:
+        given = request.query_params.getlist(parameter.name)
+    if not given and parameter.default is not msgspec.UNSET:
+        return parameter.default
+    if len(given) != 1:
+        raise InvalidInput(
+            f"{parameter.name!r} is needed exactly once", why=f"it was given {len(given)} times", next="Give it once."
+        )
+    try:
+        return msgspec.convert(given[0], parameter.type, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{parameter.name!r} cannot be used", why=str(error), next="Correct it.") from None
+
+
+async def _body(operation: Operation, request: Request, limit: int) -> Any:
+    data = await request.body()
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if data and media_type != operation.body_format:
+        raise WrongMediaType(
+            "the body is not of a kind that is read here",
+            why=f"Content-Type is {media_type[:100]!a}" if media_type else "it has no Content-Type",
+            next=f"Send {operation.body_format}.",
+        )
+    is_form = operation.body_format != "application/json"
+    value = _fields(data) if is_form else parse(data, limit=limit) if data else cast(dict[str, Any], {})
+    try:
+        return msgspec.convert(value, operation.body, strict=not is_form)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(
+            "the body does not fit", why=str(error), next="/api/openapi.json says what it should be like."
+        ) from None
+
+
+def _fields(data: bytes) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(data.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS))
+    except ValueError:
+        raise InvalidInput(
+            "the form cannot be read", why="it is not URL-encoded UTF-8", next="Send it again from the page."
+        ) from None

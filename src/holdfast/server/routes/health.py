@@ -1,0 +1,46 @@
+"""Whether the server lives, and whether it can work."""
+
+from http import HTTPStatus
+from typing import Literal
+
+import msgspec
+
+from holdfast.server.operations import Call, Operations
+from holdfast.server.server_file import SERVICE, Health, holdfast_version
+
+operations = Operations("health")
+
+State = Literal["ok", "reduced", "down"]
+
+
+class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of the engine; `detail` is told to known callers only."""
+
+    name: str
+    state: State
+    detail: str = ""
+
+
+class Readiness(msgspec.Struct, frozen=True):
+    """How the engine does: as its worst part."""
+
+    state: State
+    parts: list[PartState]
+
+
+@operations.declare("GET", "/healthz", needs="nobody")
+async def healthz(call: Call) -> Health:
+    """Whether the server lives; it does not ask the database."""
+    return Health(SERVICE, holdfast_version(), call.instance)
+
+
+@operations.declare("GET", "/readyz", needs="anybody", or_status=503)
+async def readyz(call: Call) -> Readiness:
+    """Whether the engine can work, part by part; 503 when a part is down."""
+    told = call.caller is not None
+    parts = [PartState(part.name, part.state, part.detail if told else "") for part in await call.engine.parts()]
+    states = {part.state for part in parts}
+    state: State = "down" if "down" in states else "reduced" if "reduced" in states else "ok"
+    if state == "down":
+        call.status = HTTPStatus.SERVICE_UNAVAILABLE
+    return Readiness(state, parts)

@@ -1,0 +1,84 @@
+"""Keys of the caller's tenant, and links for browsers."""
+
+from datetime import timedelta
+from typing import Annotated
+from urllib.parse import quote
+from uuid import UUID
+
+import msgspec
+
+from holdfast.access.keys import LINK_LIFETIME, Key, NewKey
+from holdfast.access.principals import Scope
+from holdfast.core.errors import NotFound
+from holdfast.server.operations import Call, Operations
+from holdfast.server.origins import scheme_of
+
+operations = Operations("keys")
+
+CENTURY = 100 * 365 * 24 * 3600
+
+# What a header and a log line can hold.
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f\ud800-\udfff]*$")]
+Label = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^[^\x00-\x1f\x7f\ud800-\udfff]*$")]
+
+
+class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A key to make: for whom, and what it may do. Without a lifetime it does not expire."""
+
+    principal: Name
+    scopes: tuple[Scope, ...] = ("read", "write", "admin")
+    label: Label = ""
+    lifetime_seconds: Annotated[int, msgspec.Meta(ge=1, le=CENTURY)] | None = None
+
+
+class KeyList(msgspec.Struct, frozen=True):
+    """Keys, newest first; the revoked ones too."""
+
+    keys: list[Key]
+
+
+class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A link to make: for whom, if not for the caller."""
+
+    principal: Name | None = None
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A link that signs a browser in, once."""
+
+    url: str
+    path: str
+    lifetime_seconds: int
+
+
+@operations.declare("GET", "/api/keys", needs="admin")
+async def list_keys(call: Call) -> KeyList:
+    """The keys of the tenant, newest first."""
+    return KeyList(await call.engine.keys.list(call.principal.tenant))
+
+
+@operations.declare("POST", "/api/keys", needs="admin", status=201)
+async def create_key(call: Call, body: KeyRequest) -> NewKey:
+    """Make a key; its text is shown this once."""
+    if "operator" in body.scopes:
+        call.principal.require("operator")  # or a tenant's owner would reach every other tenant
+    lifetime = None if body.lifetime_seconds is None else timedelta(seconds=body.lifetime_seconds)
+    return await call.engine.keys.create(
+        call.principal.tenant, body.principal, scopes=frozenset(body.scopes), label=body.label, lifetime=lifetime
+    )
+
+
+@operations.declare("POST", "/api/keys/link", needs="admin", status=201)
+async def create_link(call: Call, body: LinkRequest) -> Link:
+    """Make a one-time link for a person's browser."""
+    text = await call.engine.keys.create_link(call.principal.tenant, body.principal or call.principal.user)
+    path = f"{call.engine.config.server.root_path}/login?link={quote(text)}"
+    headers = call.request.headers
+    url = f"{scheme_of(call.request.scope['scheme'], headers)}://{headers['host']}{path}"
+    return Link(url, path, int(LINK_LIFETIME.total_seconds()))
+
+
+@operations.declare("DELETE", "/api/keys/{id}", needs="admin", errors=[NotFound])
+async def revoke_key(call: Call, id: UUID) -> Key:
+    """End a key of the tenant; within a second nothing accepts it any more."""
+    return await call.engine.keys.revoke(call.principal.tenant, id)

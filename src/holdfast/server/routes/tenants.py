@@ -1,0 +1,48 @@
+"""Tenants, and who calls in which of them."""
+
+import msgspec
+
+from holdfast.access.tenants import Tenant
+from holdfast.core.errors import AlreadyExists
+from holdfast.server.operations import Call, Operations
+
+operations = Operations("tenants")
+
+
+class TenantList(msgspec.Struct, frozen=True):
+    """Tenants, by name."""
+
+    tenants: list[Tenant]
+
+
+class NewTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tenant to make."""
+
+    name: str
+
+
+class Me(msgspec.Struct, frozen=True):
+    """Who calls."""
+
+    tenant: str
+    user: str
+    scopes: list[str]
+
+
+@operations.declare("GET", "/api/tenants", needs="operator")
+async def list_tenants(call: Call) -> TenantList:
+    """Every tenant, by name."""
+    return TenantList(await call.engine.tenants.list())
+
+
+@operations.declare("POST", "/api/tenants", needs="operator", status=201, errors=[AlreadyExists])
+async def create_tenant(call: Call, body: NewTenant) -> Tenant:
+    """Make a tenant."""
+    return await call.engine.tenants.create(body.name)
+
+
+@operations.declare("GET", "/api/me", needs="somebody")
+async def me(call: Call) -> Me:
+    """Who the caller is taken for."""
+    tenant = await call.engine.tenants.get(call.principal.tenant)
+    return Me(tenant.name, call.principal.user, sorted(call.principal.scopes))

@@ -1,0 +1,146 @@
+"""The running server: from the bound port to the last answer."""
+
+import asyncio
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import uvicorn
+
+from holdfast.core.config import Config
+from holdfast.engine import Engine
+from holdfast.server.app import MAX_RUNNING, OPERATIONS, build_app
+from holdfast.server.connections import KEEP_ALIVE, Connection
+from holdfast.server.guards import Traffic
+from holdfast.server.listening import BACKLOG, address_of
+from holdfast.server.operations import Operation
+from holdfast.server.server_file import ServerFile
+
+MAX_CONNECTIONS = 2000
+FAREWELL = 1  # seconds for connections to close when all is answered
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+Result = TypeVar("Result")
+
+
+async def serve(
+    engine: Engine,
+    listener: socket.socket,
+    config: Config,
+    on_ready: Callable[[ServerFile], None] = lambda _: None,
+    *,
+    operations: Sequence[Operation] = OPERATIONS,
+) -> None:
+    """Answer requests until SIGINT or SIGTERM, or until cancelled.
+
+    After a signal nothing new is taken, and what runs has `server.shutdown_grace` seconds to end; a second signal ends
+    it at once. `on_ready` is called when the server answers, with what `server.json` says of it.
+    """
+    address = address_of(listener)
+    file = ServerFile.new(address.url, config.data)
+    traffic = Traffic(MAX_RUNNING)
+    app = build_app(engine, address, token=file.token, traffic=traffic, operations=operations)
+    server = _Server(app, traffic, grace=config.server.shutdown_grace)
+    with _signals(server.stop):
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            await server.ready.wait()
+            if server.started:
+                await asyncio.to_thread(file.write, config.data)
+                on_ready(file)
+            await asyncio.wait([running])
+        finally:
+            server.stop_at_once()
+            await running
+            listener.close()
+            file.remove(config.data)
+
+
+def run(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run a coroutine on the faster event loop, where there is one."""
+    if sys.platform == "win32":
+        return asyncio.run(main)
+    import uvloop
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, stopped in our way."""
+
+    def __init__(self, app: Callable[..., Any], traffic: Traffic, *, grace: float) -> None:
+        config = uvicorn.Config(
+            app,
+            http=Connection,
+            ws="none",
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,  # who is a proxy is nothing that a header can say
+            server_header=False,
+            limit_concurrency=MAX_CONNECTIONS,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=FAREWELL,
+        )
+        super().__init__(config)
+        self.ready = asyncio.Event()
+        self._traffic = traffic
+        self._grace = grace
+        self._stopping: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell whoever waits for it."""
+        try:
+            await super().startup(sockets)
+        finally:
+            self.ready.set()
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Leave the signals alone: they are ours."""
+        yield
+
+    def stop(self) -> None:
+        """Stop when what runs has ended; at once when asked again."""
+        if self._stopping is None:
+            self._stopping = asyncio.get_running_loop().create_task(self._drain())
+        else:
+            self.stop_at_once()
+
+    def stop_at_once(self) -> None:
+        """Stop without waiting for anything."""
+        self._traffic.draining = True
+        self._traffic.cut()
+        self.should_exit = self.force_exit = True
+
+    async def _drain(self) -> None:
+        await self.ready.wait()
+        for server in self.servers:
+            server.close()
+        await self._traffic.drain(self._grace)
+        self.should_exit = True
+
+
+@contextmanager
+def _signals(stop: Callable[[], None]) -> Generator[None, None, None]:
+    """The signals that ask a process to end ask the server, as long as this lasts."""
+    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

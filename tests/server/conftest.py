@@ -1,0 +1,85 @@
+"""A running server for every test that asks for one."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from holdfast.core.config import Config
+from holdfast.engine import Engine
+from holdfast.server.app import OPERATIONS
+from holdfast.server.listening import bind
+from holdfast.server.operations import Call, Operation, Operations
+from holdfast.server.server_file import ServerFile
+from holdfast.server.serving import serve
+from tests.server.wire import Site
+
+extra = Operations("test")
+
+
+@extra.declare("GET", "/slow", needs="nobody")
+async def slow(call: Call, seconds: float) -> str:
+    """Take so long."""
+    await asyncio.sleep(seconds)
+    return "done"
+
+
+@extra.declare("GET", "/broken", needs="nobody")
+async def broken(call: Call) -> str:
+    """Fail in a way that nobody foresaw."""
+    raise KeyError("inner secret")
+
+
+@pytest.fixture
+def settings() -> dict[str, Any]:
+    """Settings of the server; parametrise it to change them."""
+    return {}
+
+
+@pytest.fixture
+def config(config: Config, settings: dict[str, Any]) -> Config:
+    """The settings of the engine, with those of the server."""
+    server = config.server.model_copy(update={"port": 0, **settings})
+    return config.model_copy(update={"server": server})
+
+
+@pytest.fixture
+async def site(engine: Engine) -> AsyncIterator[Site]:
+    """A server that runs on the test's engine."""
+    async with running(engine, engine.config) as site:
+        yield site
+
+
+@pytest.fixture
+async def key(engine: Engine) -> str:
+    """A key of the tenant `default` with the scopes of an owner."""
+    return await make_key(engine)
+
+
+async def make_key(
+    engine: Engine, principal: str = "ann", *, tenant: str = "default", scopes: Sequence[str] = ()
+) -> str:
+    """A key that was made before the server was asked anything."""
+    options: dict[str, Any] = {"scopes": frozenset(scopes)} if scopes else {}
+    made = await engine.keys.create(await engine.tenants.id_of(tenant), principal, **options)
+    return made.text
+
+
+@asynccontextmanager
+async def running(
+    engine: Engine, config: Config, operations: Sequence[Operation] = (*OPERATIONS, *extra)
+) -> AsyncGenerator[Site]:
+    """A server that runs as long as this lasts."""
+    listener = bind(config)
+    ready: asyncio.Future[ServerFile] = asyncio.get_running_loop().create_future()
+    port = listener.getsockname()[1]
+    server = asyncio.create_task(serve(engine, listener, config, ready.set_result, operations=operations))
+    await asyncio.wait([server, ready], return_when=asyncio.FIRST_COMPLETED)
+    if server.done():
+        await server
+    yield Site(engine, await ready, port)
+    server.cancel()
+    with suppress(asyncio.CancelledError):
+        await server

@@ -1,0 +1,136 @@
+import asyncio
+import logging
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from holdfast.core.errors import Overloaded
+from holdfast.server import connections
+from holdfast.server.guards import Traffic
+from holdfast.server.problems import problem_response
+from tests.server.wire import Site
+
+
+async def test_a_sane_request_id_is_kept(site: Site) -> None:
+    reply = await site.ask("GET", "/nothing", headers={"X-Request-Id": "web-42.a_b"})
+
+    assert reply.headers["x-request-id"] == "web-42.a_b"
+    assert reply.json()["request_id"] == "web-42.a_b"
+
+
+@pytest.mark.parametrize("id", ["", "a b", "<script>", "a" * 129, "é"])
+async def test_any_other_request_id_is_replaced(site: Site, id: str) -> None:
+    reply = await site.ask("GET", "/healthz", headers={"X-Request-Id": id})
+
+    assert UUID(reply.headers["x-request-id"]).version == 7
+
+
+@pytest.mark.req("SAFE-03")
+@pytest.mark.parametrize("path", ["/healthz", "/api/me", "/nothing", "/broken", "/login", "/api/openapi.json"])
+async def test_every_answer_is_kept_out_of_caches_and_frames(site: Site, path: str) -> None:
+    reply = await site.ask("GET", path)
+
+    assert reply.headers["x-content-type-options"] == "nosniff"
+    assert reply.headers["cache-control"] == "no-store"
+    assert reply.headers["content-security-policy"].startswith("default-src 'none'; ")
+    assert "frame-ancestors 'none'" in reply.headers["content-security-policy"]
+    assert "server" not in reply.headers
+
+
+@pytest.mark.req("SAFE-03")
+@pytest.mark.parametrize(
+    ("status", "headers"),
+    [
+        (403, [("Host", "evil.example")]),
+        (400, [("Host", "localhost"), ("Host", "localhost")]),
+        (400, [("Host", "")]),
+        (403, [("Origin", "http://evil.example")]),
+        (403, [("Origin", "null")]),
+    ],
+)
+async def test_a_foreign_host_or_origin_is_refused_and_the_connection_stays_usable(
+    site: Site, status: int, headers: list[tuple[str, str]]
+) -> None:
+    async with site.connect() as wire:
+        for method, path in [("GET", "/api/me"), ("POST", "/api/keys"), ("GET", "/nothing")]:
+            reply = await wire.ask(method, path, headers=headers)
+            assert reply.status == status
+        assert (await wire.ask("GET", "/api/me")).status == 200
+
+
+async def test_a_request_without_a_host_is_refused(site: Site) -> None:
+    async with site.connect() as wire:
+        await wire.send(b"GET /api/me HTTP/1.1\r\n\r\n")
+
+        assert (await wire.reply()).status == 400
+
+
+@pytest.mark.parametrize(
+    "settings", [{"allowed_hosts": ("holdfast.example",), "allowed_origins": ("https://app.example",)}]
+)
+async def test_an_allowed_site_may_call_and_read_the_answer(site: Site, settings: dict[str, Any]) -> None:
+    page = {"Origin": "https://app.example", "Host": "holdfast.example"}
+    asked = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+
+    preflight = await site.ask("OPTIONS", "/api/keys", headers={**page, **asked})
+    reply = await site.ask("POST", "/api/keys", headers=page, key="hf_wrong", json={"principal": "ann"})
+
+    assert preflight.status == 200
+    assert "authorization" in preflight.headers["access-control-allow-headers"]
+    assert reply.status == 401
+    assert reply.headers["access-control-allow-origin"] == "https://app.example"
+
+
+@pytest.mark.req("ENG-07")
+async def test_an_unforeseen_failure_tells_nothing_and_is_logged_with_the_request_id(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.ERROR):
+        reply = await site.ask("GET", "/broken", headers={"X-Request-Id": "lost"})
+
+    assert (reply.status, reply.code) == (500, "broken")
+    assert b"secret" not in reply.body
+    assert b"KeyError" not in reply.body
+    assert "request lost broke" in caplog.text
+    assert "inner secret" in caplog.text
+
+
+async def test_a_request_too_many_is_told_when_to_come_back() -> None:
+    traffic = Traffic(limit=1)
+    first, second = asyncio.timeout(None), asyncio.timeout(None)
+    traffic.enter(first)
+
+    with pytest.raises(Overloaded) as refused:
+        traffic.enter(second)
+
+    assert problem_response(refused.value, instance="/", request_id="1").headers["retry-after"] == "1"
+    traffic.leave(first)
+    traffic.enter(second)
+
+
+@pytest.mark.parametrize("data", [b"", b"GET /healthz HTTP/1.1\r\nHost: localh"])
+async def test_who_keeps_a_connection_waiting_loses_it(
+    site: Site, data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "KEEP_ALIVE", 0.2)
+    async with site.connect() as wire:
+        await wire.send(data)
+
+        assert await wire.ended()
+
+
+async def test_a_request_may_take_longer_than_a_connection_may_be_silent(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "KEEP_ALIVE", 0.2)
+
+    reply = await site.ask("GET", "/slow?seconds=0.6")
+
+    assert reply.json() == "done"
+
+
+async def test_an_upgrade_that_is_not_offered_is_answered_as_if_it_had_not_been_asked_for(site: Site) -> None:
+    reply = await site.ask("GET", "/healthz", headers={"Connection": "Upgrade", "Upgrade": "h2c"})
+
+    assert reply.status == 200

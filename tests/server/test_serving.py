@@ -1,0 +1,131 @@
+import asyncio
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from holdfast.core.config import Config
+from holdfast.postgres.folder import DataFolder
+from holdfast.server.server_file import ServerFile
+from tests.processes import Process, Processes
+from tests.server.wire import connect
+
+PROGRAM = """
+from holdfast.core.config import load_config
+from holdfast.engine import open_engine
+from holdfast.server.app import OPERATIONS
+from holdfast.server.listening import bind
+from holdfast.server.serving import run, serve
+from tests.server.conftest import extra
+
+async def main():
+    async with open_engine(config=config) as engine:
+        await serve(engine, listener, config, ready, operations=(*OPERATIONS, *extra))
+
+def ready(file):
+    print("ready", file.url, flush=True)
+
+config = load_config()
+listener = bind(config)
+run(main())
+print("ended", flush=True)
+"""
+
+Start = Callable[..., tuple[Process, int]]
+
+
+@pytest.fixture
+def start(processes: Processes, config: Config) -> Start:
+    """Starts a server in a process of its own, and gives it and its port."""
+
+    def start(*, grace: float) -> tuple[Process, int]:
+        assert config.database.url is not None
+        environment = {
+            "HOLDFAST_DATABASE_URL": config.database.url.get_secret_value(),
+            "HOLDFAST_DATA": str(config.data),
+            "HOLDFAST_SERVER__PORT": "0",
+            "HOLDFAST_SERVER__SHUTDOWN_GRACE": str(grace),
+            "PYTHONPATH": f"{Path(__file__).parents[2]}:{Path(__file__).parents[2] / 'src'}",
+        }
+        process = processes.start("-c", PROGRAM, environment=environment)
+        process.wait_for("ready")
+        found = re.search(r":(\d+)\n", process.stdout)
+        assert found is not None
+        return process, int(found[1])
+
+    return start
+
+
+async def refused(port: int) -> bool:
+    """Whether nobody listens any more; asked until it is so."""
+    async with asyncio.timeout(5):
+        while True:
+            try:
+                async with connect(port):
+                    await asyncio.sleep(0.02)
+            except OSError:
+                return True
+
+
+async def test_a_running_request_ends_and_a_new_one_is_refused(start: Start, config: Config) -> None:
+    process, port = start(grace=20)
+    async with connect(port) as busy, connect(port) as idle:
+        assert (await idle.ask("GET", "/healthz")).status == 200
+        running = asyncio.create_task(busy.ask("GET", "/slow?seconds=2"))
+        await asyncio.sleep(0.5)
+
+        process.send(signal.SIGTERM)
+
+        assert await refused(port)
+        late = await idle.ask("GET", "/readyz")
+        assert (late.status, late.code) == (503, "shutting_down")
+        assert late.headers["connection"] == "close"
+        assert await idle.ended()
+        done = await running
+        assert (done.status, done.json()) == (200, "done")
+        assert done.headers["connection"] == "close"
+    assert await asyncio.to_thread(process.wait) == 0
+    assert "ended" in process.stdout
+    assert not DataFolder(config.data).server_file.exists()
+
+
+async def test_a_request_that_outlasts_the_grace_is_ended_with_an_error(start: Start) -> None:
+    process, port = start(grace=0.3)
+    async with connect(port) as busy:
+        running = asyncio.create_task(busy.ask("GET", "/slow?seconds=60"))
+        await asyncio.sleep(0.5)
+
+        process.send(signal.SIGTERM)
+
+        cut = await running
+        assert (cut.status, cut.code) == (503, "shutting_down")
+    assert await asyncio.to_thread(process.wait) == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_a_second_signal_ends_everything_at_once(start: Start, number: signal.Signals) -> None:
+    process, port = start(grace=60)
+    async with connect(port) as busy:
+        running = asyncio.create_task(busy.ask("GET", "/slow?seconds=60"))
+        await asyncio.sleep(0.5)
+
+        process.send(number)
+        assert await refused(port)
+        process.send(number)
+
+        assert (await running).code == "shutting_down"
+    assert await asyncio.to_thread(process.wait, timeout=10) == 0
+
+
+async def test_a_killed_server_is_not_taken_for_a_running_one(start: Start, config: Config) -> None:
+    process, _ = start(grace=1)
+    running = await asyncio.to_thread(ServerFile.read, config.data)
+
+    process.kill()
+
+    assert running is not None
+    assert running.pid == process.pid
+    assert DataFolder(config.data).server_file.exists()
+    assert ServerFile.read(config.data) is None
