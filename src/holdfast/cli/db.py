@@ -1,0 +1,168 @@
+"""`holdfast db`: the database under the engine."""
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import unquote, urlsplit
+
+import typer
+
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.engine import open_engine, open_place
+from holdfast.postgres.backup import backup as write_backup
+from holdfast.postgres.backup import restore as restore_backup
+from holdfast.postgres.binaries import find_binaries
+from holdfast.postgres.database import open_owner
+from holdfast.postgres.embedded import EmbeddedServer
+from holdfast.postgres.migrate import Plan, Schema, pending
+from holdfast.postgres.migrate import migrate as apply
+from holdfast.postgres.tenancy import ensure_tenant_login, with_login
+
+app = group("The database under the engine.")
+
+WHILE_IT_RUNS = "The address works while the engine runs: PostgreSQL stops when nobody uses it."
+
+
+@command(app)
+async def url(
+    invocation: Invocation,
+    owner: Annotated[bool, typer.Option("--owner", help="The login that owns the schema.")] = False,
+) -> None:
+    """Print the address of the database, for other programs.
+
+    With --tenant it is a login that is held to that tenant, whatever the program sets: it reads this tenant's rows and
+    no others.
+
+    \b
+    psql "$(holdfast db url --tenant acme)"
+    """
+    config = invocation.config()
+    settings = config.database
+    if invocation.tenant is not None:
+        async with _tenant_login(invocation) as address:
+            pass
+    elif settings.url is None:
+        address = EmbeddedServer(config.data).url
+    else:
+        address = (settings.owner_url if owner and settings.owner_url else settings.url).get_secret_value()
+    if settings.url is None:
+        invocation.output.say(WHILE_IT_RUNS)
+    invocation.output.value(address, {"url": address})
+
+
+@command(app)
+async def psql(
+    invocation: Invocation,
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", show_default=False)] = None,
+) -> int:
+    """Open psql on the database: as its owner, or with --tenant held to that tenant.
+
+    \b
+    holdfast db psql -- -c 'select name from tenant'
+    """
+    if invocation.tenant is not None:
+        async with _tenant_login(invocation) as address:
+            return await _run_psql(address, arguments or [])
+    async with open_place(invocation.config(), lambda _: None) as place:
+        return await _run_psql(place.owner_url, arguments or [])
+
+
+@command(app)
+async def migrate(
+    invocation: Invocation,
+    plan: Annotated[bool, typer.Option("--plan", help="Say what is left to do, and do nothing.")] = False,
+) -> None:
+    """Bring the schema up to date; every start of the engine does it, too."""
+    output = invocation.output
+    with output.progress() as progress:
+        async with (
+            open_place(invocation.config(), progress) as place,
+            open_owner(place.owner_url, place.options) as owner,
+        ):
+            steps = await pending(owner, Schema.packaged()) if plan else await apply(owner)
+    output.record({"applied": not plan, **_names(steps)})
+    names = ", ".join(name for listed in _names(steps).values() for name in listed)
+    output.say(f"{'To apply' if plan else 'Applied'}: {names}" if names else "The schema is up to date.")
+
+
+@command(app)
+async def backup(invocation: Invocation, file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
+    """Write everything in the database to FILE, as it is at this moment; others may go on writing.
+
+    The secret that keys are hashed with is not in it: keep the file `secret` of the data folder, too.
+    """
+    output = invocation.output
+    with output.progress() as progress:
+        async with open_place(invocation.config(), progress) as place:
+            size = await write_backup(place.owner_url, file, lambda table: progress(f"writing {table}"))
+    output.record({"file": str(file.absolute()), "bytes": size})
+    output.say(f"Wrote {file.absolute()}, {size:,} bytes.")
+
+
+@command(app)
+async def restore(invocation: Invocation, file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
+    """Bring a backup into an empty database: a new --data folder, or a new database."""
+    output = invocation.output
+    with output.progress() as progress:
+        async with open_place(invocation.config(), progress) as place:
+            done = await restore_backup(
+                place.owner_url, place.options, file, lambda table: progress(f"reading {table}")
+            )
+    output.record({"tables": done.tables, "rows": done.rows})
+    output.say(f"Restored {done.rows:,} rows in {done.tables} tables.")
+
+
+@asynccontextmanager
+async def _tenant_login(invocation: Invocation) -> AsyncGenerator[str]:
+    """An address that is held to the tenant which the call names, usable while this lasts."""
+    async with AsyncExitStack() as stack:
+        with invocation.output.progress() as progress:
+            opening = open_engine(config=invocation.config(), progress=progress)
+            engine = await stack.enter_async_context(opening)
+            tenant = await engine.database.tenant()
+            owner = await stack.enter_async_context(engine.postgres.owner())
+            address = await ensure_tenant_login(owner, engine.place.owner_url, tenant, engine.secret)
+        yield address
+
+
+async def _run_psql(address: str, arguments: list[str]) -> int:
+    """Run psql to its end; the password goes where other accounts cannot read it."""
+    parts = urlsplit(address)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    if parts.password is not None:
+        environment["PGPASSWORD"] = unquote(parts.password)
+        address = with_login(address, unquote(parts.username or ""), None)
+    # Ctrl-C belongs to psql, where it ends a statement and not the program.
+    signal.signal(signal.SIGINT, _leave_it_to_psql)
+    process = await asyncio.create_subprocess_exec(_psql(), f"--dbname={address}", *arguments, env=environment)
+    return await process.wait()
+
+
+def _leave_it_to_psql(number: int, frame: object) -> None: ...
+
+
+def _psql() -> str:
+    found = shutil.which("psql")
+    try:
+        wheels = find_binaries().path("psql")
+        found = wheels if Path(wheels).exists() else found
+    except HoldfastError:
+        pass
+    if found is None:
+        raise NotFound(
+            "there is no psql", next="Install PostgreSQL's client, or use `holdfast db url` with another one."
+        )
+    return found
+
+
+def _names(plan: Plan) -> dict[str, list[str]]:
+    return {
+        "migrations": [step.name for step in plan.migrations],
+        "functions": [step.name for step in plan.functions],
+    }

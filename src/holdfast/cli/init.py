@@ -1,0 +1,49 @@
+"""`holdfast init`: a small example to start from."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.invocation import Invocation, command, single
+from holdfast.core.errors import AlreadyExists, Forbidden
+
+# What is written, and the file of `example/` that it is a copy of.
+FILES = {"holdfast.toml": "holdfast.toml", "app.py": "app.py.txt", "README.md": "README.md", ".gitignore": "gitignore"}
+
+app = single()
+
+
+@command(app)
+def init(
+    invocation: Invocation, folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False)] = Path()
+) -> None:
+    """Write a small example to start from into DIR, or into the working folder.
+
+    Nothing is overwritten: where one of its files exists, nothing is written at all.
+    """
+    write_example(folder)
+    invocation.output.record({"folder": str(folder.absolute()), "files": list(FILES)})
+    invocation.output.say(f"Wrote {', '.join(FILES)} into {folder.absolute()}. Go there and run: python app.py")
+
+
+def write_example(folder: Path) -> None:
+    """Write the example's files, all of them or none."""
+    taken = [name for name in FILES if (folder / name).exists()]
+    if taken:
+        raise AlreadyExists(
+            f"{', '.join(taken)} in {folder.absolute()} would be overwritten",
+            next="Choose another folder, or move the files away.",
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, copied in FILES.items():
+            with (folder / name).open("x", encoding="utf-8") as file:
+                file.write((files("holdfast.cli") / "example" / copied).read_text("utf-8"))
+    except OSError as error:
+        raise Forbidden(
+            f"the example cannot be written into {folder.absolute()}",
+            why=error.strerror or str(error),
+            next="Choose another folder.",
+        ) from error

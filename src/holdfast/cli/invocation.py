@@ -1,0 +1,105 @@
+"""One call of the command line: the options that every command takes, and what commands need from them.
+
+A command is a function whose first parameter is the `Invocation`; `command` registers it and gives it the shared
+options, which may stand before or after its name.
+"""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli.output import Output
+
+if TYPE_CHECKING:
+    from holdfast.core.config import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What every command is told."""
+
+    json: bool = False
+    tenant: str | None = None
+    data: Path | None = None
+    debug: bool = False
+
+    @property
+    def output(self) -> Output:
+        """Where results and words go."""
+        return Output(json=self.json)
+
+    def config(self, flags: Mapping[str, object] | None = None) -> "Config":
+        """The settings, with this call's flags before all else."""
+        from holdfast.core.config import load_config
+
+        return load_config({"data": self.data, "tenant": self.tenant, **(flags or {})})
+
+    def and_then(self, inner: "Invocation") -> "Invocation":
+        """The same call with what was given further inside, which goes before."""
+        return Invocation(
+            json=self.json or inner.json,
+            tenant=inner.tenant or self.tenant,
+            data=inner.data or self.data,
+            debug=self.debug or inner.debug,
+        )
+
+
+def _shared(
+    json: Annotated[bool, typer.Option("--json", help="Answer with JSON on stdout, errors as JSON on stderr.")] = False,
+    tenant: Annotated[str | None, typer.Option(metavar="NAME", help="The tenant that is meant.")] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="The data folder.", show_default=False)] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+) -> None: ...
+
+
+SHARED = tuple(inspect.signature(_shared).parameters.values())
+
+
+def single(**settings: Any) -> typer.Typer:
+    """The Typer application of a module with one command."""
+    # Rich help would cost three times what all the rest of the start does.
+    return typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, **settings)
+
+
+def group(help: str, shared: Callable[..., Any] | None = None, **settings: Any) -> typer.Typer:
+    """The Typer application of a module with several commands; `shared` is called before each of them."""
+    app = single(help=help, **settings)
+    app.callback()(_called(shared or _nothing_more))
+    return app
+
+
+def _nothing_more(_: Invocation) -> None: ...
+
+
+def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function, or a coroutine function, as a command; what it returns, if anything, is the exit code."""
+
+    def register(work: Callable[..., Any]) -> Callable[..., Any]:
+        app.command(name)(_called(work))
+        return work
+
+    return register
+
+
+def _called(work: Callable[..., Any]) -> Callable[..., Any]:
+    own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
+
+    def run(ctx: typer.Context, **given: Any) -> Any:
+        inner = Invocation(**{option.name: given.pop(option.name) for option in SHARED})
+        outer = ctx.obj if isinstance(ctx.obj, Invocation) else Invocation()
+        ctx.obj = outer.and_then(inner)
+        done = work(ctx.obj, **given)
+        return asyncio.run(done) if inspect.iscoroutine(done) else done
+
+    context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
+    options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in (*own, *SHARED)]
+    run.__signature__ = inspect.Signature([context, *options])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (context, *options)}
+    run.__name__ = work.__name__
+    run.__doc__ = work.__doc__
+    return run

@@ -1,0 +1,84 @@
+"""`holdfast keys`: make, list and revoke keys."""
+
+from typing import Annotated
+from uuid import UUID
+
+import typer
+
+from holdfast.cli.api import reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.lifetime import lifetime
+
+app = group("Keys for programs and browsers. A key is shown once, when it is made.")
+
+COLUMNS = {
+    "id": "ID",
+    "principal": "USER",
+    "label": "LABEL",
+    "scopes": "SCOPES",
+    "created_at": "MADE",
+    "expires_at": "EXPIRES",
+    "revoked_at": "REVOKED",
+}
+
+
+@command(app)
+async def create(
+    invocation: Invocation,
+    user: Annotated[str, typer.Option("--user", "--principal", metavar="NAME", help="Whose key it is.")] = "local",
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SCOPE", help="read, write, admin, act-as, operator; may be repeated. [default: the first three]"
+        ),
+    ] = None,
+    label: Annotated[str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)] = "",
+    expires: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When it ends, such as 30d or 12h. [default: never]")
+    ] = None,
+) -> None:
+    """Make a key: its text goes to stdout, once, and is kept nowhere.
+
+    \b
+    KEY=$(holdfast keys create --label backup --scope read --expires 30d)
+    curl -H "Authorization: Bearer $KEY" http://127.0.0.1:4600/api/me
+    """
+    wanted = {
+        "principal": user,
+        "label": label,
+        "scopes": scope or None,
+        "lifetime_seconds": int(lifetime(expires).total_seconds()) if expires is not None else None,
+    }
+    async with reach(invocation) as api:
+        made = await api.post("/api/keys", {name: value for name, value in wanted.items() if value is not None})
+    key = made["key"]
+    invocation.output.say(
+        f"The key {key['id']} of {key['principal']}, with {', '.join(key['scopes'])}. It is not shown again:"
+    )
+    invocation.output.value(made["text"], {**key, "text": made["text"]})
+
+
+@command(app)
+async def ls(invocation: Invocation) -> None:
+    """List the tenant's keys, newest first, the revoked ones too."""
+    async with reach(invocation) as api:
+        found = await api.get("/api/keys")
+    invocation.output.rows(found["keys"], COLUMNS)
+
+
+@command(app)
+async def revoke(invocation: Invocation, id: Annotated[UUID, typer.Argument(metavar="ID")]) -> None:
+    """End a key, and within a second every use of it."""
+    async with reach(invocation) as api:
+        key = await api.delete(f"/api/keys/{id}")
+    invocation.output.record(key)
+    invocation.output.say(f"Revoked the key {id}.")
+
+
+@command(app)
+async def link(invocation: Invocation) -> None:
+    """Make a link that opens the console in a browser, once, within ten minutes."""
+    async with reach(invocation, running=True) as api:
+        made = await api.post("/api/keys/link", {})
+    invocation.output.say("Open it within ten minutes; it works once:")
+    invocation.output.value(made["url"], made)

@@ -1,0 +1,29 @@
+"""`holdfast tenants`: make and list tenants."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.api import reach
+from holdfast.cli.invocation import Invocation, command, group
+
+app = group("Tenants: rows that no other tenant sees.")
+
+
+@command(app)
+async def ls(invocation: Invocation) -> None:
+    """List the tenants."""
+    async with reach(invocation, of_a_tenant=False) as api:
+        found = await api.get("/api/tenants")
+    invocation.output.rows(found["tenants"], {"name": "NAME", "created_at": "MADE", "id": "ID"})
+
+
+@command(app)
+async def create(invocation: Invocation, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Make a tenant. A name is of a-z, 0-9, '.', '_' and '-'."""
+    async with reach(invocation, of_a_tenant=False) as api:
+        tenant = await api.post("/api/tenants", {"name": name})
+    invocation.output.record(tenant)
+    invocation.output.say(
+        f"Made the tenant {tenant['name']}. `holdfast keys create --tenant {tenant['name']}` makes a key for it."
+    )

@@ -1,0 +1,90 @@
+"""`holdfast up`: everything in one process."""
+
+import logging
+import socket
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.invocation import Invocation, command, single
+from holdfast.core.config import Config
+from holdfast.engine import Engine, Part, open_engine
+from holdfast.server.authentication import LOCAL_USER
+from holdfast.server.listening import address_of, bind
+from holdfast.server.server_file import ServerFile
+from holdfast.server.serving import run, serve
+
+app = single()
+
+
+@command(app)
+def up(
+    invocation: Invocation,
+    host: Annotated[str | None, typer.Option(help="The address to listen on. [default: 127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(help="The port; 0 picks a free one. [default: 4600]")] = None,
+    require_key: Annotated[bool, typer.Option("--require-key", help="Ask for a key on loopback, too.")] = False,
+    root_path: Annotated[
+        str | None, typer.Option(metavar="PATH", help="The path that a proxy serves it under.")
+    ] = None,
+) -> None:
+    """Start everything in one process; Ctrl-C stops it, a second one at once.
+
+    Without HOLDFAST_DATABASE_URL a PostgreSQL is started in the data folder. On loopback nobody needs a key until the
+    first one is made.
+    """
+    flags = {
+        "server.host": host,
+        "server.port": port,
+        "server.require_key": require_key or None,
+        "server.root_path": root_path,
+    }
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    config = invocation.config(flags)
+    with bind(config) as listener:
+        run(_up(invocation, config, listener))
+
+
+async def _up(invocation: Invocation, config: Config, listener: socket.socket) -> None:
+    async with AsyncExitStack() as stack:
+        with invocation.output.progress() as progress:
+            engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
+            tenant = await engine.tenants.find(config.tenant)
+            parts = await engine.parts()
+        link = ""
+        if await _asks_for_keys(engine, listener):
+            text = await engine.keys.create_link(tenant.id, LOCAL_USER)
+            link = f"{config.server.root_path}/login?link={text}"
+        await serve(engine, listener, config, lambda server: _tell(invocation, engine, server, parts, link))
+        invocation.output.say("Stopped.")
+
+
+async def _asks_for_keys(engine: Engine, listener: socket.socket) -> bool:
+    """Whether local access has ended, so that a browser needs a link to come in."""
+    if engine.config.server.require_key or not address_of(listener).is_loopback:
+        return True
+    return await engine.keys.any_made()
+
+
+def _tell(invocation: Invocation, engine: Engine, server: ServerFile, parts: Sequence[Part], link: str) -> None:
+    invocation.output.line(
+        {
+            "url": server.url,
+            "pid": server.pid,
+            "data": server.data,
+            "parts": [asdict(part) for part in parts],
+            **({"link": server.url + link} if link else {}),
+        }
+    )
+    database = "a PostgreSQL of your own" if engine.place.embedded is None else "an embedded PostgreSQL"
+    lines = [
+        "Holdfast is ready.",
+        f"  address  {server.url}{engine.config.server.root_path}",
+        f"  data     {server.data}, with {database}",
+    ]
+    lines += [f"  {part.state:<7}  {part.name}: {part.detail}" for part in parts if part.state != "ok"]
+    if link:
+        lines.append(f"  sign in  {server.url}{link} (once, within ten minutes)")
+    invocation.output.say("\n".join([*lines, "Ctrl-C stops it."]))

@@ -1,0 +1,140 @@
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.program import Done, Program
+
+pytestmark = pytest.mark.req("UI-02")
+
+
+def parts(done: Done) -> dict[str, dict[str, Any]]:
+    """What was found, by part."""
+    return {check["part"]: check for check in done.json["checks"]}
+
+
+@pytest.fixture
+def free_port() -> dict[str, str]:
+    """Settings with a port that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        return {"HOLDFAST_SERVER__PORT": str(probe.getsockname()[1])}
+
+
+def test_on_a_new_machine_everything_is_tried_and_nothing_is_left(
+    holdfast: Program, free_port: dict[str, str], fast_folder: Path
+) -> None:
+    temporary = fast_folder / "temporary"
+    temporary.mkdir()
+
+    done = holdfast("doctor", "--json", environment={**free_port, "TMPDIR": str(temporary)})
+
+    found = parts(done)
+    assert done.code == 0, done.stdout
+    assert {check["state"] for check in found.values()} == {"ok"}
+    assert {
+        "python",
+        "settings",
+        "data folder",
+        "programs",
+        "database",
+        "pgvector",
+        "clock",
+        "server",
+        "port",
+    } <= found.keys()
+    assert "temporary folder" in found["database"]["found"]
+    assert not holdfast.data.exists()
+    assert list(temporary.iterdir()) == []
+
+
+def test_people_get_a_table_with_what_to_do(holdfast: Program) -> None:
+    done = holdfast("doctor", environment={"HOLDFAST_SERVER__PROT": "1"})
+
+    assert (done.code, done.stderr) == (2, "")
+    assert done.stdout.splitlines()[0].split() == ["STATE", "PART", "FOUND"]
+    assert "HOLDFAST_SERVER__PORT" in done.stdout
+
+
+def test_a_database_in_use_is_checked_with_its_schema_roles_and_keys(
+    prepared: Program, free_port: dict[str, str]
+) -> None:
+    prepared("keys", "create")
+
+    done = prepared("doctor", "--json", environment=free_port)
+
+    found = parts(done)
+    assert done.code == 0, done.stdout
+    assert found["schema"]["found"] == "up to date"
+    assert "holdfast_app" in found["roles"]["found"]
+    assert found["keys"]["state"] == "ok"
+
+
+def test_keys_made_under_another_secret_are_a_warning(prepared: Program, free_port: dict[str, str]) -> None:
+    prepared("keys", "create")
+
+    done = prepared("doctor", "--json", environment={**free_port, "HOLDFAST_SECRET": "another one"})
+
+    assert (done.code, done.json["ok"], parts(done)["keys"]["state"]) == (0, True, "warn")
+    assert "HOLDFAST_SECRET_FILE" in parts(done)["keys"]["next"]
+
+
+@pytest.mark.req("ENG-04")
+def test_a_role_that_passes_row_level_security_is_a_failure(prepared: Program, free_port: dict[str, str]) -> None:
+    prepared("db", "psql", "--", "-c", "alter role holdfast_app bypassrls")
+
+    done = prepared("doctor", "--json", environment=free_port)
+
+    prepared("db", "psql", "--", "-c", "alter role holdfast_app nobypassrls")
+    assert (done.code, done.json["ok"], parts(done)["roles"]["state"]) == (4, False, "fail")
+    assert "nobypassrls" in parts(done)["roles"]["next"]
+
+
+def test_a_schema_that_is_not_migrated_yet_is_a_warning(holdfast: Program, free_port: dict[str, str]) -> None:
+    holdfast("db", "migrate", "--plan")
+
+    done = holdfast("doctor", "--json", environment=free_port)
+
+    assert (done.code, parts(done)["schema"]["state"]) == (0, "warn")
+    assert "0001_foundation" in parts(done)["schema"]["found"]
+
+
+def test_a_running_server_and_its_port_are_told(served: Program) -> None:
+    done = served("doctor", "--json")
+
+    assert parts(done)["server"]["found"].startswith("http://127.0.0.1:")
+
+
+def test_a_port_of_another_program_is_a_failure_that_names_it(prepared: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        environment = {"HOLDFAST_SERVER__PORT": str(other.getsockname()[1])}
+        done = prepared("doctor", "--json", environment=environment)
+
+    assert (done.code, parts(done)["port"]["state"]) == (6, "fail")
+    assert f"process {os.getpid()}" in parts(done)["port"]["found"]
+
+
+def test_a_database_that_is_away_does_not_hide_the_rest(holdfast: Program, free_port: dict[str, str]) -> None:
+    away = {"HOLDFAST_DATABASE_URL": "postgresql://x@127.0.0.1:1/x", "HOLDFAST_DATABASE__CONNECT_TIMEOUT": "1"}
+
+    done = holdfast("doctor", "--json", environment={**free_port, **away})
+
+    found = parts(done)
+    assert (done.code, found["database"]["state"], found["database"]["code"]) == (6, "fail", "database_away")
+    assert found["port"]["state"] == "ok"
+
+
+def test_a_data_folder_of_another_version_or_no_folder_at_all_is_a_failure(
+    holdfast: Program, free_port: dict[str, str]
+) -> None:
+    (holdfast.data / "postgres").mkdir(parents=True)
+    (holdfast.data / "postgres" / "PG_VERSION").write_text("15\n")
+    (holdfast.folder / "file").touch()
+
+    older = holdfast("doctor", "--json", environment=free_port)
+    file = holdfast("doctor", "--json", "--data", "file/inside", environment=free_port)
+
+    assert (older.code, parts(older)["database"]["code"]) == (6, "data_folder_unusable")
+    assert "PostgreSQL 15" in parts(older)["database"]["found"]
+    assert (file.code, parts(file)["data folder"]["state"]) == (6, "fail")

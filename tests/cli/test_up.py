@@ -1,0 +1,106 @@
+import json
+import os
+import signal
+import socket
+import urllib.request
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from holdfast.postgres.folder import DataFolder
+from tests.cli.program import MODULE, Program
+from tests.processes import Process, servers_on, wait_until_gone
+
+pytestmark = pytest.mark.req("ENG-01", "UI-02")
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start(holdfast: Program) -> Iterator[Start]:
+    """Starts `holdfast up` on a free port, and ends it with the test."""
+    started: list[Process] = []
+
+    def start(*words: str) -> Process:
+        port = [] if "--port" in words else ["--port", "0"]
+        started.append(Process([*MODULE, "up", *port, *words], holdfast.environment, holdfast.folder))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.end()
+
+
+def test_words_go_to_stderr_and_ctrl_c_leaves_nothing_behind(holdfast: Program, start: Start) -> None:
+    server = start()
+    server.wait_for("Ctrl-C stops it.")
+    processes = servers_on(holdfast.data)
+
+    server.send(signal.SIGINT)
+    code = server.wait()
+
+    wait_until_gone(*processes)
+    assert (code, server.stdout) == (0, "")
+    assert f"data     {holdfast.data}, with an embedded PostgreSQL" in server.stderr
+    assert "sign in" not in server.stderr
+    assert processes
+    assert not DataFolder(holdfast.data).server_file.exists()
+
+
+def test_with_json_one_line_tells_where_it_is(holdfast: Program, start: Start) -> None:
+    server = start("--json")
+    server.wait_for("}\n")
+
+    ready = json.loads(server.stdout)
+
+    with urllib.request.urlopen(f"{ready['url']}/readyz", timeout=10) as answer:
+        assert answer.status == 200
+    assert (ready["pid"], ready["data"]) == (server.pid, str(holdfast.data))
+    assert [(part["name"], part["state"]) for part in ready["parts"]] == [("database", "ok")]
+    assert server.stderr == ""
+
+
+def test_a_second_server_says_who_has_the_port_before_it_touches_the_data(holdfast: Program, start: Start) -> None:
+    first = start("--json")
+    first.wait_for("}\n")
+    port = json.loads(first.stdout)["url"].rpartition(":")[2]
+
+    refused = holdfast("up", "--port", port, "--data", "elsewhere", "--json")
+
+    assert (refused.code, refused.error["code"]) == (6, "port_taken")
+    assert f"process {first.pid} listens on it" in refused.error["why"]
+    assert not (holdfast.folder / "elsewhere").exists()
+
+
+def test_where_keys_are_asked_for_a_browser_gets_a_link(start: Start) -> None:
+    server = start("--require-key", "--root-path", "/x", "--json")
+    server.wait_for("}\n")
+
+    link = json.loads(server.stdout)["link"]
+
+    with urllib.request.urlopen(link, timeout=10) as answer:
+        assert b"Sign in" in answer.read()
+    assert "/x/login?link=hf_" in link
+
+
+def test_a_tenant_that_is_not_there_stops_the_start(holdfast: Program) -> None:
+    done = holdfast("up", "--port", "0", "--tenant", "nobody", "--json")
+
+    assert (done.code, done.stdout, done.error["code"]) == (3, "", "not_found")
+
+
+def test_a_database_that_is_away_stops_the_start(holdfast: Program) -> None:
+    environment = {"HOLDFAST_DATABASE_URL": "postgresql://x@127.0.0.1:1/x", "HOLDFAST_DATABASE__CONNECT_TIMEOUT": "1"}
+
+    done = holdfast("up", "--port", "0", "--json", environment=environment)
+
+    assert (done.code, done.stdout, done.error["code"]) == (6, "", "database_away")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="ports are shared in another way there")
+def test_a_port_of_another_program_is_told_with_its_process(holdfast: Program) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        done = holdfast("up", "--port", str(other.getsockname()[1]))
+
+    assert (done.code, done.stdout) == (6, "")
+    assert f"process {os.getpid()} listens on it" in done.stderr
