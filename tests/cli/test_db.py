@@ -19,7 +19,7 @@ def rows(program: Program, statement: str, *options: str) -> list[str]:
 def test_the_address_of_the_embedded_server_is_told_without_starting_it(holdfast: Program) -> None:
     done = holdfast("db", "url")
 
-    assert done.stdout == f"postgresql://holdfast@/holdfast?host={holdfast.data}/run\n"
+    assert done.stdout == f"postgresql://postgres@/holdfast?host={holdfast.data}/run\n"
     assert "while the engine runs" in done.stderr
     assert not holdfast.data.exists()
 

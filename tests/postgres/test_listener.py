@@ -75,9 +75,10 @@ async def test_who_comes_while_the_connection_is_being_made_is_heard_too(
     caplog.set_level(logging.WARNING)
     async with AsyncExitStack() as stack:
         wakes = [await stack.enter_async_context(engine.postgres.listen(f"first {number}")) for number in range(50)]
-        while not wakes[0].is_set():  # meanwhile the listener connects, and goes through the channels
-            wakes.append(await stack.enter_async_context(engine.postgres.listen(f"channel {len(wakes)}")))
-            await engine.database.now()
+        async with asyncio.timeout(10):
+            while not wakes[0].is_set():  # meanwhile the listener connects, and goes through the channels
+                wakes.append(await stack.enter_async_context(engine.postgres.listen(f"channel {len(wakes)}")))
+                await engine.database.now()
         wakes[-1].clear()
 
         await notify(engine, f"channel {len(wakes) - 1}")

@@ -80,16 +80,18 @@ async def test_the_exception_of_a_transaction_is_not_hidden_by_its_lost_connecti
 async def test_a_transaction_that_is_left_while_a_statement_runs_in_it_is_given_up(
     database: Database, backends: Backends
 ) -> None:
+    tasks: list[asyncio.Task[object]] = []
+
     with pytest.raises(ZeroDivisionError):  # noqa: PT012 - a transaction is several statements
         async with database.transaction() as tx:
             await tx.run(INSERT, 1)
-            task = asyncio.create_task(tx.value(SLEEP))
+            tasks.append(asyncio.create_task(tx.value(SLEEP)))
             await backends.until("wait_event = 'PgSleep'")
             raise ZeroDivisionError
 
     await backends.end("wait_event = 'PgSleep'")
     with pytest.raises(DatabaseAway):
-        await task
+        await tasks[0]
     assert await database.value(COUNT) == 0
 
 

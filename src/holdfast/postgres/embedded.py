@@ -22,7 +22,7 @@ from holdfast.core.errors import Broken, DataFolderUnusable, HoldfastError, Unav
 from holdfast.postgres.folder import SOCKET_NAME, DataFolder
 from holdfast.postgres.version import check_version
 
-OWNER = "holdfast"
+OWNER = "postgres"  # not named like our schema: what its owner makes without naming a schema would land there
 DATABASE = "holdfast"
 START_TIMEOUT = 300.0  # crash recovery of a full log on a slow disk takes minutes
 POLL = 0.02

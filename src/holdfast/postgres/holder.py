@@ -204,10 +204,13 @@ class Holder:
 
 
 def die_with(parent: int) -> None:
-    """In the child, after it has changed its account: ask for a fast shutdown when the holder dies."""
+    """In the child, after it has changed its account: ask to be stopped at once when the holder dies.
+
+    At once, as in a crash: a gentle stop in the midst of another crash's recovery never ends (PostgreSQL 18).
+    """
     if LIBC is None:
         return
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGINT, 0, 0, 0)
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGQUIT, 0, 0, 0)
     if os.getppid() != parent:  # the holder died before it could be watched
         os._exit(1)
 
@@ -342,11 +345,15 @@ def keep(folder: DataFolder) -> None:
         lock.flush()
         if folder.log.stat().st_size > LOG_LIMIT:
             os.truncate(folder.log, 0)
+        folder.prepare()  # the last holder may have removed the folder of the sockets since its user looked
         holder = Holder(folder)
         signal.signal(signal.SIGTERM, lambda _number, _frame: holder.stop())
         holder.start()
         report({"running": True})
         holder.watch()
+        if folder.sockets.parent != folder.root:
+            with suppress(OSError):
+                folder.sockets.rmdir()
 
 
 def report(message: dict[str, object]) -> None:

@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Generic, Protocol, TypeVar
-from uuid import UUID
 
 from holdfast.core.errors import Overloaded, Unavailable
 
@@ -35,7 +34,7 @@ class Link(Generic[C]):
 
     def __init__(self, connection: C, descriptor: int) -> None:
         self.connection = connection
-        self.tenant: UUID | None = None
+        self.tenant: str | None = None
         self.used = monotonic()
         self.poller = select.poll()
         self.poller.register(descriptor, select.POLLIN | select.POLLHUP)
@@ -60,12 +59,12 @@ class Pool(Generic[C]):
         self._open: set[Link[C]] = set()
         self._opening = 0
         self._idle: dict[Link[C], None] = {}  # in the order of release
-        self._idle_of: dict[UUID | None, list[Link[C]]] = {}
+        self._idle_of: dict[str | None, list[Link[C]]] = {}
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._promised = 0  # places of waiters who were woken and have not come for them yet
         self._closed = False
 
-    def at_hand(self, tenant: UUID | None) -> Link[C] | None:
+    def at_hand(self, tenant: str | None) -> Link[C] | None:
         """The connection that `tenant` gave back last, if it is surely alive and nobody waits: no pause, no check."""
         own = self._idle_of.get(tenant)
         if not own or self._promised or self._closed:
@@ -73,10 +72,11 @@ class Pool(Generic[C]):
         link = own[-1]
         if monotonic() - link.used > SURELY_ALIVE or link.connection.is_closed():
             return None
-        self._remove(link)
+        own.pop()
+        del self._idle[link]
         return link
 
-    async def take(self, tenant: UUID | None) -> Link[C]:
+    async def take(self, tenant: str | None) -> Link[C]:
         """A connection nobody else has, bound to `tenant` if one is there."""
         if self._closed:
             raise _closed()
@@ -95,7 +95,7 @@ class Pool(Generic[C]):
 
     def give(self, link: Link[C]) -> None:
         """Take a connection back; its transaction, if any, has ended."""
-        if self._closed or link.connection.is_closed():
+        if self._closed:
             self._discard(link)
         else:
             link.used = monotonic()
@@ -135,7 +135,7 @@ class Pool(Generic[C]):
         """How many connections are out."""
         return len(self._open) - len(self._idle)
 
-    def _pick(self, tenant: UUID | None) -> Link[C] | None:
+    def _pick(self, tenant: str | None) -> Link[C] | None:
         own = self._idle_of.get(tenant)
         if own:
             link = own[-1]

@@ -127,7 +127,7 @@ def _holder(config: Config, address: Address) -> tuple[str, int | None]:
     who = _described(process) if process else "a process of another account listens on it"
     health = ask_health(address.url)
     if health is not None:
-        who = who.replace("listens on it", f"listens on it, a holdfast {health.version} with another data folder")
+        who = who.replace("listens on it", f"listens on it, a holdfast {health.version}")
     return who, process.pid if process else None
 
 
