@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from holdfast.postgres.account import runnable, server_account, within_reach
 from holdfast.postgres.binaries import Binaries, find_binaries
-from holdfast.postgres.holder import runnable, server_account, within_reach
 
 OWNER = "company"
 

@@ -16,10 +16,10 @@ import psutil
 import pytest
 
 from holdfast.engine import open_engine
+from holdfast.postgres.account import server_account, within_reach
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.embedded import DATABASE, OWNER, EmbeddedServer
 from holdfast.postgres.folder import DataFolder
-from holdfast.postgres.holder import server_account, within_reach
 from tests.acceptance.folders import first_number
 from tests.processes import Process, Processes, servers_on, wait_until_gone
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import DataFolderUnusable
+from holdfast.postgres.account import server_account
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.folder import SOCKET_NAME, DataFolder
-from holdfast.postgres.holder import server_account
 from tests.acceptance.accounts import Ordinary
 from tests.acceptance.folders import fingerprint, first_number, modes_above, remembers
 from tests.processes import Processes, servers_on, wait_until_gone

@@ -13,12 +13,12 @@ import psutil
 import pytest
 
 from holdfast.core.config import load_config
-from holdfast.core.errors import TimedOut, Unavailable
+from holdfast.core.errors import DatabaseAway, TimedOut, Unavailable
 from holdfast.engine import open_engine
+from holdfast.postgres.account import server_account, within_reach
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.embedded import EmbeddedServer, answers
 from holdfast.postgres.folder import DataFolder
-from holdfast.postgres.holder import server_account, within_reach
 from holdfast.postgres.migrate import Schema
 from tests.acceptance.folders import fill, first_number, remembers
 from tests.processes import Processes, servers_on, wait_until_gone
@@ -165,3 +165,17 @@ def wait_for_pid_file(folder: DataFolder, pid: int) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert not answers(folder.sockets)
+
+
+async def test_a_child_of_a_killed_server_that_never_ends_by_itself_does_not_hinder_the_next(used: Path) -> None:
+    async with open_engine(data=used) as engine:
+        # As one that waits for a lock of another that was killed: it notices nothing any more.
+        stuck = psutil.Process(await engine.postgres.system.value("select pg_backend_pid()"))
+        stuck.suspend()
+        os.kill(first_number(used / "postgres" / "postmaster.pid"), signal.SIGKILL)
+
+        with suppress(DatabaseAway):  # what is sent to the stuck one has no answer
+            await engine.database.now()
+        await engine.database.now()
+
+        wait_until_gone(stuck.pid)

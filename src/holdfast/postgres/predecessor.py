@@ -1,0 +1,77 @@
+"""What a former server may have left on a data folder: itself, its lock file, its children."""
+
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+from holdfast.core.errors import Unavailable
+
+STOP_TIMEOUT = 10.0  # for a server whose holder was killed; then it is stopped at once, for someone waits for the next
+STRANGER_TIMEOUT = 5.0  # for a server of ours to begin to stop, when its holder was killed
+ORPHAN_TIMEOUT = 1.0  # for the children of a killed server to notice
+
+
+def wait_for_predecessor(cluster: Path) -> int | None:
+    """Wait until a former server on this folder is gone; the pid its lock file names if that is some other process."""
+    began = time.monotonic()
+    lock_file = cluster / "postmaster.pid"
+    while True:
+        try:
+            content = lock_file.read_text()
+            pid = abs(int(content.split("\n", 1)[0]))
+        except OSError:
+            return None
+        except ValueError:
+            content, pid = "", 0
+        if pid == 0:  # a crash can leave it empty, and then PostgreSQL refuses to start
+            lock_file.unlink()
+            return None
+        try:
+            process = psutil.Process(pid)
+            gone = process.status() == psutil.STATUS_ZOMBIE or "postgres" not in process.name()
+            if gone or not cluster.samefile(process.cwd()):
+                return pid
+        except (psutil.AccessDenied, PermissionError):
+            return pid  # someone else's process: our server runs as us
+        except (OSError, psutil.NoSuchProcess):
+            return None
+        waited = time.monotonic() - began
+        stopping = "stopping" in content
+        if waited > (3 * STOP_TIMEOUT if stopping else STRANGER_TIMEOUT):
+            raise Unavailable(
+                f"another PostgreSQL (pid {pid}) runs on {cluster}",
+                why="it does not stop" if stopping else "it was not started by holdfast",
+                next=f"stop it (kill -INT {pid}), then try again",
+            )
+        if stopping and waited > STOP_TIMEOUT:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGQUIT)
+            time.sleep(1)
+        time.sleep(0.02)
+
+
+def end_orphans(cluster: Path) -> None:
+    """See off the children of a server that was killed.
+
+    They go by themselves, but for one that waits for a lock of another that was killed, too: that one waits forever.
+    """
+    processes = [process for process in psutil.process_iter(["name"]) if process.info["name"] == "postgres"]
+    orphans = [process for process in processes if _is_orphan_on(process, cluster)]
+    _, left = psutil.wait_procs(orphans, timeout=ORPHAN_TIMEOUT)
+    for process in left:
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(left, timeout=ORPHAN_TIMEOUT)
+
+
+def _is_orphan_on(process: psutil.Process, cluster: Path) -> bool:
+    # A server's children, and not the server itself, say in their name what they do.
+    with suppress(psutil.Error, OSError):
+        parent = process.parent()
+        orphaned = parent is None or parent.name() != "postgres"
+        return orphaned and process.cmdline()[0].startswith("postgres:") and cluster.samefile(process.cwd())
+    return False
