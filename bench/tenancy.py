@@ -91,9 +91,11 @@ async def cost(operations: Sequence[Operation], seconds: float) -> Cost:
 
     async def work(operation: Operation) -> None:
         nonlocal done
-        while time.perf_counter() < end:
+        while True:  # once at least, however short the time
             await operation()
             done += 1
+            if time.perf_counter() > end:
+                return
 
     await asyncio.gather(*map(work, operations))
     return Cost(time.process_time() - cpu, time.perf_counter() - wall).per(done)

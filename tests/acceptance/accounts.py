@@ -41,7 +41,7 @@ class Ordinary:
     def works(self) -> bool:
         """Whether it can run our programs."""
         try:
-            return self.run("-c", "import asyncpg, msgspec, psutil, pydantic_settings, holdfast.engine").returncode == 0
+            return self.run("-c", "import holdfast.engine").returncode == 0
         except PermissionError:
             return False
 

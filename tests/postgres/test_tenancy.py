@@ -8,6 +8,7 @@ from holdfast.core.config import load_config
 from holdfast.core.errors import Broken, Forbidden, HoldfastError
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.database import Database, Options, Owner, Postgres, open_owner
+from holdfast.postgres.embedded import OWNER
 from holdfast.postgres.tenancy import ensure_login, with_login
 
 both_modes = pytest.mark.parametrize("tenancy", ["connection", "transaction"])
@@ -161,8 +162,8 @@ async def test_the_engines_own_login_has_no_right_but_to_become_its_two_roles(en
     async with open_owner(engine_url, Options()) as login:
         for statement in (
             "set role holdfast_owner",
-            "set role holdfast",
-            "set session authorization holdfast",
+            f"set role {OWNER}",
+            f"set session authorization {OWNER}",
             "select 1 from identity",
             "select 1 from tenant",
             "select holdfast.ensure_login('x', 'x', '{}', true)",

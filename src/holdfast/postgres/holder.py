@@ -48,6 +48,8 @@ class Holder:
 
     def start(self) -> None:
         """Make the data folder's cluster if there is none, and start the server."""
+        for abandoned in self._folder.root.glob("postgres.new*"):
+            shutil.rmtree(abandoned, ignore_errors=True)
         if not (self._folder.cluster / "PG_VERSION").exists():
             self._initialise()
         self._write_access_rules()
@@ -84,8 +86,6 @@ class Holder:
             threading.Event().wait()
 
     def _initialise(self) -> None:
-        for abandoned in self._folder.root.glob("postgres.new*"):
-            shutil.rmtree(abandoned, ignore_errors=True)
         # A name of its own: a killed holder's initdb may still be writing into the last one.
         draft = self._folder.root / f"postgres.new.{os.getpid()}"
         draft.mkdir(mode=0o700)
@@ -107,6 +107,7 @@ class Holder:
                 cwd="/",
                 env=self._environment(),
                 pass_fds=descriptors,
+                preexec_fn=partial(die_with, os.getpid(), signal.SIGKILL),
                 **self._account.identity(),
             )
         if done.returncode != 0:
@@ -176,7 +177,7 @@ class Holder:
                 env=environment,
                 pass_fds=descriptors,
                 process_group=0,
-                preexec_fn=partial(die_with, os.getpid()),  # noqa: PLW1509 - it must come after the change of account
+                preexec_fn=partial(die_with, os.getpid(), signal.SIGQUIT),  # noqa: PLW1509 - after the change of account
                 **self._account.identity(),
             )
 
@@ -185,14 +186,15 @@ class Holder:
         return {**kept, "LC_ALL": "C"}
 
 
-def die_with(parent: int) -> None:
-    """In the child, after it has changed its account: ask to be stopped at once when the holder dies.
+def die_with(parent: int, farewell: signal.Signals) -> None:
+    """In the child, after it has changed its account: ask for a signal when the holder dies.
 
-    At once, as in a crash: a gentle stop in the midst of another crash's recovery never ends (PostgreSQL 18).
+    A server gets the one that stops it at once, as in a crash: a gentle stop in the midst of another crash's recovery
+    never ends (PostgreSQL 18).
     """
     if LIBC is None:
         return
-    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGQUIT, 0, 0, 0)
+    LIBC.prctl(PR_SET_PDEATHSIG, farewell, 0, 0, 0)
     if os.getppid() != parent:  # the holder died before it could be watched
         os._exit(1)
 
