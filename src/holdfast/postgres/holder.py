@@ -32,6 +32,7 @@ LINUX = sys.platform == "linux"
 PR_SET_PDEATHSIG = 1
 READY_TIMEOUT = 290.0
 STOP_TIMEOUT = 60.0  # then it is stopped at once: what was acknowledged is in its log, and the next start reads it
+DRAFT_TIMEOUT = 5.0
 LOG_LIMIT = 16 * 1024 * 1024
 LIBC = ctypes.CDLL(None) if LINUX else None
 
@@ -49,7 +50,7 @@ class Holder:
     def start(self) -> None:
         """Make the data folder's cluster if there is none, and start the server."""
         for abandoned in self._folder.root.glob("postgres.new*"):
-            shutil.rmtree(abandoned, ignore_errors=True)
+            remove(abandoned)
         if not (self._folder.cluster / "PG_VERSION").exists():
             self._initialise()
         self._write_access_rules()
@@ -184,6 +185,14 @@ class Holder:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
         return {**kept, "LC_ALL": "C"}
+
+
+def remove(folder: Path) -> None:
+    """Remove a draft, in which a child of a killed `initdb` may still be writing for a moment."""
+    deadline = time.monotonic() + DRAFT_TIMEOUT
+    while folder.exists() and time.monotonic() < deadline:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(0.01)
 
 
 def die_with(parent: int, farewell: signal.Signals) -> None:
