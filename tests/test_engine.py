@@ -7,8 +7,8 @@ import holdfast
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine, open_engine
+from holdfast.postgres.address import with_login
 from holdfast.postgres.database import Options, open_owner
-from holdfast.postgres.tenancy import with_login
 from tests.remote import RemoteServer
 
 
@@ -113,6 +113,12 @@ async def test_keys_of_another_secret_are_reported(engine: Engine, database_url:
             await elsewhere.keys.recognise(made.text)
 
     assert states == {"database": "ok", "keys": "reduced"}
+
+
+async def test_one_tenant_has_one_set_of_services(engine: Engine) -> None:
+    await engine.tenants.create("acme")
+
+    assert engine.tenant("acme").identities is engine.tenant("acme").identities
 
 
 def test_the_public_names_are_there_and_others_are_not() -> None:

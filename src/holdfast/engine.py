@@ -1,9 +1,10 @@
 """The composition root: opens what the settings ask for, wires the services, closes in reverse."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, TypeVar
@@ -26,6 +27,8 @@ from holdfast.postgres.version import check_server
 
 Result = TypeVar("Result")
 Progress = Callable[[str], None]
+
+REMEMBERED = 1000  # tenants whose services are kept
 
 sql = statements("holdfast.postgres.sql")
 
@@ -58,6 +61,7 @@ class Shared:
     secret: bytes
     tenants: Tenants
     keys: Keys
+    engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
 
 
 class Engine:
@@ -76,7 +80,13 @@ class Engine:
 
     def tenant(self, tenant: str | TenantId) -> "Engine":
         """The same services for another tenant, by name or id; one that does not exist is an error at its first use."""
-        return Engine(self._shared, tenant)
+        engines = self._shared.engines
+        found = engines.get(tenant)
+        if found is None:
+            found = engines[tenant] = Engine(self._shared, tenant)
+            if len(engines) > REMEMBERED:
+                engines.popitem(last=False)
+        return found
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """What services do with `tx=` takes effect together, or not at all."""
@@ -144,7 +154,12 @@ async def open_place(config: Config, progress: Progress) -> AsyncGenerator[Place
         return
     server = EmbeddedServer(config.data)
     progress(f"starting PostgreSQL in {server.folder.root}")
-    await asyncio.to_thread(server.hold)
+    holding = asyncio.ensure_future(asyncio.to_thread(server.hold))
+    try:
+        await asyncio.shield(holding)
+    except asyncio.CancelledError:
+        holding.add_done_callback(lambda _: server.release())
+        raise
     try:
         yield Place(server.url, _options(config, lambda: asyncio.to_thread(server.ensure)), server)
     finally:

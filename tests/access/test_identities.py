@@ -106,3 +106,14 @@ async def test_a_name_too_long_for_a_key_is_refused_and_not_stored(engine: Engin
 async def test_an_id_that_nobody_has_is_not_found(engine: Engine) -> None:
     with pytest.raises(NotFound, match="no user has the id"):
         await engine.identities.name("user", UUID(int=7))
+
+
+async def test_a_name_goes_before_its_uuid_whichever_came_first(engine: Engine) -> None:
+    zoe = identity_id(await engine.database.tenant(), "user", "zoe")
+    await engine.identities.id("user", str(zoe))
+
+    assert await engine.identities.id("user", "zoe") == zoe
+
+    assert await engine.identities.name("user", zoe) == "zoe"
+    await Identities(engine.database).id("user", str(zoe))
+    assert await engine.identities.name("user", zoe) == "zoe"

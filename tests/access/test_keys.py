@@ -73,11 +73,37 @@ async def test_keys_are_listed_newest_first_and_the_revoked_ones_too(
 ) -> None:
     second = await engine.keys.create(tenant, "bob", scopes=READ, lifetime=timedelta(days=1))
     revoked = await engine.keys.revoke(tenant, made.key.id)
-    await engine.keys.exchange_link(await engine.keys.create_link(tenant, "ann"))
+    await engine.keys.create_link(tenant, "ann")
 
     assert await engine.keys.list(tenant) == [second.key, revoked]
     assert revoked.revoked_at is not None
     assert second.key.expires_at == second.key.created_at + timedelta(days=1)
+
+
+@pytest.mark.req("SAFE-03")
+async def test_a_browser_that_is_signed_in_is_listed_and_can_be_signed_out(engine: Engine, tenant: TenantId) -> None:
+    session = await engine.keys.exchange_link(await engine.keys.create_link(tenant, "ann"))
+    (listed,) = await engine.keys.list(tenant)
+
+    await engine.keys.revoke(tenant, listed.id)
+
+    assert listed.label == "browser session"
+    assert await engine.keys.list(tenant) == []
+    with pytest.raises(Unauthenticated):
+        await engine.keys.recognise(session)
+
+
+async def test_links_and_sessions_that_have_expired_are_forgotten_and_keys_are_not(
+    engine: Engine, tenant: TenantId, clock: Clock
+) -> None:
+    await engine.keys.create(tenant, "ann", lifetime=timedelta(days=1))
+    await engine.keys.exchange_link(await engine.keys.create_link(tenant, "ann"))
+    await clock.advance(timedelta(days=60))
+
+    await engine.keys.create_link(tenant, "ann")
+
+    kinds = await engine.postgres.system.all("select kind from api_key order by kind")
+    assert [row["kind"] for row in kinds] == ["key", "link"]
 
 
 @pytest.mark.parametrize("text", ["", "hf_", "hf_wrong", "hf_\0", "\ud800", "x" * 100_000])

@@ -1,4 +1,5 @@
 import stat
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -105,3 +106,12 @@ def test_a_file_that_is_no_backup_is_refused(holdfast: Program) -> None:
 
     assert (missing.code, missing.error["code"]) == (3, "not_found")
     assert (other.code, other.error["code"]) == (2, "invalid_input")
+
+
+def test_a_backup_of_a_folder_without_a_database_makes_none(holdfast: Program, tmp_path: Path) -> None:
+    nothing = tmp_path / "mistyped"
+
+    done = holdfast("db", "backup", str(tmp_path / "file"), "--data", str(nothing))
+
+    assert (done.code, nothing.exists()) == (3, False)
+    assert "--data" in done.stderr

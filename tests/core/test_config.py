@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from holdfast.core.config import KEYS, MASK, Config, load_config
 from holdfast.core.errors import BadSetting
-from holdfast.core.reference import settings_page
 from holdfast.core.sources import environment_name
 
 Refusal = Callable[..., BadSetting]
@@ -445,13 +444,3 @@ def test_the_process_environment_is_read_where_no_other_is_given(cwd: Path, monk
     monkeypatch.chdir(cwd)
 
     assert load_config().server.port == 4700
-
-
-@pytest.mark.req("ENG-06")
-def test_every_setting_is_documented() -> None:
-    page = Path(__file__).parents[2] / "docs" / "settings.md"
-
-    written = page.read_text("utf-8")
-
-    assert written == settings_page(), "run: python -m holdfast.core.reference > docs/settings.md"
-    assert "None" not in written

@@ -1,59 +1,10 @@
 import inspect
-from collections.abc import Iterator, Mapping
 
 import pytest
 
 from holdfast.core import errors, wires
 from holdfast.core.errors import BadSetting, Conflict, HoldfastError, NotFound, Overloaded
-
-WIRES: dict[str, Mapping[str, int]] = {
-    "HTTP_STATUS": wires.HTTP_STATUS,
-    "JSONRPC_CODE": wires.JSONRPC_CODE,
-    "MCP_CODE": wires.MCP_CODE,
-    "EXIT_CODE": wires.EXIT_CODE,
-}
-
-
-def tree(root: type[HoldfastError] = HoldfastError) -> Iterator[type[HoldfastError]]:
-    yield root
-    for child in root.__subclasses__():
-        yield from tree(child)
-
-
-def offences(classes: list[type[HoldfastError]]) -> list[str]:
-    """What is wrong with the codes of these classes."""
-    codes = [cls.code for cls in classes]
-    shared = [f"{cls.__name__} shares the code {cls.code}" for cls in classes if codes.count(cls.code) > 1]
-    missing = [f"{name} has no {cls.code}" for cls in classes for name, table in WIRES.items() if cls.code not in table]
-    stale = [f"{name} has {code}, no error" for name, table in WIRES.items() for code in table if code not in codes]
-    return shared + missing + stale
-
-
-def public_errors() -> list[type[HoldfastError]]:
-    return [cls for cls in tree() if cls.__module__ == errors.__name__]
-
-
-@pytest.mark.req("ENG-07")
-def test_every_error_has_a_code_of_its_own_in_every_wire_table() -> None:
-    classes = public_errors()
-
-    found = offences(classes)
-
-    assert len(classes) == 18
-    assert found == []
-
-
-@pytest.mark.req("ENG-07")
-def test_an_error_with_a_new_code_or_a_borrowed_one_is_noticed() -> None:
-    new: type[HoldfastError] = type("Melted", (HoldfastError,), {"code": "melted"})
-    borrowed: type[HoldfastError] = type("Gone", (HoldfastError,), {"code": "not_found"})
-
-    found = offences([*public_errors(), new, borrowed])
-
-    assert "HTTP_STATUS has no melted" in found
-    assert "EXIT_CODE has no melted" in found
-    assert "Gone shares the code not_found" in found
-    assert "NotFound shares the code not_found" in found
+from tests.rules.wires import public_errors
 
 
 def test_the_docstring_draws_the_whole_tree() -> None:

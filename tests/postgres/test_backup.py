@@ -1,11 +1,13 @@
 import asyncio
 import hashlib
+import stat
 from pathlib import Path
 
 import pytest
 
 from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
+from holdfast.postgres.address import for_program
 from holdfast.postgres.backup import backup, restore
 from holdfast.postgres.database import Options, Owner, open_owner
 from holdfast.postgres.sql import statements
@@ -117,6 +119,24 @@ async def test_half_a_backup_is_refused_and_changes_nothing(
 
     async with open_owner(empty_database_url, Options()) as owner:
         assert not await owner.value(sql("has_tables"))
+
+
+@pytest.mark.req("SAFE-05")
+async def test_a_backup_is_its_owners_alone_and_leaves_no_draft(engine: Engine, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+
+    await backup(engine.place.owner_url, folder / "one", lambda _: None)
+
+    assert [path.name for path in folder.iterdir()] == ["one"]
+    assert stat.S_IMODE((folder / "one").stat().st_mode) == 0o600
+
+
+def test_a_password_among_the_parameters_is_kept_from_the_command_line() -> None:
+    address, environment = for_program("postgresql:///shop?host=/run&user=ann&password=a%20b")
+
+    assert address == "postgresql://ann@/shop?host=/run"
+    assert environment["PGPASSWORD"] == "a b"
 
 
 async def fill(engine: Engine) -> None:

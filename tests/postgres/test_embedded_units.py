@@ -13,10 +13,11 @@ from holdfast.core.config import load_config
 from holdfast.core.errors import DataFolderUnusable, Unavailable
 from holdfast.engine import open_engine
 from holdfast.postgres import binaries, memory
+from holdfast.postgres.account import Account
+from holdfast.postgres.address import with_login
 from holdfast.postgres.binaries import Binaries, find_binaries
 from holdfast.postgres.folder import SOCKET_NAME, SOCKET_PATH_LIMIT, DataFolder
 from holdfast.postgres.memory import machine_memory, settings_for
-from holdfast.postgres.tenancy import with_login
 from holdfast.postgres.version import check_version
 from tests.processes import servers_on, wait_until_gone
 
@@ -243,3 +244,14 @@ def test_a_copy_that_cannot_be_made_says_what_to_do(closed_wheel: Binaries, tmp_
         closed_wheel.reachable_copy()
 
     assert "every account can read" in refused.value.next
+
+
+def test_a_file_of_the_servers_account_is_never_written_through_a_link(tmp_path: Path) -> None:
+    precious, laid = tmp_path / "precious", tmp_path / "pg_hba.conf"
+    precious.write_text("as it was")
+    laid.symlink_to(precious)
+
+    Account("me", os.geteuid(), os.getegid()).write(laid, "rules")
+
+    assert precious.read_text() == "as it was"
+    assert (laid.read_text(), laid.is_symlink()) == ("rules", False)

@@ -21,14 +21,14 @@ def bindings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every tenant that a connection was bound to, in order."""
     bound: list[str] = []
     connection_class: Any = asyncpg.Connection
-    fetchval = connection_class.fetchval
+    execute = connection_class.execute
 
     def counting(connection: Any, query: str, *args: Any, **options: Any) -> Any:
         if query == BIND:
             bound.append(args[0])
-        return fetchval(connection, query, *args, **options)
+        return execute(connection, query, *args, **options)
 
-    monkeypatch.setattr(connection_class, "fetchval", counting)
+    monkeypatch.setattr(connection_class, "execute", counting)
     return bound
 
 

@@ -7,9 +7,10 @@ import pytest
 from holdfast.core.config import load_config
 from holdfast.core.errors import Broken, Forbidden, HoldfastError
 from holdfast.engine import Engine, open_engine
+from holdfast.postgres.address import with_login
 from holdfast.postgres.database import Database, Options, Owner, Postgres, open_owner
 from holdfast.postgres.embedded import OWNER
-from holdfast.postgres.tenancy import ensure_login, with_login
+from holdfast.postgres.tenancy import ensure_login
 
 both_modes = pytest.mark.parametrize("tenancy", ["connection", "transaction"])
 pytestmark = pytest.mark.req("ENG-04", "SAFE-02")
@@ -202,6 +203,11 @@ async def test_the_engine_works_with_its_own_login(engine: Engine, engine_url: s
 
 
 async def test_the_system_role_reaches_listed_tables_only(engine: Engine, items: None) -> None:
-    for statement in ("select 1 from item", "select 1 from identity", "delete from tenant", "delete from api_key"):
+    for statement in (
+        "select 1 from item",
+        "select 1 from identity",
+        "delete from tenant",
+        "update tenant set name = name",
+    ):
         with pytest.raises(Forbidden):
             await engine.postgres.system.run(statement)

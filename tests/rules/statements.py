@@ -73,6 +73,24 @@ FORBIDDEN = (
     ),
 )
 
+# What may ask the server's own clock, by file and what stands in the line, and why.
+_PROGRAM = "is about the program, not about the data"
+OWN_CLOCK = {
+    (
+        "src/holdfast/postgres/migrations/0001_foundation.sql",
+        "current_setting('holdfast.now', true)",
+    ): "is holdfast.now",
+    ("src/holdfast/postgres/migrations/0001_foundation.sql", "bits bytea :="): "keeps identifiers apart, dates nothing",
+    ("src/holdfast/postgres/ledger.sql", "applied_at"): _PROGRAM,
+    ("src/holdfast/postgres/sql/record_function.sql", "applied_at"): _PROGRAM,
+    ("src/holdfast/cli/sql/server.sql", "clock_timestamp() as now"): "compares the server's clock with the machine's",
+}
+_CLOCK = re.compile(
+    r"(?<![\w.])(?:pg_catalog\.)?(?:now|(?:clock|statement|transaction)_timestamp|timeofday)\s*\("
+    r"|\b(?:current_timestamp|current_date|current_time|localtimestamp|localtime)\b|'now'",
+    re.IGNORECASE,
+)
+
 # A comment may stand in a string and a quote in a comment: the alternatives are tried in the order of the text.
 _COMMENT_OR_STRING = re.compile(r"(?P<comment>--[^\n]*|/\*.*?\*/)|'(?:[^']|'')*'", re.DOTALL)
 _REASON = re.compile(r"-- \S+ \S+")
@@ -88,6 +106,16 @@ def forbidden_forms(root: Path) -> list[str]:
     ]
 
 
+def other_clocks(root: Path) -> list[str]:
+    """No statement asks a clock that a test cannot move."""
+    return [
+        f"{name}:{line_of(text, match.start())}: `{match[0]}` is a clock that no test can move; ask holdfast.now()"
+        for name, text in source(root, ".sql")
+        for match in _CLOCK.finditer(_without_comments(text))
+        if not any(name == file and part in _line(text, match.start()) for file, part in OWN_CLOCK)
+    ]
+
+
 def unexplained(root: Path) -> list[str]:
     """Every `.sql` file starts with a comment that gives its reason."""
     return [
@@ -95,6 +123,10 @@ def unexplained(root: Path) -> list[str]:
         for name, text in source(root, ".sql")
         if not _REASON.match(text)
     ]
+
+
+def _line(text: str, position: int) -> str:
+    return text.splitlines()[line_of(text, position) - 1]
 
 
 def _without_comments(text: str) -> str:

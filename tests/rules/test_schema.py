@@ -20,6 +20,12 @@ ASKED = "tenant_id = current_setting('holdfast.tenant')::uuid"
 FORGIVING = "tenant_id = current_setting('holdfast.tenant', true)::uuid"
 APPLICATION = "the application sees the tenant it asked for, and fails if it asked for none"
 
+VIEW = GOOD + "create view public.planted_view with (security_invoker = true) as select * from public.planted;"
+WRITTEN = VIEW + (
+    "create trigger written instead of insert or update or delete on public.planted_view for each row "
+    "execute function suppress_redundant_updates_trigger();"
+)
+
 PLANTED = [
     ("every table has a tenant", "create table public.planted (id uuid primary key)"),
     ("every table has a tenant", "create table public.planted (tenant_id uuid, id int, unique (tenant_id, id))"),
@@ -64,6 +70,8 @@ PLANTED = [
     ("no counter has 32 bits", GOOD + "alter table public.planted add n serial"),
     ("a view runs with the rights of who asks", "create view public.planted as select 1 as one"),
     ("a view runs with the rights of who asks", "create materialized view public.planted as select 1 as one"),
+    ("a view is written through its own triggers or not at all", VIEW),
+    ("a view is written through its own triggers or not at all", WRITTEN.replace(" or delete", "")),
     (
         "a function with its owner's rights has its own search_path",
         "create function holdfast.planted() returns int language plpgsql security definer as 'begin return 1; end'",
@@ -88,7 +96,8 @@ ALLOWED = [
     GOOD + "alter table public.planted add foreign key (tenant_id) references public.tenant",
     GOOD + "alter table public.planted add other int, add foreign key (tenant_id, other) references public.planted",
     GOOD + "alter table public.planted add n bigint generated always as identity",
-    GOOD + "create view public.seen with (security_invoker = true) as select * from public.planted",
+    WRITTEN,
+    VIEW.replace("select *", "select distinct *"),
     PARTITIONED,
 ]
 BROKEN = [
@@ -141,9 +150,10 @@ async def test_every_statement_fits_the_schema_and_the_role_that_runs_it(owner: 
     assert await unprepared(owner, source(ROOT, ".sql")) == []
 
 
+@pytest.mark.parametrize("folder", ["access/sql", "memory/knowledge/files/sql"])
 @pytest.mark.parametrize("planted", BROKEN)
-async def test_a_statement_that_does_not_fit_is_found(owner: Owner, planted: str) -> None:
-    found = await unprepared(owner, [("src/holdfast/access/sql/planted.sql", planted)])
+async def test_a_statement_that_does_not_fit_is_found(owner: Owner, folder: str, planted: str) -> None:
+    found = await unprepared(owner, [(f"src/holdfast/{folder}/planted.sql", planted)])
 
     assert len(found) == 1
 

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.statements import FORBIDDEN, forbidden_forms, unexplained
+from tests.rules.statements import FORBIDDEN, OWN_CLOCK, forbidden_forms, other_clocks, unexplained
 from tests.rules.tree import ROOT, plant
 
 REASON = "-- memory/sql/one.sql: one memory.\n"
@@ -36,7 +36,7 @@ ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize("rule", [forbidden_forms, unexplained])
+@pytest.mark.parametrize("rule", [forbidden_forms, other_clocks, unexplained])
 def test_every_statement_keeps_the_rules(rule: Callable[[Path], list[str]]) -> None:
     assert rule(ROOT) == []
 
@@ -66,3 +66,37 @@ def test_a_statement_without_its_reason_is_refused(tmp_path: Path, text: str) ->
     violations = unexplained(tmp_path)
 
     assert len(violations) == 1
+
+
+@pytest.mark.parametrize(
+    "clock",
+    ["now()", "NOW ()", "pg_catalog.now()", "current_timestamp", "clock_timestamp()", "localtimestamp", "'now'::date"],
+)
+def test_a_clock_that_no_test_can_move_is_found(tmp_path: Path, clock: str) -> None:
+    plant(tmp_path, "src/holdfast/memory/sql/one.sql", f"{REASON}select id from memory where expires_at < {clock}")
+
+    violations = other_clocks(tmp_path)
+
+    assert len(violations) == 1
+    assert violations[0].startswith("src/holdfast/memory/sql/one.sql:2: ")
+
+
+def test_a_file_that_may_ask_a_clock_may_do_so_in_one_place_only(tmp_path: Path) -> None:
+    file = next(file for file, part in OWN_CLOCK if part.startswith("current_setting"))
+    text = (ROOT / file).read_text("utf-8") + "create table planted (made_at timestamptz default now());\n"
+    plant(tmp_path, file, text)
+
+    violations = other_clocks(tmp_path)
+
+    assert len(violations) == 1
+
+
+@pytest.mark.parametrize("statement", ["select holdfast.now()", "select 1 -- not now()", "select known(1) as now"])
+def test_the_clock_that_a_test_can_move_is_allowed(tmp_path: Path, statement: str) -> None:
+    plant(tmp_path, "src/holdfast/memory/sql/one.sql", REASON + statement)
+
+    assert other_clocks(tmp_path) == []
+
+
+def test_every_leave_to_ask_a_clock_is_in_use() -> None:
+    assert [(file, part) for file, part in OWN_CLOCK if part not in (ROOT / file).read_text("utf-8")] == []

@@ -179,3 +179,17 @@ async def test_a_bad_parameter_is_refused(site: Site, query: str) -> None:
 
     assert (reply.status, reply.code) == (400, "invalid_input")
     assert "seconds" in reply.json()["detail"]
+
+
+async def test_a_large_body_is_not_taken_for_the_head_of_the_request_behind_it(site: Site) -> None:
+    body = b'{"name": "' + b"x" * 100_000 + b'"}'
+    first = (
+        b"POST /api/tenants HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    )
+    async with site.connect() as wire:
+        await wire.send(first % len(body) + body + b"GET /healthz HTTP/1.1\r\n")
+        await wire.send(b"Host: localhost\r\n\r\n")
+
+        replies = [await wire.reply(), await wire.reply()]
+
+    assert [reply.status for reply in replies] == [403, 200]

@@ -2,6 +2,7 @@ import asyncio
 import re
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,19 @@ async def test_a_killed_server_is_not_taken_for_a_running_one(start: Start, conf
     assert running.pid == process.pid
     assert DataFolder(config.data).server_file.exists()
     assert ServerFile.read(config.data) is None
+
+
+async def test_callers_who_do_not_read_their_answers_keep_nobody_from_stopping_it(start: Start) -> None:
+    process, port = start(grace=0.5)
+    async with connect(port) as deaf:
+        request = b"GET /" + b"a" * 30_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        with suppress(OSError, TimeoutError):
+            async with asyncio.timeout(2):  # more than the buffers between us take
+                for _ in range(1000):
+                    await deaf.send(request)
+
+        process.send(signal.SIGINT)
+        ended = await asyncio.to_thread(process.wait, timeout=20)
+
+    assert ended == 0, process.stderr
+    assert "Traceback" not in process.stderr

@@ -18,7 +18,7 @@ from uuid import UUID
 from holdfast.access.principals import OWNER_SCOPES, Principal, check_scopes, ensure_principal
 from holdfast.core.errors import InvalidInput, NotFound, Unauthenticated
 from holdfast.core.ids import TenantId
-from holdfast.postgres.database import Postgres, Row
+from holdfast.postgres.database import Postgres, Row, Transaction
 from holdfast.postgres.sql import statements
 
 Kind = Literal["key", "link", "session"]
@@ -75,6 +75,7 @@ class Keys:
         label: str = "",
         lifetime: timedelta | None = None,
         kind: Kind = "key",
+        tx: Transaction | None = None,
     ) -> NewKey:
         """Make a key for `principal`; the text it returns is not kept anywhere."""
         check_scopes(scopes)
@@ -89,7 +90,7 @@ class Keys:
         text = PREFIX + secrets.token_urlsafe(32)
         if kind == "key":
             await ensure_principal(self._postgres.tenant(tenant), principal, owner="admin" in scopes)
-        row = await self._system.one(
+        row = await (tx or self._system).one(
             sql("create_key"),
             self._hash(text),
             kind,
@@ -104,7 +105,7 @@ class Keys:
         return NewKey(_key(row), text)
 
     async def list(self, tenant: TenantId) -> list[Key]:
-        """The tenant's keys, newest first, the revoked ones too."""
+        """The tenant's keys, newest first, the revoked ones too, and the browser sessions that are signed in."""
         return [_key(row) for row in await self._system.all(sql("keys_of_tenant"), tenant)]
 
     async def revoke(self, tenant: TenantId, id: UUID) -> Key:
@@ -138,26 +139,29 @@ class Keys:
 
     async def create_link(self, tenant: TenantId, principal: str) -> str:
         """The text of a one-time link for a person's browser."""
+        await self._system.run(sql("forget_expired"))
         made = await self.create(tenant, principal, lifetime=LINK_LIFETIME, kind="link", label="browser link")
         return made.text
 
     async def exchange_link(self, text: str) -> str:
         """The session that a one-time link becomes; the link is worth nothing afterwards."""
-        row = await self._system.one(sql("use_link"), self._hash(text))
-        if row is None:
-            raise Unauthenticated(
-                "this link is not valid",
-                why="it was used already or has expired",
-                next="`holdfast keys link` makes a new one",
+        async with self._system.transaction() as tx:
+            row = await tx.one(sql("use_link"), self._hash(text))
+            if row is None:
+                raise Unauthenticated(
+                    "this link is not valid",
+                    why="it was used already or has expired",
+                    next="`holdfast keys link` makes a new one",
+                )
+            session = await self.create(
+                TenantId(row["tenant_id"]),
+                row["principal"],
+                scopes=frozenset(row["scopes"]),
+                lifetime=SESSION_LIFETIME,
+                kind="session",
+                label="browser session",
+                tx=tx,
             )
-        session = await self.create(
-            TenantId(row["tenant_id"]),
-            row["principal"],
-            scopes=frozenset(row["scopes"]),
-            lifetime=SESSION_LIFETIME,
-            kind="session",
-            label="browser session",
-        )
         return session.text
 
     async def end_session(self, text: str) -> None:

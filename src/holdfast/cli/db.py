@@ -1,28 +1,28 @@
 """`holdfast db`: the database under the engine."""
 
 import asyncio
-import os
 import shutil
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote, urlsplit
 
 import typer
 
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.engine import open_engine, open_place
+from holdfast.postgres.address import for_program
 from holdfast.postgres.backup import backup as write_backup
 from holdfast.postgres.backup import restore as restore_backup
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import open_owner
 from holdfast.postgres.embedded import EmbeddedServer
+from holdfast.postgres.folder import DataFolder
 from holdfast.postgres.migrate import Plan, Schema, pending
 from holdfast.postgres.migrate import migrate as apply
-from holdfast.postgres.tenancy import ensure_tenant_login, with_login
+from holdfast.postgres.tenancy import ensure_tenant_login
 
 app = group("The database under the engine.")
 
@@ -97,9 +97,12 @@ async def backup(invocation: Invocation, file: Annotated[Path, typer.Argument(me
 
     The secret that keys are hashed with is not in it: keep the file `secret` of the data folder, too.
     """
-    output = invocation.output
+    output, config = invocation.output, invocation.config()
+    folder = DataFolder(config.data)
+    if config.database.url is None and not folder.cluster.exists():
+        raise NotFound(f"there is no database in {folder.root}", next="Name the data folder with --data DIR.")
     with output.progress() as progress:
-        async with open_place(invocation.config(), progress) as place:
+        async with open_place(config, progress) as place:
             size = await write_backup(place.owner_url, file, lambda table: progress(f"writing {table}"))
     output.record({"file": str(file.absolute()), "bytes": size})
     output.say(f"Wrote {file.absolute()}, {size:,} bytes.")
@@ -133,11 +136,7 @@ async def _tenant_login(invocation: Invocation) -> AsyncGenerator[str]:
 
 async def _run_psql(address: str, arguments: list[str]) -> int:
     """Run psql to its end; the password goes where other accounts cannot read it."""
-    parts = urlsplit(address)
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-    if parts.password is not None:
-        environment["PGPASSWORD"] = unquote(parts.password)
-        address = with_login(address, unquote(parts.username or ""), None)
+    address, environment = for_program(address)
     # Ctrl-C belongs to psql, where it ends a statement and not the program.
     signal.signal(signal.SIGINT, _leave_it_to_psql)
     process = await asyncio.create_subprocess_exec(_psql(), f"--dbname={address}", *arguments, env=environment)

@@ -23,6 +23,9 @@ PGVECTOR = {
     "PGVECTOR_PASSWORD": "memory.storage.password",
 }
 FILE_NAME = "holdfast.toml"
+MAX_FILE_BYTES = 1024 * 1024
+MAX_DEPTH = 8  # of tables; no setting is below that
+SHOWN_NAME = 80  # characters of a name that does not exist
 
 # Kubernetes describes every service to every container: for one named holdfast, in variables with our prefix.
 _KUBERNETES = re.compile(r"HOLDFAST_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
@@ -131,7 +134,13 @@ def _file_candidates(environ: Mapping[str, str], cwd: Path, home: Path | None) -
 
 def _read_toml(path: Path) -> dict[str, object]:
     try:
+        if path.stat().st_size > MAX_FILE_BYTES:
+            why = f"it has more than {MAX_FILE_BYTES} bytes"
+            raise BadSetting(f"{path} is too large", why=why, next="Keep nothing but settings in it.", file=str(path))
         return tomllib.loads(path.read_text("utf-8"))
+    except RecursionError:
+        why = "its values are nested too deep"
+        raise BadSetting(f"{path} cannot be read", why=why, next="No setting is nested so.", file=str(path)) from None
     except tomllib.TOMLDecodeError as error:
         raise BadSetting(
             f"{path} is not valid TOML", why=str(error), next="Correct that line.", file=str(path)
@@ -154,7 +163,8 @@ def _leaves(table: Mapping[str, object], keys: Keys, prefix: str = "") -> Iterat
         path = f"{prefix}{name}"
         key = path.replace("-", "_")
         is_section = any(known.startswith(f"{key}.") for known in keys.known)
-        if isinstance(value, dict) and (is_section or (value and key not in keys.known)):
+        deeper = path.count(".") < MAX_DEPTH
+        if isinstance(value, dict) and deeper and (is_section or (value and key not in keys.known)):
             yield from _leaves(cast(dict[str, object], value), keys, f"{path}.")
         else:
             yield path, value
@@ -190,6 +200,7 @@ def _is_foreign(name: str, value: str) -> bool:
 
 
 def _unknown(name: str, origin: str, nearest: str) -> BadSetting:
+    name = name[:SHOWN_NAME]
     return BadSetting(
         f"there is no setting {name!a}",
         why=f"it came from {origin}",
@@ -202,6 +213,8 @@ def _unknown(name: str, origin: str, nearest: str) -> BadSetting:
 
 def _nearest(name: str, keys: Keys) -> str:
     """The key that is most alike, as a whole or in its section or its own name alone."""
+
+    name = name[:SHOWN_NAME]
 
     def likeness(key: str) -> tuple[float, float]:
         whole, section, own = (_alike(name, part) for part in (key, key.partition(".")[0], key.rpartition(".")[2]))

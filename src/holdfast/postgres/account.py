@@ -2,6 +2,7 @@
 
 import os
 import pwd
+import secrets
 import subprocess
 import sys
 from collections.abc import Generator
@@ -25,6 +26,15 @@ class Account:
     def identity(self) -> dict[str, Any]:
         """What makes a child process run as this account."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if os.geteuid() == 0 else {}
+
+    def write(self, file: Path, text: str) -> None:
+        """Write a file of this account anew; never through a link that it may have laid for root to follow."""
+        draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
+            handle.write(text)
+            if os.geteuid() == 0:
+                os.fchown(handle.fileno(), self.uid, self.gid)
+        draft.replace(file)
 
 
 def server_account(cluster: Path) -> Account:

@@ -6,18 +6,19 @@ installation: bring that along (the file `secret` in the data folder, or HOLDFAS
 
 import asyncio
 import os
+import secrets
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound, Unavailable
+from holdfast.postgres.address import for_program
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import Options, open_owner
 from holdfast.postgres.migrate import migrate
 from holdfast.postgres.sql import statements
-from holdfast.postgres.tenancy import ensure_roles, with_login
+from holdfast.postgres.tenancy import ensure_roles
 
 Progress = Callable[[str], None]
 
@@ -35,16 +36,19 @@ class Restored:
 async def backup(url: str, file: Path, progress: Progress) -> int:
     """Write everything in the database to `file`; the size of it. A file that is there is never overwritten."""
     if file.exists():
-        raise AlreadyExists(f"{file} is there already", why="a backup overwrites nothing", next="choose another name")
-    draft = file.with_name(file.name + ".part")
+        raise _is_there(file)
+    draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     # The owner's policies let it see every row; without this option the tool would refuse tables that have policies.
     options = ["--format=custom", "--enable-row-security", "--schema=public", "--schema=holdfast", "--extension=vector"]
     try:
+        draft.touch(mode=0o600)  # it holds every tenant's rows
         tell = _tables(progress, "dumping contents of table ")
         await _tool("pg_dump", [*options, "--verbose", f"--file={draft}"], url, tell)
         with draft.open("rb") as written:
             os.fsync(written.fileno())
-        draft.rename(file)
+        os.link(draft, file)  # unlike a rename it overwrites nothing, even now
+    except FileExistsError as error:
+        raise _is_there(file) from error
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written", why=str(error.strerror), next="choose another place") from error
     finally:
@@ -86,12 +90,9 @@ async def _contents(file: Path) -> list[str]:
 
 async def _tool(program: str, arguments: list[str], url: str | None, tell: Callable[[str], None]) -> None:
     """Run one of PostgreSQL's programs, and tell each line it says; the password goes where others cannot read it."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    environment = dict(os.environ)
     if url is not None:
-        parts = urlsplit(url)
-        if parts.password is not None:
-            environment["PGPASSWORD"] = unquote(parts.password)
-        address = with_login(url, unquote(parts.username), None) if parts.username else url
+        address, environment = for_program(url)
         arguments = [f"--dbname={address}", *arguments]
     process = await asyncio.create_subprocess_exec(
         find_binaries().path(program),
@@ -115,6 +116,10 @@ async def _tool(program: str, arguments: list[str], url: str | None, tell: Calla
             await process.wait()
     if code != 0:
         raise _failure(program, said)
+
+
+def _is_there(file: Path) -> AlreadyExists:
+    return AlreadyExists(f"{file} is there already", why="a backup overwrites nothing", next="choose another name")
 
 
 def _tables(progress: Progress, words: str) -> Callable[[str], None]:

@@ -162,6 +162,8 @@ class PooledStatements(Statements):
             try:
                 return await getattr(link.connection, method)(statement, *args)
             except DRIVER_ERRORS as error:
+                if isinstance(error, TimeoutError):  # ours, not the server's: it may still be at it
+                    await _let_end(link.connection)
                 failure = _failure(link.connection, error)
                 attempt += 1
                 if not (sqlstate(error) in LOST_A_RACE or is_unsent(error)) or attempt == TRIES:
@@ -202,20 +204,25 @@ class PooledStatements(Statements):
 
     async def _begin(self, isolation: Isolation) -> Link[Any]:
         begin = "begin" if isolation == "read committed" else f"begin isolation level {isolation}"
-        for attempt in range(TRIES):
+        opening = f"{begin}; {self._opening}" if self._opening else begin
+        for left in reversed(range(TRIES)):
             link = await self._take()
-            try:
-                await link.connection.execute(f"{begin}; {self._opening}" if self._opening else begin)
+            if await self._begun(link, opening, again=left > 0):
                 return link
-            except DRIVER_ERRORS as error:
-                self._pool.discard(link)
-                # Nothing of the caller's was sent: another connection may do.
-                if not is_lost(error) or attempt == TRIES - 1:
-                    raise translated(error) from error
-            except BaseException:
-                self._pool.discard(link)
-                raise
         raise AssertionError
+
+    async def _begun(self, link: Link[Any], first: str, *args: object, again: bool) -> bool:
+        """Send what comes before the caller's statements; False if the connection is lost, and another one may do."""
+        try:
+            await link.connection.execute(first, *args)
+        except BaseException as error:
+            self._pool.discard(link)
+            if isinstance(error, DRIVER_ERRORS):
+                if again and is_lost(error):
+                    return False
+                raise translated(error) from error
+            raise
+        return True
 
     async def _end(self, link: Link[Any]) -> None:
         """Give the connection back without an open transaction."""
@@ -278,20 +285,9 @@ class Database(PooledStatements):
             await self.tenant()
         if self._opening is not None:
             return await self._pool.take(None)
-        for attempt in range(TRIES):
+        for left in reversed(range(TRIES)):
             link = await self._pool.take(self._name)
-            if link.tenant == self._name:
-                return link
-            try:
-                await link.connection.fetchval(BIND, self._name)
-            except DRIVER_ERRORS as error:
-                self._pool.discard(link)
-                if not is_lost(error) or attempt == TRIES - 1:
-                    raise translated(error) from error
-            except BaseException:
-                self._pool.discard(link)
-                raise
-            else:
+            if link.tenant == self._name or await self._begun(link, BIND, self._name, again=left > 0):
                 link.tenant = self._name
                 return link
         raise AssertionError

@@ -124,7 +124,7 @@ class Holder:
         accounts = {self._account.name, pwd.getpwuid(os.geteuid()).pw_name, "root"}
         names = "".join(f'holdfast "{account}" all\n' for account in sorted(accounts))
         for name, text in (("pg_hba.conf", rules), ("pg_ident.conf", names)):
-            (self._folder.cluster / name).write_text(text)
+            self._account.write(self._folder.cluster / name, text)
 
     def _launch(self) -> None:
         deadline = time.monotonic() + READY_TIMEOUT

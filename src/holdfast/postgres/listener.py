@@ -94,6 +94,7 @@ class Listener:
                 pause = RECONNECT_FIRST
                 self._wake_all()
                 await self._lost.wait()
+                await asyncio.sleep(RECONNECT_FIRST)  # a server that hangs up at once is not asked without end
             except Exception as error:  # noqa: BLE001 - whatever it was, the rows are still there to be read
                 log.warning("cannot listen to the database, trying again: %s", error)
                 if self._connection is not None and not self._connection.is_closed():

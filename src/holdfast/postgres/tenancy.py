@@ -12,10 +12,10 @@ Nobody logs in as these four. The engine logs in as a role of its own that may o
 import hashlib
 import hmac
 from importlib.resources import files
-from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit, urlunsplit
 
 from holdfast.core.errors import Forbidden
 from holdfast.core.ids import TenantId
+from holdfast.postgres.address import login_of, with_login
 from holdfast.postgres.database import Owner, Statements
 from holdfast.postgres.sql import statements
 
@@ -41,7 +41,7 @@ async def ensure_login(owner: Owner, url: str, *, by_account: bool, renew: bool 
 
     `by_account`: the server knows its callers by their account, so the login needs no password.
     """
-    password = unquote(urlsplit(url).password or "") or None
+    _, password = login_of(url)
     able = await owner.one(sql("owner_abilities"))
     if able is None or not able["may_create_roles"] or (password is None and not by_account):
         return url
@@ -69,16 +69,6 @@ async def refuse_bypass(database: Statements) -> None:
             why="it is a superuser, has BYPASSRLS or is in holdfast_owner, so tenants would see one another's rows",
             next="set database.url to a login without these attributes, and database.owner_url to the owner's",
         )
-
-
-def with_login(url: str, user: str, password: str | None, **parameters: str) -> str:
-    """The same address for another login."""
-    parts = urlsplit(url)
-    place = parts.netloc.rpartition("@")[2]
-    login = quote(user, safe="") + (":" + quote(password, safe="") if password else "")
-    given = {name: values[-1] for name, values in parse_qs(parts.query).items() if name not in ("user", "password")}
-    query = {**given, **parameters}
-    return urlunsplit((parts.scheme, f"{login}@{place}", parts.path, urlencode(query, quote_via=quote, safe="/"), ""))
 
 
 def derive(key: bytes, purpose: str) -> str:

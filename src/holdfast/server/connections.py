@@ -20,6 +20,7 @@ class Connection(HttpToolsProtocol):
     _patience: asyncio.TimerHandle | None = None
     _in_head = False
     _head_bytes = 0
+    _ended_another = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for the first request."""
@@ -33,8 +34,10 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read, but no endless head."""
+        self._ended_another = False
         super().data_received(data)
-        if self._in_head and not self.transport.is_closing():
+        # What ended another request is not counted: most of it may have been that one's body.
+        if self._in_head and not self._ended_another and not self.transport.is_closing():
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
                 self.send_400_response(f"Its request line and headers have more than {MAX_HEAD_BYTES} bytes.")
@@ -50,6 +53,11 @@ class Connection(HttpToolsProtocol):
         self._in_head = False
         self._stop_waiting()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """A request has come whole."""
+        self._ended_another = True
+        super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""

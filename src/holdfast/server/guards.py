@@ -27,6 +27,9 @@ SECURITY_HEADERS = {
 
 FAREWELL = 1.0  # seconds for the last answers
 
+ANSWER_TIMEOUT = 5  # seconds to send a problem
+SHOWN_PATH = 200  # characters of it
+
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 log = logging.getLogger(__name__)
@@ -70,7 +73,7 @@ class Traffic:
     def cut(self) -> None:
         """End what runs now; it is answered with an error."""
         for request in self._running:
-            if not request.expired():
+            with suppress(RuntimeError):  # one that has ended is only being answered
                 request.reschedule(asyncio.get_running_loop().time())
 
 
@@ -95,8 +98,12 @@ class Guards:
                 _record(error, answer.request_id)
                 # Half an answer cannot be taken back; that the connection ends tells the caller.
                 if not answer.started:
-                    response = problem_response(error, instance=scope["path"], request_id=answer.request_id)
-                    await response(scope, receive, answer.send)
+                    path = scope["path"][:SHOWN_PATH]
+                    response = problem_response(error, instance=path, request_id=answer.request_id)
+                    # Whoever does not read it must not keep the place of one who would.
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(ANSWER_TIMEOUT):
+                            await response(scope, receive, answer.send)
         finally:
             self._traffic.leave(request)
 

@@ -5,6 +5,7 @@ import http.client
 import os
 import secrets
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Self
@@ -106,6 +107,7 @@ def ask_health(url: str) -> Health | None:
     return health if health.service == SERVICE else None
 
 
+@cache
 def holdfast_version() -> str:
     """The version of this program."""
     try:

@@ -117,8 +117,8 @@ class _Server(uvicorn.Server):
     def stop_at_once(self) -> None:
         """Stop without waiting for anything."""
         self._traffic.draining = True
-        self._traffic.cut()
         self.should_exit = self.force_exit = True
+        self._traffic.cut()
 
     async def _drain(self) -> None:
         await self.ready.wait()

@@ -62,7 +62,7 @@ create table tenant (
 grant select, insert on tenant to holdfast_system;
 
 -- Global: a key is looked up by its hash before anybody knows whose it is. `kind`: a key is for programs, a link is used once and
--- becomes a session, a session is a browser's cookie. Rows are revoked, not deleted: that a key was made ends local access for good.
+-- becomes a session, a session is a browser's cookie. Keys are revoked, not deleted: that one was made ends local access for good.
 create table api_key (
   hash bytea primary key,
   id uuid not null unique default holdfast.uuid7(),
@@ -77,7 +77,9 @@ create table api_key (
   revoked_at timestamptz
 );
 create index api_key_by_tenant on api_key (tenant_id, created_at);
-grant select, insert, update on api_key to holdfast_system;
+create index api_key_by_secret on api_key (secret_id) where kind = 'key';
+create index api_key_by_expiry on api_key (expires_at) where kind <> 'key';
+grant select, insert, update, delete on api_key to holdfast_system;
 
 -- Someone who may act in a tenant: a person or a program.
 create table principal (

@@ -1,0 +1,32 @@
+"""The address of a database, `postgresql://user:password@host/database?…`, and who logs in with it."""
+
+import os
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit, urlunsplit
+
+
+def login_of(url: str) -> tuple[str | None, str | None]:
+    """User and password of an address, which may stand before the host or among the parameters."""
+    parts = urlsplit(url)
+    given = parse_qs(parts.query)
+    user = unquote(parts.username or "") or given.get("user", [""])[-1]
+    password = unquote(parts.password or "") or given.get("password", [""])[-1]
+    return user or None, password or None
+
+
+def with_login(url: str, user: str | None, password: str | None, **parameters: str) -> str:
+    """The same address for another login."""
+    parts = urlsplit(url)
+    place = parts.netloc.rpartition("@")[2]
+    login = quote(user or "", safe="") + (":" + quote(password, safe="") if password else "")
+    given = {name: values[-1] for name, values in parse_qs(parts.query).items() if name not in ("user", "password")}
+    query = urlencode({**given, **parameters}, quote_via=quote, safe="/")
+    return urlunsplit((parts.scheme, f"{login}@{place}" if login else place, parts.path, query, ""))
+
+
+def for_program(url: str) -> tuple[str, dict[str, str]]:
+    """The address and the environment for a program of PostgreSQL's; others can read arguments: no password there."""
+    user, password = login_of(url)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    if password is not None:
+        environment["PGPASSWORD"] = password
+    return with_login(url, user, None), environment

@@ -1,0 +1,73 @@
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from holdfast.engine import Engine
+from holdfast.postgres.sql import statements
+from tests.rules.plans import COLD, OF_A_TENANT, OF_THE_SYSTEM, PACKAGE, ROWS, unindexed, unplanned
+from tests.rules.tree import ROOT, source
+
+# The key stays unique, for a statement names it in its `on conflict`, and no longer leads with the tenant.
+MOVED = """
+alter table identity drop constraint identity_tenant_id_kind_id_key, add constraint moved unique (id, kind, tenant_id)
+"""
+
+
+@pytest.fixture
+async def filled(engine: Engine) -> Engine:
+    """An engine with enough rows that a missing index shows."""
+    async with engine.postgres.owner() as owner:
+        await owner.script(ROWS)
+    return engine
+
+
+@pytest.mark.req("ENG-04")
+async def test_hot_statements_keep_their_index_under_the_policies(filled: Engine) -> None:
+    assert await unindexed(filled) == []
+
+
+@pytest.mark.req("ENG-04")
+async def test_the_plans_are_those_of_a_role_that_the_policies_hold(filled: Engine) -> None:
+    statement = statements("holdfast.access.identities")("identity_name")
+
+    rows: list[Any] = await filled.tenant("tenant-7").database.all(f"explain (verbose) {statement}", "user", uuid4())
+
+    assert "current_setting('holdfast.tenant'" in "\n".join(row[0] for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("lost", "missed_by"),
+    [
+        (MOVED, ["identity_name", "store_identity"]),
+        ("drop index api_key_by_tenant", ["keys_of_tenant"]),
+        ("drop index api_key_by_secret", ["any_key", "keys_of_other_secrets"]),
+        ("drop index api_key_by_expiry", ["forget_expired"]),
+    ],
+)
+async def test_a_lost_index_is_missed(filled: Engine, lost: str, missed_by: list[str]) -> None:
+    async with filled.postgres.owner() as owner:
+        await owner.script(lost)
+
+    found = await unindexed(filled)
+
+    assert [violation.partition(".sql:")[0] for violation in found] == [f"{PACKAGE}access/sql/{n}" for n in missed_by]
+
+
+def test_of_every_statement_somebody_said_how_it_finds_its_rows() -> None:
+    assert unplanned(source(ROOT, ".sql")) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["access/sql/planted.sql", "memory/knowledge/sql/planted.sql", "memory/sql/any_key.sql"]
+)
+def test_a_statement_that_nobody_thought_of_is_found(name: str) -> None:
+    found = unplanned([(PACKAGE + name, "select")])
+
+    assert len(found) == 1
+
+
+def test_no_listed_statement_is_gone() -> None:
+    written = {name.removeprefix(PACKAGE) for name, _ in source(ROOT, ".sql")}
+
+    assert {*OF_A_TENANT, *OF_THE_SYSTEM, *COLD} <= written
