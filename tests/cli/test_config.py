@@ -8,7 +8,7 @@ pytestmark = pytest.mark.req("ENG-06", "UI-02")
 def test_every_setting_is_shown_with_where_it_came_from_and_secrets_masked(holdfast: Program) -> None:
     toml = holdfast.folder / "holdfast.toml"
     toml.write_text("[server]\nport = 4700\n")
-    environment = {"HOLDFAST_SECRET": "hush", "HOLDFAST_DATABASE_URL": "postgresql://ann:hush@db/x"}
+    environment = {"HOLDFAST_SECRET": "hush" * 8, "HOLDFAST_DATABASE_URL": "postgresql://ann:hush@db/x"}
 
     done = holdfast("config", "show", "--json", "--tenant", "acme", environment=environment)
 

@@ -115,3 +115,14 @@ def test_a_backup_of_a_folder_without_a_database_makes_none(holdfast: Program, t
 
     assert (done.code, nothing.exists()) == (3, False)
     assert "--data" in done.stderr
+
+
+@pytest.mark.req("SAFE-02")
+def test_a_call_for_a_tenant_never_ends_up_as_the_owner_of_all(prepared: Program) -> None:
+    empty = prepared("db", "url", "--tenant", "")
+    by_environment = prepared("db", "url", environment={"HOLDFAST_TENANT": "default"})
+    asked = prepared("db", "url", "--owner", environment={"HOLDFAST_TENANT": "default"})
+
+    assert (empty.code, empty.stdout) == (2, "")
+    assert by_environment.stdout.startswith("postgresql://hf_")
+    assert asked.stdout.startswith("postgresql://postgres@")

@@ -74,7 +74,7 @@ def test_a_database_in_use_is_checked_with_its_schema_roles_and_keys(
 def test_keys_made_under_another_secret_are_a_warning(prepared: Program, free_port: dict[str, str]) -> None:
     prepared("keys", "create")
 
-    done = prepared("doctor", "--json", environment={**free_port, "HOLDFAST_SECRET": "another one"})
+    done = prepared("doctor", "--json", environment={**free_port, "HOLDFAST_SECRET": "another one" * 3})
 
     assert (done.code, done.json["ok"], parts(done)["keys"]["state"]) == (0, True, "warn")
     assert "HOLDFAST_SECRET_FILE" in parts(done)["keys"]["next"]

@@ -83,7 +83,12 @@ def test_a_flag_goes_before_the_environment_before_the_file_before_the_default(l
 @pytest.mark.req("ENG-06")
 def test_every_setting_can_be_given_by_its_environment_variable(load: Load) -> None:
     values = {row.key: row.value for row in load().describe()}
-    fitting = {"database.tenancy": "transaction", "server.require_key": "true", "memory.storage.type": "postgresql"}
+    fitting = {
+        "secret": "x" * 32,
+        "database.tenancy": "transaction",
+        "server.require_key": "true",
+        "memory.storage.type": "postgresql",
+    }
     environ = {
         environment_name(key): "postgresql://h/db"
         if key.endswith("url")
@@ -135,7 +140,7 @@ def test_an_empty_variable_counts_as_unset(load: Load) -> None:
     "name", ["HOLDFAST_SECRET_FILE", "HOLDFAST_DATABASE_URL_FILE", "HOLDFAST_DATABASE__OWNER_URL_FILE"]
 )
 def test_a_secret_can_lie_in_a_file(load: Load, cwd: Path, name: str) -> None:
-    (cwd / "secret").write_text("postgresql://h/db\n")
+    (cwd / "secret").write_text("postgresql://h/a-name-of-some-length\n")
 
     config = load(**{name: "secret"})
 
@@ -145,7 +150,7 @@ def test_a_secret_can_lie_in_a_file(load: Load, cwd: Path, name: str) -> None:
         "HOLDFAST_DATABASE__OWNER_URL_FILE": config.database.owner_url,
     }[name]
     assert secret is not None
-    assert secret.get_secret_value() == "postgresql://h/db"
+    assert secret.get_secret_value() == "postgresql://h/a-name-of-some-length"
 
 
 @pytest.mark.parametrize(
@@ -406,7 +411,7 @@ def test_an_address_is_shown_without_its_password(load: Load, address: str, show
 
 
 def test_a_description_has_every_setting_and_no_secret(load: Load) -> None:
-    config = load({"secret": "hunter2", "memory.storage.password": "hunter2", "server.allowed_hosts": ("a",)})
+    config = load({"secret": "hunter2" * 5, "memory.storage.password": "hunter2", "server.allowed_hosts": ("a",)})
 
     rows = {row.key: row.value for row in config.describe()}
 
@@ -444,3 +449,11 @@ def test_the_process_environment_is_read_where_no_other_is_given(cwd: Path, monk
     monkeypatch.chdir(cwd)
 
     assert load_config().server.port == 4700
+
+
+@pytest.mark.req("SAFE-03")
+def test_a_secret_that_could_be_guessed_is_refused(refusal: Refusal) -> None:
+    error = refusal(HOLDFAST_SECRET="changeme")
+
+    assert "32 characters" in str(error)
+    assert "changeme" not in str(error)

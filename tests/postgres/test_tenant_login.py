@@ -1,6 +1,8 @@
 """`holdfast db url --tenant T`: an address for other people's programs, held to one tenant whatever they set."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from typing import Any, cast
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
@@ -10,6 +12,7 @@ from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.core.ids import TenantId
 from holdfast.engine import Engine
 from holdfast.postgres.database import Database, Options, Owner, open_owner
+from holdfast.postgres.migrate import LOCK, Schema, Step, migrate
 from holdfast.postgres.tenancy import ensure_tenant_login
 
 pytestmark = pytest.mark.req("ENG-04", "SAFE-02")
@@ -59,7 +62,7 @@ class Login:
 
     def __init__(self, connection: Owner, own: TenantId, other: TenantId) -> None:
         self.connection = connection
-        self.names = {"own": own, "own_hex": own.hex, "other": other, "other_hex": other.hex}
+        self.names: dict[str, Any] = {"own": own, "own_hex": own.hex, "other": other, "other_hex": other.hex}
 
     async def values(self) -> list[Any]:
         return [row["value"] for row in await self.connection.all("select value from item")]
@@ -145,3 +148,16 @@ async def test_a_login_is_made_once_and_renewed_with_the_secret(
     with pytest.raises(Unavailable, match="refused the login"):
         async with open_owner(url, Options()):
             pass
+
+
+async def test_a_lock_that_it_takes_hinders_nobody(login: Login, engine: Engine, database_url: str) -> None:
+    await login.connection.script(f"select pg_advisory_lock({LOCK}), pg_advisory_lock({LOCK + 1})")
+    schema = Schema.packaged()
+    changed = replace(schema, functions=(*schema.functions, Step("x/one_more", "select 1")))
+
+    async with asyncio.timeout(10), engine.postgres.owner() as owner:
+        applied = await migrate(owner, changed)
+        address = await ensure_tenant_login(owner, database_url, login.names["other"], engine.secret)
+
+    assert [step.name for step in applied.functions] == ["x/one_more"]
+    assert address.startswith("postgresql://hf_")

@@ -172,3 +172,9 @@ async def test_under_a_root_path_all_links_lead_there_whether_the_proxy_strips_i
     assert signed_in.headers["location"] == "/engine/one/"
     assert "Path=/engine/one" in signed_in.headers["set-cookie"].split("; ")
     assert described.json()["servers"] == [{"url": "/engine/one"}]
+
+
+@pytest.mark.parametrize("settings", [{"root_path": "/engine/one"}])
+async def test_the_address_that_is_printed_leads_to_the_first_page(site: Site, settings: dict[str, Any]) -> None:
+    assert (await site.ask("GET", "/engine/one")).status == 200
+    assert (await site.ask("GET", "/engine/one/")).status == 200

@@ -134,3 +134,14 @@ async def test_an_upgrade_that_is_not_offered_is_answered_as_if_it_had_not_been_
     reply = await site.ask("GET", "/healthz", headers={"Connection": "Upgrade", "Upgrade": "h2c"})
 
     assert reply.status == 200
+
+
+async def test_that_it_lives_is_answered_however_busy_it_is(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Traffic, "enter", full)
+
+    assert (await site.ask("GET", "/api/me")).status == 429
+    assert (await site.ask("GET", "/healthz")).status == 200
+
+
+def full(traffic: Traffic, request: asyncio.Timeout) -> None:
+    raise Overloaded("the server is busy", retry_after=1)

@@ -104,6 +104,12 @@ def check_folder(config: Config) -> Check:
         return Check("data folder", "ok", f"{folder.root}, which the first start makes")
     except HoldfastError as error:
         return failed("data folder", error)
+    except OSError as error:
+        why = error.strerror or str(error)
+        unusable = DataFolderUnusable(
+            f"the data folder {folder.root} cannot be reached", why=why, next="Choose another."
+        )
+        return failed("data folder", unusable)
 
 
 async def check_database(config: Config, progress: Progress) -> list[Check]:

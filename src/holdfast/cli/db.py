@@ -11,7 +11,9 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.invocation import Invocation, command, group
+from holdfast.core.config import Config
 from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.wires import EXIT_CODE
 from holdfast.engine import open_engine, open_place
 from holdfast.postgres.address import for_program
 from holdfast.postgres.backup import backup as write_backup
@@ -44,7 +46,7 @@ async def url(
     """
     config = invocation.config()
     settings = config.database
-    if invocation.tenant is not None:
+    if _names_a_tenant(config) and not owner:
         async with _tenant_login(invocation) as address:
             pass
     elif settings.url is None:
@@ -60,16 +62,18 @@ async def url(
 async def psql(
     invocation: Invocation,
     arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", show_default=False)] = None,
+    owner: Annotated[bool, typer.Option("--owner", help="As the login that owns the schema.")] = False,
 ) -> int:
     """Open psql on the database: as its owner, or with --tenant held to that tenant.
 
     \b
     holdfast db psql -- -c 'select name from tenant'
     """
-    if invocation.tenant is not None:
+    config = invocation.config()
+    if _names_a_tenant(config) and not owner:
         async with _tenant_login(invocation) as address:
             return await _run_psql(address, arguments or [])
-    async with open_place(invocation.config(), lambda _: None) as place:
+    async with open_place(config, lambda _: None) as place:
         return await _run_psql(place.owner_url, arguments or [])
 
 
@@ -121,6 +125,11 @@ async def restore(invocation: Invocation, file: Annotated[Path, typer.Argument(m
     output.say(f"Restored {done.rows:,} rows in {done.tables} tables.")
 
 
+def _names_a_tenant(config: Config) -> bool:
+    """Whether this call is for one tenant: then it must not end up as the owner of all."""
+    return config.origin("tenant").startswith(("flag", "environment"))
+
+
 @asynccontextmanager
 async def _tenant_login(invocation: Invocation) -> AsyncGenerator[str]:
     """An address that is held to the tenant which the call names, usable while this lasts."""
@@ -140,7 +149,8 @@ async def _run_psql(address: str, arguments: list[str]) -> int:
     # Ctrl-C belongs to psql, where it ends a statement and not the program.
     signal.signal(signal.SIGINT, _leave_it_to_psql)
     process = await asyncio.create_subprocess_exec(_psql(), f"--dbname={address}", *arguments, env=environment)
-    return await process.wait()
+    # psql's own codes: 2 is a connection that failed, 3 a script that did.
+    return {2: EXIT_CODE["unavailable"], 3: EXIT_CODE["failed"]}.get(code := await process.wait(), code)
 
 
 def _leave_it_to_psql(number: int, frame: object) -> None: ...

@@ -43,7 +43,7 @@ class Invocation:
         """The same call with what was given further inside, which goes before."""
         return Invocation(
             json=self.json or inner.json,
-            tenant=inner.tenant or self.tenant,
+            tenant=self.tenant if inner.tenant is None else inner.tenant,
             data=inner.data or self.data,
             debug=self.debug or inner.debug,
         )
@@ -52,7 +52,9 @@ class Invocation:
 def _shared(
     json: Annotated[bool, typer.Option("--json", help="Answer with JSON on stdout, errors as JSON on stderr.")] = False,
     tenant: Annotated[str | None, typer.Option(metavar="NAME", help="The tenant that is meant.")] = None,
-    data: Annotated[Path | None, typer.Option(metavar="DIR", help="The data folder.", show_default=False)] = None,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The data folder.", show_default=False, readable=False)
+    ] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None: ...
 

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import typer
 
+from holdfast.access.principals import check_scopes
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.lifetime import lifetime
@@ -43,6 +44,8 @@ async def create(
     KEY=$(holdfast keys create --label backup --scope read --expires 30d)
     curl -H "Authorization: Bearer $KEY" http://127.0.0.1:4600/api/me
     """
+    if scope:
+        check_scopes(frozenset(scope))
     wanted = {
         "principal": user,
         "label": label,

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from holdfast.core.errors import BadSetting
-from holdfast.core.settings import DatabaseSettings, MemorySettings, Name, Secret, Section, ServerSettings
+from holdfast.core.settings import DatabaseSettings, MemorySettings, Name, Section, ServerSettings, StrongSecret
 from holdfast.core.sources import Given, Keys, gather
 
 DEFAULT = "default"
@@ -39,7 +39,7 @@ class Config(Section):
 
     data: Path = Field(default_factory=lambda: _home() / ".local/share/holdfast", description="data folder")
     tenant: Name = Field(default="default", description="tenant that is meant where none is named")
-    secret: Secret = Field(
+    secret: StrongSecret = Field(
         default=None, description="what keys are hashed with; unset: one is made and kept in the data folder"
     )
     database: DatabaseSettings = DatabaseSettings()

@@ -15,6 +15,8 @@ from pydantic import (
     field_validator,
 )
 
+MIN_SECRET = 32
+
 
 def _number(value: object) -> object:
     # To pydantic true is 1.
@@ -30,6 +32,13 @@ def _list(value: object) -> object:
 def _present(secret: SecretStr | None) -> SecretStr | None:
     if secret is not None and not secret.get_secret_value():
         raise ValueError("it is empty")
+    return secret
+
+
+def _strong(secret: SecretStr | None) -> SecretStr | None:
+    # Tenants' passwords are derived from it: whoever has one could guess a short secret, and so all the others.
+    if secret is not None and len(secret.get_secret_value()) < MIN_SECRET:
+        raise ValueError(f"it has fewer than {MIN_SECRET} characters; `openssl rand -hex 32` makes a good one")
     return secret
 
 
@@ -65,6 +74,7 @@ Seconds = Annotated[Number, Field(gt=0)]
 Name = Annotated[str, Field(min_length=1, max_length=1000)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_list)]
 Secret = Annotated[SecretStr | None, AfterValidator(_present)]
+StrongSecret = Annotated[SecretStr | None, AfterValidator(_strong)]
 Address = Annotated[SecretStr | None, AfterValidator(_address)]
 
 

@@ -135,6 +135,6 @@ def _tables(progress: Progress, words: str) -> Callable[[str], None]:
 def _failure(program: str, said: list[str]) -> HoldfastError:
     complaints = [line for line in said if "error:" in line or "fatal:" in line.lower() or "detail:" in line.lower()]
     why = "; ".join(complaints or said[-3:])[:1000]
-    if "does not appear to be a valid archive" in why or "unsupported version" in why:
+    if "does not appear to be a valid" in why or "unsupported version" in why:
         return InvalidInput("this is not a backup", why=why, next="name a file that `holdfast db backup` has written")
     return Unavailable(f"{program} failed", why=why, next="nothing was changed; mend the cause and try again")

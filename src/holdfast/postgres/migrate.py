@@ -19,6 +19,8 @@ from holdfast.postgres.tenancy import ensure_roles
 LOCK = 7_238_451_906  # any number, as long as nobody else takes it
 
 # An owner named like our schema would otherwise make the tables there; hosted servers keep pgvector in `extensions`.
+# Where there is a ledger it is the lock, since anyone who can log in could take an advisory lock and keep it.
+LOCK_LEDGER = "lock table holdfast.migration in share row exclusive mode"
 SEARCH_PATH = "set local search_path = public, extensions"
 
 sql = statements(__name__)
@@ -116,10 +118,12 @@ async def migrate(owner: Owner, schema: Schema | None = None) -> Plan:
     if not await pending(owner, schema):
         return Plan((), ())
     async with owner.transaction():
-        await owner.value(sql("lock"), LOCK)
+        if not await owner.value(sql("has_ledger")):
+            await owner.value(sql("lock"), LOCK)
         await owner.script(SEARCH_PATH)
         await ensure_roles(owner)
         await owner.script((files("holdfast.postgres") / "ledger.sql").read_text())
+        await owner.script(LOCK_LEDGER)
         todo = await pending(owner, schema)
         for step in todo.migrations:
             await _apply(owner, step)

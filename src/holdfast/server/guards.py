@@ -27,6 +27,7 @@ SECURITY_HEADERS = {
 
 FAREWELL = 1.0  # seconds for the last answers
 
+ALWAYS_ANSWERED = "/healthz"  # however busy the server is: that it lives must not be in doubt
 ANSWER_TIMEOUT = 5  # seconds to send a problem
 SHOWN_PATH = 200  # characters of it
 
@@ -113,7 +114,8 @@ class Guards:
         headers = Headers(scope=scope)
         try:
             async with request:
-                self._traffic.enter(request)
+                if not scope["path"].endswith(ALWAYS_ANSWERED):
+                    self._traffic.enter(request)
                 self._doors.check_host(headers)
                 self._doors.check_origin(scope["method"], scope["scheme"], headers)
                 await self._app(_under(self._settings.root_path, scope), self._limited(headers, receive), answer.send)
@@ -209,7 +211,9 @@ def _under(root_path: str, scope: Scope) -> Scope:
     if root_path:
         path: str = scope["path"]
         scope["root_path"] = root_path
-        if path != root_path and not path.startswith(f"{root_path}/"):
+        if path == root_path:
+            scope["path"] = path = f"{root_path}/"
+        if not path.startswith(f"{root_path}/"):
             scope["path"] = root_path + path
     return scope
 

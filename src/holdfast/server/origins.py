@@ -16,7 +16,7 @@ from holdfast.core.errors import Forbidden, InvalidInput
 from holdfast.server.listening import Address, is_loopback
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-PROXY_HEADERS = frozenset({"forwarded", "via", "x-real-ip"})
+PROXY_HEADERS = frozenset({"forwarded", "via", "x-real-ip", "x-client-ip", "cf-connecting-ip", "true-client-ip"})
 DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 _HOST = re.compile(r"(?P<name>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>\d{1,5}))?")

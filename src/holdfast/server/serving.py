@@ -1,6 +1,7 @@
 """The running server: from the bound port to the last answer."""
 
 import asyncio
+import logging
 import signal
 import socket
 import sys
@@ -90,6 +91,7 @@ class _Server(uvicorn.Server):
             timeout_graceful_shutdown=FAREWELL,
         )
         super().__init__(config)
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what callers send amiss is their concern
         self.ready = asyncio.Event()
         self._traffic = traffic
         self._grace = grace
