@@ -40,7 +40,8 @@ insert into public.{name} (tenant_id, topic, content)
 select tenant.id, 0, repeat('words ', 20) from tenant, generate_series(1, {rows})
 """
 READ = "select id, topic, content from {name} where tenant_id = $1 and topic = $2 order by id desc limit 20"
-WRITE = "insert into {name} (tenant_id, topic, content) values ($1, $2, $3)"
+# Another table than the one that is read: what is measured must not change under the measurement.
+WRITE = "insert into {name}_written (tenant_id, topic, content) values ($1, $2, $3)"
 CONTENT = "words " * 20
 
 Operation = Callable[[], Awaitable[object]]
@@ -102,13 +103,15 @@ async def cost(operations: Sequence[Operation], seconds: float) -> Cost:
 
 
 async def prepare(engine: Engine) -> list[TenantId]:
-    """Two tables of the same shape and content, one of them held to its tenants."""
+    """Tables of the same shape and content, without security and with it."""
     tenants = [(await engine.tenants.create(f"tenant-{number}")).id for number in range(max(TASKS))]
     async with engine.postgres.owner() as owner:
         for name in ("plain", "held"):
             await owner.script(TABLES.format(name=name))
+            await owner.script(TABLES.format(name=f"{name}_written"))
             await owner.script(FILL.format(name=name, rows=ROWS))
-        await owner.script("call holdfast.hold_to_tenant('public.held')")
+        for name in ("held", "held_written"):
+            await owner.script(f"call holdfast.hold_to_tenant('public.{name}')")
         await owner.script("analyze public.plain; analyze public.held")
     return tenants
 
