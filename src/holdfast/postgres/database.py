@@ -7,6 +7,7 @@ tenants, `Postgres.owner()` the one for the schema. This module alone knows the 
 
 import asyncio
 import random
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
@@ -50,7 +51,7 @@ class Options:
     revive: Callable[[], Awaitable[None]] | None = None  # brings a server back that is ours to start
 
 
-class Statements:
+class Statements(ABC):
     """Statements of one role; each method is one round trip."""
 
     _lead: tuple[object, ...] = ()  # parameters that come before the caller's
@@ -81,8 +82,8 @@ class Statements:
         """What time it is, by the only clock that counts."""
         return cast(datetime, await self._call("fetchval", "select holdfast.now()", (), lead=False))
 
-    async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any: ...
 
 
 class Transaction(Statements):
@@ -241,7 +242,7 @@ class PooledStatements(Statements):
         return await self._pool.take(None)
 
     async def _find_tenant(self) -> None:
-        raise NotImplementedError
+        """The system's statements are for no tenant."""
 
 
 class Database(PooledStatements):
