@@ -158,7 +158,7 @@ async def open_place(config: Config, progress: Progress) -> AsyncGenerator[Place
     try:
         await asyncio.shield(holding)
     except asyncio.CancelledError:
-        holding.add_done_callback(lambda _: server.release())
+        holding.add_done_callback(lambda held: held.cancelled() or held.exception() or server.release())
         raise
     try:
         yield Place(server.url, _options(config, lambda: asyncio.to_thread(server.ensure)), server)

@@ -83,7 +83,7 @@ def check_python() -> Check:
         "python",
         "warn",
         found,
-        "Linux is what holdfast is made for; elsewhere it works as far as PostgreSQL's wheels go.",
+        "Linux is what holdfast is made for and tried on; macOS should do, Windows does not.",
     )
 
 

@@ -4,13 +4,13 @@ import asyncio
 import logging
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import uvicorn
+import uvloop
 
 from holdfast.core.config import Config
 from holdfast.engine import Engine
@@ -62,11 +62,7 @@ async def serve(
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on the faster event loop, where there is one."""
-    if sys.platform == "win32":
-        return asyncio.run(main)
-    import uvloop
-
+    """Run a coroutine on the faster event loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
 
@@ -133,7 +129,7 @@ class _Server(uvicorn.Server):
 @contextmanager
 def _signals(stop: Callable[[], None]) -> Generator[None, None, None]:
     """The signals that ask a process to end ask the server, as long as this lasts."""
-    if sys.platform == "win32" or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     loop = asyncio.get_running_loop()
