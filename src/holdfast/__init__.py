@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.core.errors import AlreadyExists as AlreadyExists
     from holdfast.core.errors import BadSetting as BadSetting
     from holdfast.core.errors import Broken as Broken
+    from holdfast.core.errors import Busy as Busy
     from holdfast.core.errors import Conflict as Conflict
     from holdfast.core.errors import DatabaseAway as DatabaseAway
     from holdfast.core.errors import Forbidden as Forbidden

@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.access.identities import MAX_NAME_BYTES, Identities
+from holdfast.access.identities import Identities
 from holdfast.core.config import load_config
 from holdfast.core.errors import NotFound, TooLarge
 from holdfast.core.ids import TenantId, identity_id
+from holdfast.core.names import MAX_NAME_BYTES
 from holdfast.engine import Engine, open_engine
 
 pytestmark = pytest.mark.req("ENG-09")

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.access import keys as keys_module
 from holdfast.access.keys import LINK_LIFETIME, SESSION_LIFETIME, Keys, NewKey
-from holdfast.access.principals import OWNER_SCOPES, Principal
+from holdfast.access.principals import OWNER_SCOPES, SCOPES, Principal
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, NotFound, Unauthenticated
 from holdfast.core.ids import TenantId, uuid7
 from holdfast.engine import Engine
@@ -273,7 +273,6 @@ def test_a_principal_may_do_what_its_scopes_say_and_no_more() -> None:
     other = TenantId(uuid7())
 
     principal.require("read")
-    assert principal.acting_as("bob") == Principal(principal.tenant, "bob", principal.scopes)
     assert operator.in_tenant(other) == Principal(other, "root", operator.scopes)
     for refused in (
         lambda: principal.require("write"),
@@ -284,6 +283,22 @@ def test_a_principal_may_do_what_its_scopes_say_and_no_more() -> None:
     ):
         with pytest.raises(Forbidden, match="this needs the scope"):
             refused()
+
+
+def test_who_acts_as_a_user_may_no_more_than_a_user() -> None:
+    principal = Principal(TenantId(uuid7()), "shop", SCOPES)
+
+    acting = principal.acting_as("bob")
+
+    assert acting == Principal(principal.tenant, "bob", frozenset({"read", "write"}))
+    for refused in (
+        lambda: acting.require("admin"),
+        lambda: acting.acting_as("ann"),
+        lambda: acting.in_tenant(TenantId(uuid7())),
+    ):
+        with pytest.raises(Forbidden, match="this needs the scope"):
+            refused()
+    assert Principal(principal.tenant, "shop", frozenset({"read", "act-as"})).acting_as("bob").scopes == {"read"}
 
 
 async def test_who_became_owner_stays_owner(engine: Engine, tenant: TenantId) -> None:

@@ -4,14 +4,14 @@ from collections import OrderedDict
 from typing import cast
 from uuid import UUID
 
-from holdfast.core.errors import NotFound, TooLarge
+from holdfast.core.errors import NotFound
 from holdfast.core.ids import Kind, identity_id
-from holdfast.core.text import restore, store
-from holdfast.postgres.database import Database
+from holdfast.core.names import stored_name
+from holdfast.core.text import restore
+from holdfast.postgres.database import Database, Transaction
 from holdfast.postgres.sql import statements
 
 REMEMBERED = 10_000
-MAX_NAME_BYTES = 2000  # names are part of keys, and an index holds no more than a third of a page
 
 sql = statements(__name__)
 
@@ -23,19 +23,20 @@ class Identities:
         self._database = database
         self._stored: OrderedDict[tuple[Kind, str], UUID] = OrderedDict()
 
-    async def id(self, kind: Kind, name: str) -> UUID:
+    async def known_as(self, kind: Kind, name: str) -> UUID:
+        """The uuid of a name that is only looked for: nothing is stored."""
+        return identity_id(await self._database.tenant(), kind, name)
+
+    async def id(self, kind: Kind, name: str, *, tx: Transaction | None = None) -> UUID:
         """The uuid of a name: itself where the name is one, else derived from it; stored, to be read back."""
         known = self._stored.get((kind, name))
         if known is not None:
             return known
-        stored = store(name)
-        if len(stored.encode()) > MAX_NAME_BYTES:
-            raise TooLarge(
-                f"the name of this {kind} is too long",
-                why=f"it has {len(stored.encode())} bytes, at most {MAX_NAME_BYTES} are taken",
-                next="use a shorter one, such as a hash of it",
-            )
-        id = identity_id(await self._database.tenant(), kind, name)
+        id = await self.known_as(kind, name)
+        stored = stored_name(kind, name) if name else ""
+        if tx is not None:  # which may be rolled back: it is not remembered
+            await (await self._database.within(tx)).run(sql("store_identity"), kind, stored, id)
+            return id
         await self._database.run(sql("store_identity"), kind, stored, id)
         self._stored[kind, name] = id
         if len(self._stored) > REMEMBERED:

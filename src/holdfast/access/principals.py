@@ -11,6 +11,7 @@ from holdfast.postgres.sql import statements
 Scope = Literal["read", "write", "admin", "act-as", "operator"]
 SCOPES: frozenset[str] = frozenset(get_args(Scope))
 OWNER_SCOPES: frozenset[str] = frozenset({"read", "write", "admin"})
+USER_SCOPES: frozenset[str] = frozenset({"read", "write"})
 
 sql = statements(__name__)
 
@@ -19,7 +20,8 @@ sql = statements(__name__)
 class Principal:
     """Who asks.
 
-    Scopes: `read` and `write` the tenant's data, `admin` its keys, `act-as` any of its users, `operator` every tenant.
+    Scopes: `read` and `write` what is one's own, `admin` every user's and the keys, `act-as` any user, `operator` every
+    tenant.
     """
 
     tenant: TenantId
@@ -36,9 +38,9 @@ class Principal:
             )
 
     def acting_as(self, user: str) -> "Principal":
-        """The same caller speaking for one of the tenant's users."""
+        """The same caller speaking for one of the tenant's users, and held to what a user may."""
         self.require("act-as")
-        return replace(self, user=user)
+        return replace(self, user=user, scopes=self.scopes & USER_SCOPES)
 
     def in_tenant(self, tenant: TenantId) -> "Principal":
         """The same caller in another tenant."""

@@ -8,6 +8,7 @@
     ├── Forbidden
     ├── Conflict
     ├── AlreadyExists
+    ├── Busy
     ├── TooLarge
     ├── Overloaded
     ├── Unavailable
@@ -91,6 +92,12 @@ class AlreadyExists(HoldfastError):
     """The name or key is taken."""
 
     code = "already_exists"
+
+
+class Busy(HoldfastError):
+    """Someone else works on it; try again when they have done, or wait in the queue."""
+
+    code = "busy"
 
 
 class TooLarge(HoldfastError):

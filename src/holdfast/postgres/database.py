@@ -264,6 +264,12 @@ class Database(PooledStatements):
         assert self._tenant is not None
         return self._tenant
 
+    async def within(self, tx: Transaction | None) -> Statements:
+        """Statements of the transaction, if there is one, and if it is this tenant's."""
+        if tx is not None and tx._lead != (await self.tenant(),):  # pyright: ignore[reportPrivateUsage]
+            raise Broken("the transaction is another tenant's", next="open one with `transaction` of the same engine")
+        return self if tx is None else tx
+
     async def _find_tenant(self) -> None:
         if self._source is not None:
             self._settle(await self._source())
