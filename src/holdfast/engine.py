@@ -13,6 +13,7 @@ from holdfast.access.identities import Identities
 from holdfast.access.keys import Keys
 from holdfast.access.secret import installation_secret
 from holdfast.access.tenants import Tenants
+from holdfast.conversations import Conversations, Notes, Sessions, Snapshots, State, Turns
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import TenantId
@@ -61,6 +62,7 @@ class Shared:
     secret: bytes
     tenants: Tenants
     keys: Keys
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
 
 
@@ -75,8 +77,15 @@ class Engine:
         self.secret = shared.secret
         self.tenants = shared.tenants
         self.keys = shared.keys
+        self.loop = shared.loop  # the one that everything here runs on
         self.database: Database = self.postgres.tenant(lambda: self.tenants.id_of(tenant))
         self.identities = Identities(self.database)
+        self.conversations = Conversations(self.database, self.identities)
+        self.snapshots = Snapshots(self.database, self.identities)
+        self.state = State(self.database)
+        self.turns = Turns(self.database, self.conversations, self.postgres.listen)
+        self.sessions = Sessions(self.database, self.identities)
+        self.notes = Notes(self.database, self.identities)
 
     def tenant(self, tenant: str | TenantId) -> "Engine":
         """The same services for another tenant, by name or id; one that does not exist is an error at its first use."""

@@ -1,0 +1,51 @@
+"""Contexts: what kind of text a node holds, and whose it is, as `type:name:value`."""
+
+import re
+from typing import NamedTuple
+
+from holdfast.core.errors import InvalidInput
+
+TOOL = "tool"  # whoever runs tools, as an agent among others
+SOMEBODY = "user"  # a user whose name is not known
+ASSISTANT = "assistant"  # an agent whose name is not known: whoever reads it takes it for its own
+MAX_VALUE = 2000
+
+_FORM = re.compile(r"([a-z][a-z0-9_-]{0,62}):([a-z][a-z0-9_-]{0,62}):(.+)", re.DOTALL)
+
+
+class Context(NamedTuple):
+    """The three parts; all blank for a root."""
+
+    type: str
+    name: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.type}:{self.name}:{self.value}" if self.type else ""
+
+
+def parse_context(given: str | Context) -> Context:
+    """The parts of `type:name:value`; the value may hold colons of its own."""
+    text = str(given)
+    found = _FORM.fullmatch(text)
+    if found is None or len(found[3]) > MAX_VALUE:
+        raise InvalidInput(
+            f"the context {text[:100]!r} cannot be used",
+            why=f"it is not `type:name:value`, the first two in lower case, the last of 1 to {MAX_VALUE} characters",
+            next="Write it like `text:user:ann` or `text:agent:support`.",
+        )
+    return Context(*found.groups())
+
+
+def by_user(name: str | None) -> Context:
+    """The context of what a user says."""
+    return Context("text", "user", name or SOMEBODY)
+
+
+def by_agent(name: str | None) -> Context:
+    """The context of what an agent says."""
+    return Context("text", "agent", name or ASSISTANT)
+
+
+BY_TOOL = Context("text", "agent", TOOL)
+BY_SYSTEM = Context("text", "system", "system")

@@ -1,0 +1,462 @@
+"""Conversations: who makes them, what is said in them, how they are read, forked and removed."""
+
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.access.identities import Identities
+from holdfast.conversations.contexts import Context, parse_context
+from holdfast.conversations.cursors import Page, read_cursor, write_cursor
+from holdfast.conversations.messages import Message, as_messages
+from holdfast.conversations.nodes import Draft, Node, NodeRevision, in_reading_order, node_of, revision_of
+from holdfast.conversations.payloads import check_payload
+from holdfast.conversations.refusals import not_appended, not_changed, taken, unknown, unknown_node
+from holdfast.conversations.state import changes_of, without_user
+from holdfast.conversations.turns import Turn
+from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge
+from holdfast.core.ids import uuid7
+from holdfast.core.names import stored_name
+from holdfast.core.text import render, restore, store
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+
+APP = "default"
+MAX_NODES = 10_000  # that one call reads or appends
+
+sql = statements(__name__)
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """What is known of a conversation without reading it."""
+
+    id: UUID
+    kind: Literal["conversation", "document"]
+    session_id: str | None
+    app: str
+    user: str | None
+    agent: str | None
+    revision: int
+    last_seq: int
+    forked_from: UUID | None
+    forked_at: int | None
+    created_at: datetime
+    updated_at: datetime
+    ended_at: datetime | None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A node that a search found, and the conversation it is in."""
+
+    conversation: Conversation
+    node: Node
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One step of a replay: a node, and the conversation's own state after it."""
+
+    node: Node
+    state: dict[str, Any]
+
+
+class Conversations:
+    """Writes and reads conversations."""
+
+    def __init__(self, database: Database, identities: Identities) -> None:
+        self._database = database
+        self._identities = identities
+
+    # Conversations
+
+    async def create(
+        self,
+        *,
+        app: str = APP,
+        user: str | None = None,
+        agent: str | None = None,
+        session_id: str | None = None,
+        qualified_id: str | None = None,
+        state: Mapping[str, object] | None = None,
+        document: bool = False,
+        tx: Transaction | None = None,
+    ) -> Conversation:
+        """Make a conversation, or a document, which has no session.
+
+        Where `session_id` is taken by another app or user, `qualified_id` is used, if there is one.
+        """
+        if document and session_id is not None:
+            raise InvalidInput("a document has no session", next="Leave out session_id, or document.")
+        id = uuid7()
+        session = None if document else str(id) if session_id is None else session_id
+        row = await self._create(id, session, qualified_id, app, user, agent, state, tx)
+        if row["outcome"] == "taken":
+            raise taken(session)
+        return await self.get(id, tx=tx)
+
+    async def ensure(
+        self,
+        session_id: str,
+        *,
+        app: str = APP,
+        user: str | None = None,
+        agent: str | None = None,
+        tx: Transaction | None = None,
+    ) -> Conversation:
+        """The conversation of a session, made if there is none."""
+        found = await self.find(session_id=session_id, tx=tx)
+        if found is not None:
+            return found
+        row = await self._create(uuid7(), session_id, None, app, user, agent, None, tx)
+        return await self.get(row["id"], tx=tx)
+
+    async def get(self, id: UUID, *, tx: Transaction | None = None) -> Conversation:
+        """The conversation with this id."""
+        row = await (await self._database.within(tx)).one(sql("conversation"), id)
+        if row is None:
+            raise unknown(id)
+        return conversation_of(row)
+
+    async def find(self, *, session_id: str, tx: Transaction | None = None) -> Conversation | None:
+        """The conversation of a session, if there is one."""
+        row = await (await self._database.within(tx)).one(sql("conversation_by_session"), store(session_id))
+        return None if row is None else conversation_of(row)
+
+    async def fork(
+        self, id: UUID, *, at: int | None = None, session_id: str | None = None, tx: Transaction | None = None
+    ) -> Conversation:
+        """A copy of the conversation up to the node `at`, or to the last: the same nodes, and the state it had then."""
+        fork = uuid7()
+        session = str(fork) if session_id is None else session_id
+        run = await self._database.within(tx)
+        outcome = await run.value(sql("fork_conversation"), id, at, fork, stored_name("session", session))
+        if outcome == "missing":
+            raise unknown(id)
+        if outcome == "no node":
+            raise NotFound(f"there is no node {at} to fork at", next="Use a number from 0 to the conversation's last.")
+        if outcome == "taken":
+            raise taken(session)
+        return await self.get(fork, tx=tx)
+
+    async def remove(self, id: UUID, *, tx: Transaction | None = None) -> None:
+        """Remove a conversation and all that belongs to it alone, for good."""
+        if not await (await self._database.within(tx)).value(sql("remove_conversation"), id):
+            raise unknown(id)
+
+    # Writing nodes
+
+    async def append(
+        self,
+        id: UUID,
+        content: str,
+        *,
+        context: str | Context,
+        payload: Mapping[str, Any] | None = None,
+        key: str | None = None,
+        expect: int | None = None,
+        state: Mapping[str, object] | None = None,
+        parent: UUID | None = None,
+        turn: Turn | None = None,
+        form: str | None = None,
+        native: str | None = None,
+        tx: Transaction | None = None,
+    ) -> Node:
+        """Add a node at the end, with the state that changes with it.
+
+        `key`: the same one twice stores once, and gives the first node. `expect`: the revision the conversation must
+        have. `parent`: the node of a document under which it goes. `turn`: only while that turn holds the conversation.
+        """
+        where = parse_context(context)
+        held, changes = check_payload(payload), changes_of(state)
+        node_id = uuid7()
+        run = await self._database.within(tx)
+        try:
+            row = cast(
+                Row,
+                await run.one(
+                    sql("append"), id, node_id, parent, where.type, where.name, store(where.value), store(content),
+                    held, form, native, _stored("key", key), expect, _number(turn, id), changes,
+                ),
+            )  # fmt: skip
+        except HoldfastError as error:
+            raise without_user(error) from error
+        outcome = row["outcome"]
+        if outcome == "repeated":
+            return await self.read(row["id"], tx=tx)
+        if outcome != "appended":
+            raise not_appended(row, id, expect, parent, turn)
+        at = row["at"]
+        return Node(
+            node_id, id, parent or id, row["seq"], str(where), content, held, changes, key, 1, row["revision"], False,
+            at, at, form, native,
+        )  # fmt: skip
+
+    async def append_all(
+        self,
+        id: UUID,
+        drafts: Sequence[Draft],
+        *,
+        expect: int | None = None,
+        state: Mapping[str, object] | None = None,
+        turn: Turn | None = None,
+        tx: Transaction | None = None,
+    ) -> list[Node]:
+        """Add nodes that belong together: all of them, with nothing between, or none."""
+        if not drafts:
+            return []
+        if len(drafts) > MAX_NODES:
+            raise TooLarge(f"{len(drafts)} nodes are too many at once", next=f"Append at most {MAX_NODES} in one call.")
+        contexts = [parse_context(draft.context) for draft in drafts]
+        run = await self._database.within(tx)
+        try:
+            rows = await run.all(
+                sql("append_all"), id, [uuid7() for _ in drafts],
+                [context.type for context in contexts], [context.name for context in contexts],
+                [store(context.value) for context in contexts], [store(draft.content) for draft in drafts],
+                [check_payload(draft.payload) for draft in drafts], [draft.form for draft in drafts],
+                [draft.native for draft in drafts],
+                [_stored("key", draft.key) for draft in drafts],
+                expect, _number(turn, id), changes_of(state),
+            )  # fmt: skip
+        except HoldfastError as error:
+            raise without_user(error) from error
+        if rows[-1]["outcome"] not in ("appended", "repeated"):
+            raise not_appended(rows[-1], id, expect, None, turn)
+        nodes = {row["id"]: node_of(row) for row in await run.all(sql("nodes_by_id"), [row["id"] for row in rows])}
+        return [nodes[row["id"]] for row in rows]
+
+    async def edit(
+        self,
+        node: UUID,
+        content: str,
+        *,
+        version: int,
+        payload: Mapping[str, Any] | msgspec.UnsetType | None = msgspec.UNSET,
+        tx: Transaction | None = None,
+    ) -> Node:
+        """Give a node another content, and another payload where one is given; what it was stays readable."""
+        if payload is msgspec.UNSET:
+            return await self._change(node, version, tx, "edit_node", store(content), None, True)
+        return await self._change(node, version, tx, "edit_node", store(content), check_payload(payload), False)
+
+    async def delete(self, node: UUID, *, version: int, tx: Transaction | None = None) -> Node:
+        """Empty a node and all below it; their numbers stay, and what they were stays readable."""
+        return await self._change(node, version, tx, "delete_node")
+
+    async def clear(self, id: UUID, *, tx: Transaction | None = None) -> None:
+        """Empty every message of a conversation, as `delete` does one."""
+        if not await (await self._database.within(tx)).value(sql("clear_messages"), id):
+            raise unknown(id)
+
+    async def move(
+        self, node: UUID, *, version: int, parent: UUID, before: UUID | None = None, tx: Transaction | None = None
+    ) -> Node:
+        """Move a node and all below it under `parent`, before one of its children or as the last."""
+        return await self._change(node, version, tx, "move_node", parent, before)
+
+    # Reading nodes
+
+    async def read(self, node: UUID, *, tx: Transaction | None = None) -> Node:
+        """One node; a deleted one says so."""
+        row = await (await self._database.within(tx)).one(sql("node"), node)
+        if row is None:
+            raise unknown_node(node)
+        return node_of(row)
+
+    async def revisions(self, node: UUID) -> list[NodeRevision]:
+        """What a node was and is, oldest first."""
+        rows = await self._database.all(sql("node_revisions"), node)
+        if not rows:
+            raise unknown_node(node)
+        return [revision_of(row) for row in rows]
+
+    async def subtree(self, node: UUID) -> list[Node]:
+        """A node and all below it, in reading order, without what was deleted."""
+        top = await self.read(node)
+        statement = sql("tree" if top.seq == 0 else "subtree")
+        rows = await self._database.all(statement, node, MAX_NODES + 1)
+        if len(rows) > MAX_NODES:
+            raise TooLarge(
+                f"there are more than {MAX_NODES} nodes below {node}",
+                next="Read a conversation with `last` or `since`, and a document part by part.",
+                limit=MAX_NODES,
+            )
+        return in_reading_order(node, [(row["place"], node_of(row)) for row in rows])
+
+    async def last(self, id: UUID, count: int, *, before: int | None = None, native: str | None = None) -> list[Node]:
+        """The newest nodes, oldest first, without what was deleted; `before`: those before this number.
+
+        `native`: with what that framework wrote.
+        """
+        _check_limit(count)
+        return await self._log(id, await self._database.all(sql("last"), id, count, before, native))
+
+    async def since(self, id: UUID, seq: int, *, limit: int = MAX_NODES, native: str | None = None) -> list[Node]:
+        """The nodes after this number, oldest first, the deleted ones too: no number is missing."""
+        _check_limit(limit)
+        return await self._log(id, await self._database.all(sql("since"), id, seq, limit, native))
+
+    async def messages(self, id: UUID, *, reader: str, limit: int = 40, tools: bool = False) -> list[Message]:
+        """The newest nodes as the agent `reader` sees them, ready for a model; `tools`: calls and results as such."""
+        return as_messages(await self.last(id, limit), reader, tools=tools)
+
+    async def replay(self, id: UUID, *, until: int | None = None) -> AsyncGenerator[Step]:
+        """The conversation again, node by node, with the state that it had after each."""
+        state: dict[str, Any] = {}
+        between: defaultdict[int, list[Mapping[str, list[Any]]]] = defaultdict(list)
+        for row in await self._database.all(sql("state_changes"), id):
+            between[row["seq"]].append(row["state"])
+        seq = -1
+        while nodes := await self.since(id, seq, limit=1000):
+            for node in nodes:
+                if until is not None and node.seq > until:
+                    return
+                _apply(state, node.state)
+                for changes in between[node.seq]:
+                    _apply(state, changes)
+                yield Step(node, dict(state))
+            seq = nodes[-1].seq
+
+    async def export(self, id: UUID) -> AsyncGenerator[str]:
+        """The whole conversation as lines of JSON: first itself, then its nodes with all they were."""
+        yield render({"conversation": await self.get(id)}).decode()
+        seq = -1
+        while nodes := await self.since(id, seq, limit=1000):
+            for node in nodes:
+                former = (await self.revisions(node.id))[:-1] if node.version > 1 else []
+                yield render({"node": node, "former": former} if former else {"node": node}).decode()
+            seq = nodes[-1].seq
+
+    # How it is done
+
+    async def _create(
+        self,
+        id: UUID,
+        session: str | None,
+        qualified: str | None,
+        app: str,
+        user: str | None,
+        agent: str | None,
+        state: Mapping[str, object] | None,
+        tx: Transaction | None,
+    ) -> Row:
+        who = None if user is None else await self._identities.id("user", user, tx=tx)
+        try:
+            row = await (await self._database.within(tx)).one(
+                sql("create_conversation"), id, _stored("session", session), _stored("session", qualified),
+                stored_name("app", app), who, _stored("user", user), _stored("agent", agent), changes_of(state),
+            )  # fmt: skip
+        except HoldfastError as error:
+            raise without_user(error) from error
+        return cast(Row, row)
+
+    async def _change(self, node: UUID, version: int, tx: Transaction | None, how: str, *what: object) -> Node:
+        row = cast(Row, await (await self._database.within(tx)).one(sql(how), node, version, *what))
+        if row["outcome"] != "done":
+            raise not_changed(row, node, version)
+        return await self.read(node, tx=tx)
+
+    async def _log(self, id: UUID, rows: list[Row]) -> list[Node]:
+        if not rows:
+            await self.get(id)  # an empty conversation is something else than none
+        return [node_of(row) for row in rows]
+
+    # Finding; last, for from here on `list` is the method
+
+    async def list(
+        self,
+        *,
+        app: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        document: bool = False,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Conversation]:
+        """Conversations, the newest first. A page that follows shows what was there, whatever was said meanwhile."""
+        _check_limit(limit)
+        before, _ = read_cursor(cursor)
+        kind = "document" if document else "conversation"
+        asked = (app and store(app), agent and store(agent), kind, before, limit + 1)
+        if user is None:
+            rows = await self._database.all(sql("list_conversations"), *asked)
+        else:
+            who = await self._identities.known_as("user", user)
+            rows = await self._database.all(sql("list_conversations_of_user"), *asked, who)
+        found = [conversation_of(row) for row in rows[:limit]]
+        return Page(found, write_cursor(found[-1].id) if len(rows) > limit else None)
+
+    async def search(
+        self,
+        text: str,
+        *,
+        app: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
+    ) -> Page[Found]:
+        """Nodes whose content has this text in it, whatever its case, those of the newest conversations first."""
+        _check_limit(limit)
+        if not text.strip():
+            raise InvalidInput("there is nothing to search for", next="Give a text of at least one character.")
+        asked = (app and store(app), agent and store(agent), store(text), *read_cursor(cursor), limit + 1)
+        if user is None:
+            rows = await self._database.all(sql("search_nodes"), *asked)
+        else:
+            who = await self._identities.known_as("user", user)
+            rows = await self._database.all(sql("search_nodes_of_user"), *asked, who)
+        found = [Found(conversation_of(row, "conversation_"), node_of(row)) for row in rows[:limit]]
+        last = found[-1] if len(rows) > limit else None
+        return Page(found, last and write_cursor(last.conversation.id, last.node.seq))
+
+
+def conversation_of(row: Row, prefix: str = "") -> Conversation:
+    """The conversation that a row is."""
+    session, user, agent = (row[prefix + name] for name in ("session_id", "user_name", "agent_name"))
+    return Conversation(
+        id=row[prefix + "id"],
+        kind=row[prefix + "kind"],
+        session_id=session and restore(session),
+        app=restore(row[prefix + "app_name"]),
+        user=user and restore(user),
+        agent=agent and restore(agent),
+        revision=row[prefix + "revision"],
+        last_seq=row[prefix + "last_seq"],
+        forked_from=row[prefix + "forked_from"],
+        forked_at=row[prefix + "forked_at"],
+        created_at=row[prefix + "created_at"],
+        updated_at=row[prefix + "updated_at"],
+        ended_at=row[prefix + "ended_at"],
+    )
+
+
+def _stored(what: str, name: str | None) -> str | None:
+    return None if name is None else stored_name(what, name)
+
+
+def _number(turn: Turn | None, id: UUID) -> int | None:
+    if turn is not None and turn.conversation != id:
+        raise InvalidInput(
+            f"the turn does not hold the conversation {id}",
+            why="it is a turn of another one, perhaps of a fork",
+            next="Append to the turn's own `conversation`.",
+        )
+    return turn and turn.number
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_NODES:
+        raise InvalidInput(f"{limit} cannot be given at once", why=f"it is not between 1 and {MAX_NODES}")
+
+
+def _apply(state: dict[str, Any], changes: Mapping[str, list[Any]] | None) -> None:
+    for name, value in (changes or {}).items():
+        if name.startswith(("app:", "user:")):
+            continue
+        if value:
+            state[name] = value[0]
+        else:
+            state.pop(name, None)

@@ -1,0 +1,69 @@
+-- Appends a node to a conversation in one round trip: its number, its state and (later) its record, all or nothing.
+-- `outcome`: appended; repeated (the key is known: `id` is the node it made); conflict (`revision` is the current one);
+-- lapsed (the turn no longer holds the conversation); missing, no parent. Only `appended` has changed anything.
+create or replace function holdfast.append(
+  tenant uuid, conversation uuid, node uuid, under uuid, type text, name text, value text, content text,
+  payload jsonb, form text, native json, key text, expected bigint, turn bigint, changes jsonb,
+  out outcome text, out id uuid, out seq bigint, out revision bigint, out at timestamptz
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  app text;
+  person uuid;
+begin
+  -- Each look is a statement of its own, made only where it is asked for: together in one they would be planned anew every time.
+  -- What is looked at beside the conversation's row is looked at under its lock, when whoever had it has committed; but where a
+  -- revision is expected a key needs none, for whoever writes it meanwhile changes the revision, and it is looked for again.
+  if under is not null or turn is not null or (append.key is not null and expected is null) then
+    perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
+    if not found then
+      outcome := 'missing';
+      return;
+    end if;
+  end if;
+  if append.key is not null then
+    select n.id from public.node n
+      where n.tenant_id = tenant and n.root = conversation and n.key = append.key into append.id;
+    if found then
+      outcome := 'repeated';
+      return;
+    end if;
+  end if;
+  if turn is not null and not holdfast.holds_turn(tenant, conversation, turn) then
+    outcome := 'lapsed';
+    return;
+  end if;
+  if under is not null and not exists (
+    select from public.node n where n.tenant_id = tenant and n.id = under and n.root = conversation and not n.deleted) then
+    outcome := 'no parent';
+    return;
+  end if;
+
+  update public.conversation c
+    set last_seq = c.last_seq + 1, revision = c.revision + 1, updated_at = holdfast.now()
+    where c.tenant_id = tenant and c.id = conversation and (expected is null or c.revision = expected)
+    returning c.last_seq, c.revision, c.updated_at, c.app_name, c.user_id
+    into append.seq, append.revision, append.at, app, person;
+  if not found then
+    select n.id from public.node n
+      where n.tenant_id = tenant and n.root = conversation and n.key = append.key into append.id;
+    select c.revision from public.conversation c
+      where c.tenant_id = tenant and c.id = conversation into append.revision;
+    outcome := case when append.id is not null then 'repeated' when append.revision is null then 'missing' else 'conflict' end;
+    return;
+  end if;
+
+  insert into public.node (
+    tenant_id, root, seq, id, parent, place, context_type, context_name, context_value,
+    content, payload, form, native, state, key, revision, created_at, updated_at)
+  values (
+    tenant, conversation, append.seq, node, coalesce(under, conversation), append.revision, type, append.name, append.value,
+    append.content, append.payload, append.form, append.native, changes, append.key, append.revision, append.at, append.at);
+  if changes is not null then
+    perform holdfast.change_state(tenant, conversation, app, person, changes, append.at);
+  end if;
+  outcome := 'appended';
+  append.id := node;
+end $$;
+revoke execute on function holdfast.append from public;
+grant execute on function holdfast.append to holdfast_app;

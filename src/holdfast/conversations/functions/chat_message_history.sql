@@ -1,0 +1,263 @@
+-- LangChain's table of messages, as a view of the conversations: its own client reads, adds and clears there, unmodified,
+-- and everyone else sees its messages as nodes. Text is stored as core/text.py says, with an escape for what PostgreSQL
+-- cannot hold; LangChain gets and gives it as JSON escapes, which the type json takes and jsonb would refuse.
+
+-- Stored JSON as a client may read it. JSON has infinity only as a number beyond every float, and no NaN.
+create or replace function holdfast.readable_json(stored text) returns json language plpgsql immutable parallel safe as $$
+declare
+  escape constant text := U&'\+10FFFE';
+begin
+  if strpos(stored, escape) = 0 then
+    return stored::json;
+  end if;
+  stored := replace(stored, '"' || escape || 'nan"', 'null');
+  stored := regexp_replace(stored, '"' || escape || '(-?)inf"', '\11e999', 'g');
+  stored := regexp_replace(stored, escape || '(0000|d[89a-f][0-9a-f]{2})', '\\u\1', 'g');
+  return replace(stored, escape || 'fffe', escape)::json;
+end $$;
+revoke execute on function holdfast.readable_json from public;
+grant execute on function holdfast.readable_json to holdfast_app, holdfast_tenant;
+
+-- A client's JSON as it is stored: to the letter, but for NUL, lone surrogates and the escape itself.
+create or replace function holdfast.storable_json(given text) returns json language plpgsql immutable parallel safe as $$
+declare
+  escape constant text := U&'\+10FFFE';
+begin
+  if given !~ ('\\u(0000|[dD][89a-fA-F])|' || escape) then
+    return given::json;
+  end if;
+  -- Piece by piece from the left, for a backslash may itself be escaped, and two surrogates be one character.
+  return (
+    select string_agg(
+      case
+        when lower(part[1]) = '\udbff\udffe' then escape || 'fffe'
+        when part[1] ~* '^\\u(0000|d[89a-f]..)$' then escape || lower(substr(part[1], 3))
+        else replace(part[1], escape, escape || 'fffe')
+      end, '' order by place)
+    from regexp_matches(
+      given, '\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]+', 'g'
+    ) with ordinality as parts (part, place)
+  )::json;
+end $$;
+revoke execute on function holdfast.storable_json from public;
+
+-- The LangChain message that a node is, made of what every reader understands. Another agent than the conversation's
+-- own is somebody who speaks to it. Models take plain names only.
+create or replace function holdfast.langchain_message(
+  id uuid, context_name text, context_value text, content text, payload jsonb, agent text
+) returns json language plpgsql immutable parallel safe as $$
+declare
+  other constant boolean := context_name = 'agent' and context_value not in ('assistant', coalesce(agent, 'assistant'));
+  type constant text := case
+    when payload ->> 'role' = 'user' then 'human'
+    when payload ->> 'role' = 'assistant' then 'ai'
+    when payload ? 'role' then payload ->> 'role'
+    when context_name = 'system' then 'system'
+    when context_name <> 'agent' then 'human'
+    when context_value = 'tool' then 'tool'
+    when other and agent is not null then 'human'
+    else 'ai'
+  end;
+  speaker constant text := case
+    when type = 'tool' then payload ->> 'tool_name'
+    when other then substring(context_value from '^[A-Za-z0-9_-]{1,64}$')
+  end;
+begin
+  return holdfast.readable_json(json_build_object('type', type, 'data', jsonb_build_object(
+    'content', coalesce(nullif(content, ''), payload ->> 'result', ''),
+    'additional_kwargs',
+    case when payload ? 'attachments' then jsonb_build_object('attachments', payload -> 'attachments') else '{}' end,
+    'response_metadata', jsonb_build_object(), 'type', type, 'name', speaker, 'id', id
+  ) || case type
+    when 'ai' then jsonb_build_object('invalid_tool_calls', jsonb_build_array(), 'usage_metadata', null, 'tool_calls', (
+      select coalesce(jsonb_agg(jsonb_build_object(
+        'name', call -> 'name', 'args', call -> 'arguments', 'id', call -> 'id', 'type', 'tool_call') order by place), '[]')
+      from jsonb_array_elements(payload -> 'tool_calls') with ordinality as calls (call, place)))
+    when 'tool' then jsonb_build_object(
+      'tool_call_id', coalesce(payload ->> 'tool_call_id', ''), 'artifact', payload -> 'result',
+      'status', case when payload ->> 'error' = 'true' then 'error' else 'success' end)
+    else '{}'
+  end)::text);
+end $$;
+revoke execute on function holdfast.langchain_message from public;
+grant execute on function holdfast.langchain_message to holdfast_app, holdfast_tenant;
+
+create or replace view public.chat_message_history (id, session_id, message, created_at) with (security_invoker = true) as
+select n.seq, c.session_id,
+  case
+    when n.form = 'langchain' and n.native is not null then holdfast.readable_json(n.native::text)
+    else holdfast.langchain_message(n.id, n.context_name, n.context_value, n.content, n.payload, c.agent_name)
+  end,
+  n.created_at
+from public.conversation c
+join public.node n on n.tenant_id = c.tenant_id and n.root = c.id
+where c.kind = 'conversation' and n.seq > 0 and n.context_type = 'text' and not n.deleted;
+grant select, insert, delete on public.chat_message_history to holdfast_app, holdfast_tenant;
+
+-- For whom the triggers below work, who have their owner's rights: a tenant's login for its tenant whatever it sets, and
+-- who may run statements of any tenant for the one it asks for.
+create or replace function holdfast.tenant_of_caller() returns uuid language plpgsql stable as $$
+begin
+  if session_user ~ '^hf_[0-9a-f]{32}$' then
+    return substr(session_user, 4)::uuid;
+  end if;
+  if not pg_has_role(session_user, 'holdfast_app', 'member') then
+    raise insufficient_privilege using message = format('the login %s is no tenant''s', session_user),
+      hint = 'Use the address that `holdfast db url --tenant NAME` prints.';
+  end if;
+  return current_setting('holdfast.tenant')::uuid;
+end $$;
+revoke execute on function holdfast.tenant_of_caller from public;
+
+-- What every reader understands of a LangChain message beside its text (adapters/langchain.py does the same).
+-- Calls and attachments of an unknown shape are left to what is kept to the letter.
+create or replace function holdfast.payload_of_langchain(kind text, data jsonb) returns jsonb
+language plpgsql immutable parallel safe as $$
+declare
+  said constant text := lower(case when kind ilike 'chat%' then data ->> 'role' else kind end);
+  role constant text := case
+    when said ~ '^(ai|assistant|model)' then 'assistant'
+    when said ~ '^(system|developer)' then 'system'
+    when said ~ '^(tool|function)' then 'tool'
+    else 'user'
+  end;
+  payload jsonb := jsonb_build_object('role', role);
+  calls jsonb;
+  attached jsonb;
+begin
+  if jsonb_typeof(data -> 'tool_calls') = 'array' then
+    select jsonb_agg(jsonb_build_object(
+        'id', coalesce(call ->> 'id', ''), 'name', coalesce(call ->> 'name', ''),
+        'arguments', case when jsonb_typeof(call -> 'args') = 'object' then call -> 'args' else '{}' end) order by place)
+      from jsonb_array_elements(data -> 'tool_calls') with ordinality as calls (call, place)
+      where jsonb_typeof(call) = 'object' into calls;
+  end if;
+  if jsonb_typeof(data -> 'content') = 'array' then
+    select jsonb_agg(holdfast.attachment_of_langchain(block) order by place)
+      from jsonb_array_elements(data -> 'content') with ordinality as blocks (block, place)
+      where block ->> 'type' in ('image', 'image_url', 'audio', 'input_audio', 'video', 'file') into attached;
+  end if;
+  return payload
+    || case when calls is null then '{}' else jsonb_build_object('tool_calls', calls) end
+    || case when attached is null then '{}' else jsonb_build_object('attachments', attached) end
+    || case when role = 'tool' then jsonb_strip_nulls(
+        jsonb_build_object('tool_call_id', data ->> 'tool_call_id', 'tool_name', data ->> 'name')) else '{}' end
+    || case when data ->> 'status' = 'error' then jsonb_build_object('error', true) else '{}' end;
+end $$;
+revoke execute on function holdfast.payload_of_langchain from public;
+
+-- Where something that came with a message lies, and what it is; not the thing itself.
+create or replace function holdfast.attachment_of_langchain(block jsonb) returns jsonb
+language plpgsql immutable parallel safe as $$
+declare
+  image constant jsonb := block -> 'image_url';
+  url constant text := coalesce(
+    block ->> 'url', image ->> 'url', case when jsonb_typeof(image) = 'string' then image #>> '{}' end);
+  inlined constant text := substring(url from '^data:([^;,]*)');
+begin
+  return jsonb_strip_nulls(jsonb_build_object(
+    'mime_type', nullif(coalesce(block ->> 'mime_type', inlined), ''),
+    'name', nullif(coalesce(block ->> 'filename', block #>> '{file,filename}', block ->> 'name'), ''),
+    'uri', case when inlined is null then nullif(url, '') end));
+end $$;
+revoke execute on function holdfast.attachment_of_langchain from public;
+
+-- The text of a message: itself, or its blocks of text.
+create or replace function holdfast.text_of_langchain(content jsonb) returns text language plpgsql immutable parallel safe as $$
+begin
+  if jsonb_typeof(content) is distinct from 'array' then
+    return coalesce(content #>> '{}', '');
+  end if;
+  return coalesce((
+    select string_agg(case when jsonb_typeof(block) = 'string' then block #>> '{}' else block ->> 'text' end, '' order by place)
+    from jsonb_array_elements(content) with ordinality as blocks (block, place)
+    where jsonb_typeof(block) = 'string' or block ->> 'type' = 'text'), '');
+end $$;
+revoke execute on function holdfast.text_of_langchain from public;
+
+-- A message that is added becomes a node; a session that nobody knew becomes a conversation.
+create or replace function holdfast.add_chat_message() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  tenant constant uuid := holdfast.tenant_of_caller();
+  given constant text := new.message::text;
+  message json;
+  data jsonb;
+  payload jsonb;
+  named text;
+  talk record;
+  done record;
+begin
+  if octet_length(given) > 8388608 then
+    raise program_limit_exceeded using message = 'the message is too large',
+      detail = format('It has %s bytes, at most 8388608 are taken.', octet_length(given)), hint = 'Send it in parts.';
+  end if;
+  if new.session_id is null or octet_length(new.session_id) not between 1 and 2000 then
+    raise invalid_parameter_value using message = 'the session_id cannot be used',
+      detail = 'It is empty, or has more than 2000 bytes.', hint = 'Use a shorter one, such as a hash of it.';
+  end if;
+  message := holdfast.storable_json(given);
+  data := (message -> 'data')::jsonb;
+  if json_typeof(message -> 'type') is distinct from 'string' or jsonb_typeof(data) is distinct from 'object' then
+    raise invalid_parameter_value using message = 'this is no message of LangChain''s',
+      detail = 'It is not of the form {"type": …, "data": {…}}.', hint = 'Write what message_to_dict gives.';
+  end if;
+  if jsonb_path_exists(data, '$.**{128}') then
+    raise program_limit_exceeded using message = 'the message is nested too deep',
+      detail = 'At most 128 levels are taken.', hint = 'Flatten it, or send the inner part as text.';
+  end if;
+  payload := holdfast.payload_of_langchain(message ->> 'type', data);
+  named := case when length(data ->> 'name') between 1 and 2000 then data ->> 'name' end;
+
+  loop
+    select c.id, c.agent_name, c.user_name from public.conversation c
+      where c.tenant_id = tenant and c.session_id = new.session_id into talk;
+    if not found then
+      perform holdfast.create_conversation(tenant, holdfast.uuid7(), new.session_id, null, 'default', null, null, null, null);
+      continue;
+    end if;
+    done := holdfast.append(
+      tenant, talk.id, holdfast.uuid7(), null, 'text',
+      case payload ->> 'role' when 'user' then 'user' when 'system' then 'system' else 'agent' end,
+      case payload ->> 'role'
+        when 'user' then coalesce(named, talk.user_name, 'user')
+        when 'assistant' then coalesce(named, talk.agent_name, 'assistant')
+        else payload ->> 'role'
+      end,
+      holdfast.text_of_langchain(data -> 'content'), payload, 'langchain', message, null, null, null, null);
+    exit when done.outcome = 'appended';
+  end loop;  -- again when the conversation was removed meanwhile
+  new.id := done.seq;
+  new.created_at := done.at;
+  return new;
+end $$;
+revoke execute on function holdfast.add_chat_message from public;
+
+-- A message that is deleted becomes an empty node; what it was stays readable. LangChain's programs shorten a history by
+-- clearing it and adding the rest again, the same messages with the same ids: these keys become free.
+create or replace function holdfast.delete_chat_message() returns trigger
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  tenant constant uuid := holdfast.tenant_of_caller();
+  gone record;
+begin
+  -- The lock comes before the look, so that the version is the current one.
+  perform from public.conversation c where c.tenant_id = tenant and c.session_id = old.session_id for update;
+  select n.id, n.version, n.form from public.conversation c
+    join public.node n on n.tenant_id = tenant and n.root = c.id and n.seq = old.id and not n.deleted
+    where c.tenant_id = tenant and c.session_id = old.session_id into gone;
+  if not found then
+    return null;
+  end if;
+  perform holdfast.delete_node(tenant, gone.id, gone.version);
+  if gone.form = 'langchain' then
+    update public.node n set key = null where n.tenant_id = tenant and n.id = gone.id;
+  end if;
+  return old;
+end $$;
+revoke execute on function holdfast.delete_chat_message from public;
+
+create or replace trigger added instead of insert on public.chat_message_history
+  for each row execute function holdfast.add_chat_message();
+create or replace trigger deleted instead of delete on public.chat_message_history
+  for each row execute function holdfast.delete_chat_message();

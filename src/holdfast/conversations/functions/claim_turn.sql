@@ -1,0 +1,45 @@
+-- Claims a conversation for a turn, or a place in the queue for it. Claims whose lease has run out are gone: a crashed turn frees it.
+-- `policy`: reject, enqueue, or interrupt (tells the turn that holds it to stop, and waits).
+-- `outcome`: held, waiting, busy (`holder` has it `until` then), missing.
+create or replace function holdfast.claim_turn(
+  tenant uuid, conversation uuid, claimant text, lease interval, policy text,
+  out outcome text, out number bigint, out holder text, out until timestamptz
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  first bigint;
+begin
+  perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
+  if not found then
+    outcome := 'missing';
+    return;
+  end if;
+  delete from public.turn_claim t where t.tenant_id = tenant and t.root = conversation and t.leased_until <= holdfast.now();
+  select t.number, t.holder, t.leased_until from public.turn_claim t
+    where t.tenant_id = tenant and t.root = conversation order by t.number limit 1 into first, claim_turn.holder, until;
+  if found and policy = 'reject' then
+    outcome := 'busy';
+    return;
+  end if;
+  outcome := case when found then 'waiting' else 'held' end;
+  if policy = 'interrupt' then
+    update public.turn_claim t set interrupted = true where t.tenant_id = tenant and t.root = conversation and t.number = first;
+  end if;
+  update public.conversation c set last_turn = c.last_turn + 1
+    where c.tenant_id = tenant and c.id = conversation returning c.last_turn into claim_turn.number;
+  insert into public.turn_claim (tenant_id, root, number, holder, leased_until)
+    values (tenant, conversation, claim_turn.number, claimant, holdfast.now() + lease);
+end $$;
+revoke execute on function holdfast.claim_turn from public;
+grant execute on function holdfast.claim_turn to holdfast_app;
+
+-- Whether a turn holds the conversation: the first whose lease has not run out does, and one that waits does not.
+create or replace function holdfast.holds_turn(tenant uuid, conversation uuid, turn bigint) returns boolean
+language plpgsql as $$
+begin
+  return turn is not distinct from (
+    select min(t.number) from public.turn_claim t
+    where t.tenant_id = tenant and t.root = conversation and t.leased_until > holdfast.now());
+end $$;
+revoke execute on function holdfast.holds_turn from public;
+grant execute on function holdfast.holds_turn to holdfast_app;

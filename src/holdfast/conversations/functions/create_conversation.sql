@@ -1,0 +1,45 @@
+-- Makes a conversation with its root node and its first state. `session` unsaid: a document, which has no session.
+-- An id that another app or user has taken already is stored as `qualified`, where that is given: ADK's sessions are per app and user.
+-- `outcome`: created, or taken (`id` is the conversation that has it).
+create or replace function holdfast.create_conversation(
+  tenant uuid, conversation uuid, session text, qualified text, app text, person uuid, person_name text, agent text,
+  changes jsonb,
+  out outcome text, out id uuid
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  theirs boolean;
+  stored text := session;
+begin
+  if qualified is not null and exists (
+    select from public.conversation c where c.tenant_id = tenant and c.session_id = qualified) then
+    stored := qualified;
+  end if;
+  for attempt in 1..2 loop
+    insert into public.conversation as c (tenant_id, id, kind, session_id, app_name, user_id, user_name, agent_name)
+      values (tenant, conversation, case when session is null then 'document' else 'conversation' end,
+        stored, app, person, person_name, agent)
+      on conflict (tenant_id, session_id) do nothing
+      returning c.id into create_conversation.id;
+    exit when found;
+    select c.id, c.app_name is distinct from app or c.user_id is distinct from person from public.conversation c
+      where c.tenant_id = tenant and c.session_id = stored into create_conversation.id, theirs;
+    outcome := 'taken';
+    if qualified is null or stored = qualified or not theirs then
+      return;
+    end if;
+    stored := qualified;
+  end loop;
+  if outcome = 'taken' and create_conversation.id <> conversation then
+    return;
+  end if;
+
+  insert into public.node (tenant_id, root, seq, id, place, context_type, context_name, context_value, content, state, revision)
+    values (tenant, conversation, 0, conversation, 0, '', '', '', '', changes, 0);
+  if changes is not null then
+    perform holdfast.change_state(tenant, conversation, app, person, changes, holdfast.now());
+  end if;
+  outcome := 'created';
+end $$;
+revoke execute on function holdfast.create_conversation from public;
+grant execute on function holdfast.create_conversation to holdfast_app;

@@ -1,0 +1,34 @@
+-- Empties a node and everything below it; the nodes keep their numbers, and their revisions what they were.
+create or replace function holdfast.delete_node(
+  tenant uuid, node uuid, expected int, out outcome text, out version int
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  change record;
+  below uuid;
+begin
+  change := holdfast.begin_change(tenant, node, expected);
+  outcome := coalesce(change.outcome, 'done');
+  delete_node.version := change.version;
+  if outcome <> 'done' then
+    return;
+  end if;
+  for below in
+    with recursive tree as (
+      select node as id
+      union all
+      select n.id from tree t join public.node n
+        on n.tenant_id = tenant and n.parent = t.id and n.parent <> n.root and not n.deleted
+    )
+    select id from tree
+  loop
+    if below <> node then
+      perform holdfast.keep_revision(tenant, below);
+    end if;
+    update public.node n set content = '', payload = null, form = null, native = null, deleted = true,
+        version = n.version + 1, revision = change.revision, updated_at = holdfast.now()
+      where n.tenant_id = tenant and n.id = below;
+  end loop;
+end $$;
+revoke execute on function holdfast.delete_node from public;
+grant execute on function holdfast.delete_node to holdfast_app;

@@ -1,0 +1,20 @@
+-- Gives a node another content, and another payload unless it keeps its own. What a framework had stored of it no longer holds and goes: its revision keeps it.
+create or replace function holdfast.edit_node(
+  tenant uuid, node uuid, expected int, content text, payload jsonb, keep boolean, out outcome text, out version int
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  change record;
+begin
+  change := holdfast.begin_change(tenant, node, expected);
+  outcome := coalesce(change.outcome, 'done');
+  edit_node.version := change.version;
+  if outcome = 'done' then
+    update public.node n set content = edit_node.content, payload = case when keep then n.payload else edit_node.payload end,
+        form = null, native = null,
+        version = n.version + 1, revision = change.revision, updated_at = holdfast.now()
+      where n.tenant_id = tenant and n.id = node;
+  end if;
+end $$;
+revoke execute on function holdfast.edit_node from public;
+grant execute on function holdfast.edit_node to holdfast_app;

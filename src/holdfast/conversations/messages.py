@@ -1,0 +1,98 @@
+"""Messages: a conversation as one agent sees it, in the form that model APIs take.
+
+The agent's own nodes are `assistant`, everyone else's are `user`: users, other agents, tools. Equal roles in a row are
+one message. With `tools`, calls and results are given as such, each call with its result, for models that know them.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Literal, NotRequired, TypedDict
+from uuid import UUID
+
+from holdfast.conversations.contexts import ASSISTANT, Context, parse_context
+from holdfast.conversations.nodes import Node
+from holdfast.conversations.payloads import ToolCall, role_of
+
+BETWEEN = "\n\n"  # what stands between the texts of one message
+
+
+class Message(TypedDict):
+    """One message of the list that a model gets."""
+
+    role: Literal["user", "assistant", "system", "tool"]
+    content: str
+    tool_calls: NotRequired[list[ToolCall]]
+    tool_call_id: NotRequired[str]
+    name: NotRequired[str]
+
+
+def as_messages(nodes: Iterable[Node], reader: str, *, tools: bool = False) -> list[Message]:
+    """What `reader` sees of these nodes, oldest first."""
+    told = [(parse_context(node.context), node) for node in nodes if not node.deleted and node.context]
+    spoken = [(context, node) for context, node in told if context.type in ("text", "summary")]
+    return list(_merged(_native(spoken, reader) if tools else _plain(spoken, reader)))
+
+
+def _is_own(context: Context, reader: str) -> bool:
+    return context.name == "agent" and context.value in (reader, ASSISTANT)
+
+
+def _plain(spoken: Iterable[tuple[Context, Node]], reader: str) -> Iterator[Message]:
+    for context, node in spoken:
+        if node.content.strip():
+            yield {"role": "assistant" if _is_own(context, reader) else "user", "content": node.content}
+
+
+def _native(spoken: Sequence[tuple[Context, Node]], reader: str) -> Iterator[Message]:
+    """Calls and results in pairs: a call whose result is not there, or the other way round, is told as text only."""
+    results = _results(spoken, reader)
+    told = {result.id for result in results.values()}  # each stands behind its call
+    for context, node in spoken:
+        if node.id in told:
+            continue
+        calls = {call["id"]: call for call in _calls(node) if (node.id, call["id"]) in results}
+        if calls:
+            yield {"role": "assistant", "content": node.content, "tool_calls": list(calls.values())}
+            for id, call in calls.items():
+                content = results[node.id, id].content
+                yield {"role": "tool", "content": content, "tool_call_id": id, "name": call["name"]}
+        elif node.content.strip():
+            role = "system" if role_of(context, node.payload) == "system" else "user"
+            yield {"role": "assistant" if _is_own(context, reader) else role, "content": node.content}
+
+
+def _results(spoken: Iterable[tuple[Context, Node]], reader: str) -> dict[tuple[UUID, str], Node]:
+    """The results of the reader's calls, by node and call; where ids repeat, a result is of the last call before it."""
+    callers: dict[str, UUID] = {}
+    results: dict[tuple[UUID, str], Node] = {}
+    for context, node in spoken:
+        answered = _answered(context, node)
+        if answered in callers:
+            results[callers.pop(answered), answered] = node
+        elif _is_own(context, reader):
+            callers.update((call["id"], node.id) for call in _calls(node))
+    return results
+
+
+def _calls(node: Node) -> list[ToolCall]:
+    return [] if node.payload is None else node.payload.get("tool_calls") or []
+
+
+def _answered(context: Context, node: Node) -> str | None:
+    return node.payload.get("tool_call_id") if node.payload and role_of(context, node.payload) == "tool" else None
+
+
+def _merged(messages: Iterable[Message]) -> Iterator[Message]:
+    """Equal roles in a row as one; results stay apart, and what calls tools ends its message."""
+    last: Message | None = None
+    for message in messages:
+        joins = last is not None and last["role"] == message["role"] != "tool" and "tool_calls" not in last
+        if last is not None and joins:
+            text = BETWEEN.join(part for part in (last["content"], message["content"]) if part)
+            merged: dict[str, Any] = {**last, **message, "content": text}
+            last = merged  # pyright: ignore[reportAssignmentType]
+            continue
+        if last is not None:
+            yield last
+        last = message
+    if last is not None:
+        yield last

@@ -1,0 +1,225 @@
+"""Notes: a Markdown text for each user and agent, which the agent edits and finds in its prompt at every turn.
+
+Edits wait for one another, so none is lost; every version is kept and can be brought back.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, get_args
+
+from holdfast.access.identities import Identities
+from holdfast.conversations.sections import joined, with_section, without_section
+from holdfast.core.errors import Conflict, InvalidInput, NotFound, TooLarge
+from holdfast.core.names import stored_name
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Row, Statements, Transaction
+from holdfast.postgres.sql import statements
+
+Operation = Literal[
+    "read",
+    "overwrite",
+    "append",
+    "prepend",
+    "delete_section_by_header",
+    "replace_section_by_header",
+    "delete_all_notes",
+]
+
+MAX_NOTES_BYTES = 64 * 1024  # they are part of every prompt
+MAX_REVISIONS = 100  # at once
+
+sql = statements(__name__)
+
+_OF_SECTIONS = ("delete_section_by_header", "replace_section_by_header")
+_WITH_CONTENT = ("overwrite", "append", "prepend", "replace_section_by_header")
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What an agent has noted about a user; version 0 is nothing yet."""
+
+    user: str
+    agent: str
+    notes: str
+    version: int
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRevision:
+    """A version of the notes, and the operation that made it."""
+
+    version: int
+    operation: str
+    notes: str
+    created_at: datetime
+
+
+class Notes:
+    """Reads and edits notes."""
+
+    def __init__(self, database: Database, identities: Identities) -> None:
+        self._database = database
+        self._identities = identities
+
+    async def read(self, *, user: str, agent: str, tx: Transaction | None = None) -> Note:
+        """What `agent` has noted about `user`."""
+        user_id = await self._identities.known_as("user", user)
+        run = await self._database.within(tx)
+        row = await run.one(sql("read_notes"), user_id, stored_name("agent", agent))
+        return _note(row, user, agent)
+
+    async def edit(
+        self,
+        *,
+        user: str,
+        agent: str,
+        operation: Operation = "append",
+        content: str | None = None,
+        section_header: str | None = None,
+        version: int | None = None,
+        tx: Transaction | None = None,
+    ) -> Note:
+        """Change the notes, and return them as they are now.
+
+        With `version` only if that is the current one, else Conflict. An edit that changes nothing makes no version.
+        """
+        check_arguments(operation, content=content, section_header=section_header)
+        if operation == "read":
+            note = await self.read(user=user, agent=agent, tx=tx)
+            _refuse_stale(note, version)
+            return note
+
+        def change(notes: str) -> str:
+            return edited(notes, operation, content=content or "", section_header=section_header or "")
+
+        return await self._write(user, agent, operation, change, version, tx)
+
+    async def revisions(
+        self, *, user: str, agent: str, limit: int = MAX_REVISIONS, before: int | None = None
+    ) -> list[NoteRevision]:
+        """The versions up to the current one, newest first; `before` a version, for those further back."""
+        if not 0 < limit <= MAX_REVISIONS:
+            raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_REVISIONS} at once.")
+        before = None if before is None else max(0, min(before, 2**31 - 1))
+        user_id = await self._identities.known_as("user", user)
+        rows = await self._database.all(sql("notes_revisions"), user_id, stored_name("agent", agent), before, limit)
+        return [_revision(row) for row in rows]
+
+    async def restore(
+        self, *, user: str, agent: str, revision: int, version: int | None = None, tx: Transaction | None = None
+    ) -> Note:
+        """Bring a former version back, as a new one."""
+        current = (await self.read(user=user, agent=agent, tx=tx)).version
+        if not 0 < revision <= current:
+            raise NotFound(
+                f"there is no revision {revision} of these notes",
+                why=f"there are 1 to {current}" if current else "nothing has been noted yet",
+                next="List the revisions.",
+                current=current,
+            )
+        user_id = await self._identities.known_as("user", user)
+        run = await self._database.within(tx)
+        former = restore(await run.value(sql("notes_revision"), user_id, stored_name("agent", agent), revision))
+        return await self._write(user, agent, "restore", lambda _: former, version, tx)
+
+    async def _write(
+        self,
+        user: str,
+        agent: str,
+        operation: str,
+        change: Callable[[str], str],
+        version: int | None,
+        tx: Transaction | None,
+    ) -> Note:
+        agent_name = stored_name("agent", agent)
+        # Before a transaction of our own: one that asked for a second connection could wait for itself.
+        user_id = await self._identities.id("user", user, tx=tx)
+
+        async def work(run: Statements) -> Note:
+            while True:
+                note = _note(await run.one(sql("lock_notes"), user_id, agent_name), user, agent)
+                _refuse_stale(note, version)
+                # Markdown made for the purpose takes a second to read: the others need not wait for that.
+                notes = await asyncio.to_thread(change, note.notes)
+                if notes == note.notes:
+                    return note
+                stored = _stored_notes(notes)
+                row = await run.one(sql("write_notes"), user_id, agent_name, stored, note.version + 1, operation)
+                if row is not None:
+                    return _note(row, user, agent)
+
+        return await (self._database.atomically(work) if tx is None else work(await self._database.within(tx)))
+
+
+def check_arguments(operation: str, *, content: str | None, section_header: str | None) -> None:
+    """Refuse an unknown operation, and one with an argument too few, too many or too large."""
+    if operation not in get_args(Operation):
+        raise InvalidInput(
+            f"there is no operation {operation[:80]!r}", next=f"The operations are {', '.join(get_args(Operation))}."
+        )
+    for name, given, takers in (
+        ("content", content, _WITH_CONTENT),
+        ("section_header", section_header, _OF_SECTIONS),
+    ):
+        if given is None and operation in takers:
+            raise InvalidInput(f"{operation} needs {name}", why="it is missing", next=f"Give {name}.", argument=name)
+        if given is not None and operation not in takers:
+            raise InvalidInput(
+                f"{operation} takes no {name}",
+                why=f"{name} is for {', '.join(takers)}",
+                next=f"Leave {name} out, or choose one of these operations.",
+                argument=name,
+            )
+        if given is not None:
+            _stored_notes(given)
+
+
+def edited(notes: str, operation: Operation, *, content: str, section_header: str) -> str:
+    """The notes after an operation."""
+    match operation:
+        case "read":
+            return notes
+        case "overwrite":
+            return content
+        case "append":
+            return joined(notes, content)
+        case "prepend":
+            return joined(content, notes)
+        case "delete_section_by_header":
+            return without_section(notes, section_header)
+        case "replace_section_by_header":
+            return with_section(notes, section_header, content)
+        case "delete_all_notes":
+            return ""
+
+
+def _refuse_stale(note: Note, version: int | None) -> None:
+    if version is not None and version != note.version:
+        raise Conflict("the notes were changed meanwhile", expected=version, current=note.version)
+
+
+def _stored_notes(notes: str) -> str:
+    stored = store(notes)
+    size = len(stored.encode())
+    if size > MAX_NOTES_BYTES:
+        raise TooLarge(
+            "the notes would be too large",
+            why=f"they would have {size} bytes, at most {MAX_NOTES_BYTES} are kept",
+            next="Shorten them, or delete sections that are no longer needed.",
+            size=size,
+            limit=MAX_NOTES_BYTES,
+        )
+    return stored
+
+
+def _note(row: Row | None, user: str, agent: str) -> Note:
+    if row is None:
+        return Note(user, agent, "", 0, None)
+    return Note(user, agent, restore(row["notes"]), row["version"], row["updated_at"])
+
+
+def _revision(row: Row) -> NoteRevision:
+    return NoteRevision(row["version"], row["operation"], restore(row["notes"]), row["created_at"])

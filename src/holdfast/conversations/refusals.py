@@ -1,0 +1,52 @@
+"""Refusals: what callers are told when the database did not do what they asked for."""
+
+from uuid import UUID
+
+from holdfast.conversations.turns import Turn, lapsed
+from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
+from holdfast.postgres.database import Row
+
+_CANNOT = {
+    "root": "it is the root of its tree: remove the conversation instead",
+    "deleted": "it was deleted",
+    "cycle": "it would lie below itself",
+    "no parent": "the new parent is not a node of the same tree, or was deleted",
+    "no sibling": "what it should stand before is not another child of the new parent",
+}
+
+
+def unknown(id: UUID) -> NotFound:
+    """There is no such conversation, or none that the caller may see."""
+    return NotFound(f"there is no conversation {id}")
+
+
+def unknown_node(node: UUID) -> NotFound:
+    """There is no such node, or none that the caller may see."""
+    return NotFound(f"there is no node {node}")
+
+
+def taken(session: str | None) -> AlreadyExists:
+    """The session's name is another's."""
+    return AlreadyExists(f"the session {session!r} exists already", next="Use another session_id, or `find` it.")
+
+
+def not_appended(row: Row, id: UUID, expect: int | None, parent: UUID | None, turn: Turn | None) -> HoldfastError:
+    """Why a node was not appended."""
+    outcome = row["outcome"]
+    if outcome == "conflict" and expect is not None:
+        return Conflict("the conversation has gone on", expected=expect, current=row["revision"])
+    if outcome == "no parent":
+        return NotFound(f"there is no node {parent} in the conversation {id} to append under")
+    if outcome == "lapsed" and turn is not None:
+        return lapsed(turn)
+    return unknown(id)
+
+
+def not_changed(row: Row, node: UUID, version: int) -> HoldfastError:
+    """Why a node was not edited, deleted or moved."""
+    outcome = row["outcome"]
+    if outcome == "conflict":
+        return Conflict(f"the node {node} has changed", expected=version, current=row["version"])
+    if outcome in _CANNOT:
+        return InvalidInput(f"the node {node} cannot be changed so", why=_CANNOT[outcome])
+    return unknown_node(node)

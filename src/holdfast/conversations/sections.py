@@ -1,0 +1,199 @@
+"""Sections of Markdown: a header and what stands below it, up to the next header of its level or above.
+
+What is a header is for CommonMark to say; one inside a quotation or a list belongs to that, and starts no section.
+An edit leaves the text outside of the section as it is, line ends included, and the headers there remain headers.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from holdfast.core.errors import InvalidInput, NotFound
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+MAX_LISTED = 50  # headers in an error
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_SPACE = " \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A header, the line it stands in (counted from one), and where in the text it, its body and its end are."""
+
+    level: int
+    title: str
+    line: int
+    start: int
+    body: int
+    end: int
+
+    @property
+    def header(self) -> str:
+        """The header in the form that names its level."""
+        return f"{'#' * self.level} {self.title}".rstrip()
+
+
+def sections(text: str) -> list[Section]:
+    """Every section, in the order of the text; the inner ones lie within the outer ones."""
+    lines = [0, *(found.end() for found in _LINE_END.finditer(text)), len(text)]
+    tokens = _parser().parse(_LINE_END.sub("\n", text))
+    found: list[Section] = []
+    for token, inline in pairwise(tokens):
+        if token.type == "heading_open" and token.level == 0 and token.map is not None:
+            first, after = token.map
+            title = " ".join(inline.content.split("\n")).strip()  # one above an underline may have several lines
+            found.append(Section(int(token.tag[1]), title, first + 1, lines[first], lines[after], len(text)))
+    return _ended(found)
+
+
+def find(text: str, header: str) -> Section:
+    """The one section with this header, given with its #s or without; upper and lower case matter if they must."""
+    level, title = _asked(header)
+    there = sections(text)
+    fitting = [section for section in there if level in (None, section.level)]
+    named = [section for section in fitting if section.title == title]
+    named = named or [section for section in fitting if section.title.casefold() == title.casefold()]
+    if not named:
+        raise NotFound(
+            f"there is no header {header.strip()[:80]!r}",
+            why=f"the headers are {_listed([section.header for section in there])}"
+            if there
+            else "there are no headers",
+            next="Name one as it is written." if there else "Append the section, header and all.",
+            headers=[section.header for section in there[:MAX_LISTED]],
+        )
+    if len(named) > 1:
+        levels_differ = len({section.level for section in named}) == len(named)
+        raise InvalidInput(
+            f"{len(named)} headers are called {title[:80]!r}",
+            why=_listed([f"line {section.line}: {section.header}" for section in named]),
+            next="Give the #s of the one that is meant." if levels_differ else "Overwrite the whole text instead.",
+            lines=[section.line for section in named[:MAX_LISTED]],
+        )
+    return named[0]
+
+
+def without_section(text: str, header: str) -> str:
+    """The text without the section of this header, and the sections within it."""
+    section = find(text, header)
+    before, after = text[: section.start], text[section.end :]
+    edited = _apart(before, _line_end(text)) + after if after else before
+    return _checked(text, section, edited, next="Overwrite the whole text instead.")
+
+
+def with_section(text: str, header: str, content: str) -> str:
+    """The text with `content` below this header instead of what stood there, sections within it included.
+
+    The header stays, unless the content begins with the same one: then it is the content's.
+    """
+    section = find(text, header)
+    line_end = _line_end(text)
+    before, after = text[: section.start], text[section.end :]
+    content = _from_first_line(content)
+    if _begins_with(content, section):
+        before, edited = _apart(before, line_end), content
+    else:
+        edited = text[section.start : section.body].rstrip("\r\n")
+        if content:
+            gap = 2 if text[section.body : section.end].startswith(("\r", "\n")) else 1
+            edited += gap * line_end + content
+    if after:
+        edited = edited.rstrip(_SPACE) + 2 * line_end + after
+    elif text.endswith(("\r", "\n")) and not edited.endswith(("\r", "\n")):
+        edited += line_end
+    return _checked(text, section, before + edited, next="Close every code fence and comment in the content.")
+
+
+def joined(first: str, second: str) -> str:
+    """Both texts with one blank line between them; a text without words adds nothing."""
+    if not first.strip(_SPACE):
+        return second
+    if not second.strip(_SPACE):
+        return first
+    return first.rstrip(_SPACE) + 2 * _line_end(first + second) + _from_first_line(second)
+
+
+@cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # at the first use: it takes longer to load than most commands run
+
+    parser = MarkdownIt("commonmark")
+    parser.core.ruler.enableOnly(["block"])  # a header's text stays as it is written
+    return parser
+
+
+def _ended(found: list[Section]) -> list[Section]:
+    ended: list[Section] = []
+    following: list[Section] = []  # the nearest header of each level, the highest level first
+    for section in reversed(found):
+        while following and following[-1].level > section.level:
+            following.pop()
+        end = following[-1].start if following else section.end
+        following.append(section)
+        ended.append(Section(section.level, section.title, section.line, section.start, section.body, end))
+    return ended[::-1]
+
+
+def _asked(header: str) -> tuple[int | None, str]:
+    title = header.strip()
+    if not title:
+        raise InvalidInput("the header is empty", next="Name the header of a section, such as `## Tasks`.")
+    found = sections(title)
+    if len(found) == 1 and (found[0].start, found[0].body) == (0, len(title)):
+        return found[0].level, found[0].title
+    return None, title
+
+
+def _begins_with(content: str, section: Section) -> bool:
+    first = next(iter(sections(content)), None)
+    return (
+        first is not None
+        and first.start == 0
+        and first.level == section.level
+        and first.title.casefold() == section.title.casefold()
+    )
+
+
+def _checked(text: str, section: Section, edited: str, *, next: str) -> str:
+    """Refuse an edit that makes something else of a header outside of the section, such as a line of code."""
+    around = sections(text)
+    before = [other.header for other in around if other.start < section.start]
+    after = [other.header for other in around if other.start >= section.end]
+    now = [other.header for other in sections(edited)]
+    rest = now[len(before) :]
+    if now[: len(before)] != before or rest[max(0, len(rest) - len(after)) :] != after:
+        lost = (after or before[::-1])[0]
+        raise InvalidInput(
+            "this would change what is around the section",
+            why=f"{lost[:80]!r} would become part of what stands before it",
+            next=next,
+        )
+    return edited
+
+
+def _line_end(text: str) -> str:
+    """The line end that a text uses."""
+    found = _LINE_END.search(text)
+    return found[0] if found else "\n"
+
+
+def _apart(before: str, line_end: str) -> str:
+    """The text with a blank line at its end, for what follows not to become part of its last paragraph."""
+    last = _LINE_END.split(before)[-2] if before else ""  # it ends with a line end, for a section begins with a line
+    return before + line_end if last.strip(_SPACE) else before
+
+
+def _from_first_line(text: str) -> str:
+    """The text from its first line that is not blank."""
+    blank = len(text) - len(text.lstrip(_SPACE))
+    return text[max(text.rfind("\n", 0, blank), text.rfind("\r", 0, blank)) + 1 :] if blank < len(text) else ""
+
+
+def _listed(items: list[str]) -> str:
+    more = len(items) - MAX_LISTED
+    return ", ".join(items[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,2 @@
+-- Gives a node another content.
+select * from holdfast.edit_node($1, $2, $3, $4, $5, $6)

@@ -1,0 +1,7 @@
+-- A user's conversations, the newest first.
+select id, kind, session_id, app_name, user_name, agent_name, revision, last_seq, forked_from, forked_at,
+  created_at, updated_at, ended_at
+from conversation
+where tenant_id = $1 and user_id = $7 and id < $5 and kind = $4
+  and ($2::text is null or app_name = $2) and ($3::text is null or agent_name = $3)
+order by id desc limit $6

@@ -1,0 +1,4 @@
+-- Gives a claim up; whether someone waits for it.
+delete from turn_claim where tenant_id = $1 and root = $2 and number = $3
+returning exists (
+  select from turn_claim other where other.tenant_id = $1 and other.root = $2 and other.number <> $3) as awaited

@@ -1,0 +1,2 @@
+-- Removes a conversation; whether it was there.
+select holdfast.remove_conversation($1, $2)

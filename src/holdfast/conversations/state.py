@@ -1,0 +1,118 @@
+"""State: values under names, for a conversation, for its user, or for everyone who uses its app.
+
+A name's prefix says for whom: `user:theme`, `app:greeting`; without one it is the conversation's own. `temp:` is for
+the time of a turn, and is never stored.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple, cast
+from uuid import UUID
+
+from holdfast.core.errors import Conflict, HoldfastError, InvalidInput, NotFound, TooLarge
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+
+TEMPORARY = "temp:"
+MAX_KEY_BYTES = 1000  # keys are part of an index
+MAX_KEYS = 10_000  # in one change
+NO_VALUE = "23502"  # SQLSTATE: something that must be there is null
+
+sql = statements(__name__)
+
+
+class _Deleted:
+    def __repr__(self) -> str:
+        return "DELETED"
+
+
+DELETED: Final = _Deleted()  # as a value: the key goes
+
+
+class StateValue(NamedTuple):
+    """A value and its version."""
+
+    value: Any
+    version: int
+
+
+def changes_of(state: Mapping[str, object] | None) -> dict[str, list[Any]] | None:
+    """What is stored of a change: each value in brackets, empty where a key goes; nothing of what is temporary."""
+    if not state:
+        return None
+    changes = {
+        key: [] if value is DELETED else [value] for key, value in state.items() if not key.startswith(TEMPORARY)
+    }
+    if len(changes) > MAX_KEYS or any(len(key) * 4 > MAX_KEY_BYTES and _is_long(key) for key in changes):
+        raise TooLarge(
+            "the change of state is too large",
+            why=f"it has more than {MAX_KEYS} keys, or one of more than {MAX_KEY_BYTES} bytes",
+            next="Change it in parts; put long texts into values.",
+        )
+    return changes or None
+
+
+def without_user(error: HoldfastError) -> HoldfastError:
+    """What to say when state could not be stored: that there is no user it could be kept for, if that is why."""
+    if error.details.get("sqlstate") != NO_VALUE:
+        return error
+    return InvalidInput(
+        "the state of a user cannot be kept here",
+        why="the conversation belongs to no user",
+        next="Create it with `user=`, or leave out the prefix `user:`.",
+    )
+
+
+class State:
+    """Reads and changes the state of conversations."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, conversation: UUID, *, tx: Transaction | None = None) -> dict[str, Any]:
+        """Everything a conversation sees: its own state, its user's and its app's, each under its prefix."""
+        return {name: found.value for name, found in (await self.versions(conversation, tx=tx)).items()}
+
+    async def versions(self, conversation: UUID, *, tx: Transaction | None = None) -> dict[str, StateValue]:
+        """The same, each value with its version."""
+        run = await self._database.within(tx)
+        rows = await run.all(sql("read_state"), conversation)
+        if not rows:
+            raise NotFound(f"there is no conversation {conversation}")
+        return {
+            restore(row["name"]): StateValue(row["value"], row["version"]) for row in rows if row["name"] is not None
+        }
+
+    async def set(
+        self,
+        conversation: UUID,
+        state: Mapping[str, object],
+        *,
+        expect: Mapping[str, int] | None = None,
+        tx: Transaction | None = None,
+    ) -> None:
+        """Change these keys and no others; `expect`: versions that keys must have, 0 where one must not be there."""
+        changes = changes_of(state)
+        run = await self._database.within(tx)
+        try:
+            row = cast(Row, await run.one(sql("set_state"), conversation, changes, dict(expect) if expect else None))
+        except HoldfastError as error:
+            raise without_user(error) from error
+        if row["outcome"] == "missing":
+            raise NotFound(f"there is no conversation {conversation}")
+        if row["outcome"] == "conflict":
+            name = restore(row["name"])
+            raise Conflict(f"the state {name!r} has changed", expected=row["expects"], current=row["version"], key=name)
+
+    async def delete(self, conversation: UUID, *keys: str, tx: Transaction | None = None) -> None:
+        """Delete keys; one that is not there is no error."""
+        await self.set(conversation, dict.fromkeys(keys, DELETED), tx=tx)
+
+    async def of_user(self, app: str, user: UUID) -> dict[str, Any]:
+        """What an app keeps for a user, the names without their prefix."""
+        rows = await self._database.all(sql("user_state"), store(app), user)
+        return {restore(row["key"]): row["value"] for row in rows}
+
+
+def _is_long(key: str) -> bool:
+    return len(key.encode(errors="surrogatepass")) > MAX_KEY_BYTES

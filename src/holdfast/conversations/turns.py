@@ -1,0 +1,185 @@
+"""Turns: who may work on a conversation when several want to at once.
+
+A turn is a claim in the database with a lease that its holder renews: one that crashed frees the conversation when its
+lease runs out, and what it still tries to append is refused. The caller says what happens when another turn is under
+way: `reject` fails, `enqueue` waits in order, `interrupt` tells the other to stop and waits, `fork` works on a copy.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal, Protocol, cast
+from uuid import UUID
+
+from holdfast.core.errors import Busy, HoldfastError, InvalidInput, NotFound, TimedOut
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+
+Policy = Literal["reject", "enqueue", "interrupt", "fork"]
+POLICIES: tuple[Policy, ...] = ("reject", "enqueue", "interrupt", "fork")
+
+LEASE = timedelta(seconds=30)
+POLL = 1.0  # seconds a waiter sleeps at most: a wake-up is only a hint
+CHANNEL = "holdfast_turns"
+
+sql = statements(__name__)
+
+Listen = Callable[[str], AbstractAsyncContextManager[asyncio.Event]]
+
+
+class Forks(Protocol):
+    """What makes a copy of a conversation."""
+
+    async def fork(self, id: UUID, *, at: int | None = None, session_id: str | None = None) -> Any: ...
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn that holds a conversation."""
+
+    conversation: UUID
+    number: int
+    interrupted: asyncio.Event = field(default_factory=asyncio.Event)  # someone else wants it: come to an end
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A turn's place: it holds the conversation, or waits for it."""
+
+    conversation: UUID
+    number: int
+    held: bool
+    interrupted: bool = False
+
+
+def lapsed(turn: Turn | int) -> HoldfastError:
+    """What a turn is told that no longer holds its conversation."""
+    number = turn.number if isinstance(turn, Turn) else turn
+    return Busy(
+        f"the turn {number} no longer holds the conversation",
+        why="it has ended, or its lease ran out",
+        next="Claim the conversation again, and read what was said meanwhile.",
+    )
+
+
+class Turns:
+    """Lets one turn at a time work on a conversation."""
+
+    def __init__(self, database: Database, forks: Forks, listen: Listen) -> None:
+        self._database = database
+        self._forks = forks
+        self._listen = listen
+
+    @asynccontextmanager
+    async def take(
+        self,
+        conversation: UUID,
+        *,
+        busy: Policy = "reject",
+        holder: str = "",
+        lease: timedelta = LEASE,
+        wait: float | None = None,
+    ) -> AsyncGenerator[Turn]:
+        """Hold a conversation while the block runs; `wait`: seconds to wait for it at most."""
+        claim = await self.claim(conversation, busy=busy, holder=holder, lease=lease)
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                if not claim.held:
+                    await self._wait(claim, lease, wait)
+                turn = Turn(claim.conversation, claim.number)
+                keeping = asyncio.create_task(self._keep(turn, lease))
+                stack.push_async_callback(_end, keeping)
+                yield turn
+        finally:
+            await self.release(claim.conversation, claim.number)
+
+    async def claim(
+        self, conversation: UUID, *, busy: Policy = "reject", holder: str = "", lease: timedelta = LEASE
+    ) -> Claim:
+        """Claim a conversation, or a place in the queue for it; whoever claims renews and releases."""
+        if busy not in POLICIES or lease <= timedelta():
+            raise InvalidInput(
+                "the claim cannot be made",
+                why=f"the policy is not one of {', '.join(POLICIES)}, or the lease is not above zero",
+            )
+        first = "reject" if busy == "fork" else busy
+        row = cast(
+            Row, await self._database.one(sql("claim_turn"), conversation, store(holder or _name()), lease, first)
+        )
+        if row["outcome"] == "missing":
+            raise NotFound(f"there is no conversation {conversation}")
+        if row["outcome"] != "busy":
+            if busy == "interrupt" and row["outcome"] == "waiting":
+                await self._wake()
+            return Claim(conversation, row["number"], row["outcome"] == "held")
+        if busy == "fork":
+            return await self.claim((await self._forks.fork(conversation)).id, holder=holder, lease=lease)
+        other = restore(row["holder"])
+        raise Busy(
+            "another turn works on the conversation",
+            why=f"{other} holds it, with a lease until {row['until'].isoformat()}",
+            next="Try again later, or claim it with `enqueue`, `interrupt` or `fork`.",
+            holder=other,
+        )
+
+    async def renew(self, conversation: UUID, number: int, *, lease: timedelta = LEASE) -> Claim:
+        """Keep a claim, and learn whether its turn has come or was interrupted."""
+        row = await self._database.one(sql("renew_turn"), conversation, number, lease)
+        if row is None:
+            raise lapsed(number)
+        return Claim(conversation, number, row["held"], row["interrupted"])
+
+    async def release(self, conversation: UUID, number: int) -> None:
+        """Give a claim up; one that is gone already is no error."""
+        if await self._database.value(sql("release_turn"), conversation, number):
+            await self._wake()
+
+    async def _wake(self) -> None:
+        with contextlib.suppress(HoldfastError):  # those who wait look again by themselves
+            await self._database.run(sql("wake_turns"))
+
+    async def _wait(self, claim: Claim, lease: timedelta, wait: float | None) -> None:
+        try:
+            async with asyncio.timeout(wait), self._listen(CHANNEL) as woken:
+                while not (await self.renew(claim.conversation, claim.number, lease=lease)).held:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(min(POLL, lease.total_seconds() / 3)):
+                            await woken.wait()
+                    woken.clear()
+        except TimeoutError:
+            raise TimedOut(
+                "the conversation did not become free", why=f"others held it for {wait:g} seconds", next="Try again."
+            ) from None
+
+    async def _keep(self, turn: Turn, lease: timedelta) -> None:
+        """Renew the lease until the turn ends or is told to: one that was interrupted has what is left of its lease."""
+        async with self._listen(CHANNEL) as woken:
+            while not turn.interrupted.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(lease.total_seconds() / 3):
+                        await woken.wait()
+                woken.clear()
+                try:
+                    claim = await self.renew(turn.conversation, turn.number, lease=lease)
+                except Busy:
+                    turn.interrupted.set()
+                except HoldfastError:
+                    continue  # the database is away: the lease may last until it is back
+                else:
+                    if claim.interrupted:
+                        turn.interrupted.set()
+
+
+async def _end(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def _name() -> str:
+    return f"process {os.getpid()}"
