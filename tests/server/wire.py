@@ -74,7 +74,10 @@ class Wire:
         """The next answer."""
         head = await self.reply_without_body()
         async with asyncio.timeout(PATIENCE):
-            body = await self._reader.readexactly(int(head.headers.get("content-length", "0")))
+            if head.headers.get("transfer-encoding") == "chunked":
+                body = b"".join([part async for part in self._chunks()])
+            else:
+                body = await self._reader.readexactly(int(head.headers.get("content-length", "0")))
         return Reply(head.status, head.headers, body)
 
     async def reply_without_body(self) -> Reply:
@@ -83,6 +86,11 @@ class Wire:
             head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:-2])}
         return Reply(int(head[0].split()[1]), headers, b"")
+
+    async def _chunks(self) -> AsyncGenerator[bytes]:
+        while size := int(await self._reader.readline(), 16):
+            yield (await self._reader.readexactly(size + 2))[:-2]
+        await self._reader.readline()
 
     async def ended(self) -> bool:
         """Whether the server hangs up, having said nothing more."""

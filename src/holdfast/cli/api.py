@@ -6,8 +6,8 @@ So a command is written once, and behaves alike whether a server runs or not.
 import http.client
 import json
 import secrets
-from collections.abc import AsyncGenerator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -15,15 +15,19 @@ from holdfast.cli.invocation import Invocation
 from holdfast.core.errors import HoldfastError, NotFound, Unavailable
 
 Headers = dict[str, bytes]
+Into = Callable[[bytes], None]
 
 TIMEOUT = 120.0
+PART_BYTES = 64 * 1024
 
 
 class Carrier(Protocol):
     """Takes a request to the API and brings its answer."""
 
-    async def send(self, method: str, path: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
-        """The answer's status and body."""
+    async def send(
+        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None = None
+    ) -> tuple[int, bytes]:
+        """The answer's status and body; the parts of a good one go `into` something as they come, if it is given."""
         ...
 
 
@@ -42,9 +46,19 @@ class Api:
         """What is there."""
         return await self._call("GET", path, None)
 
+    async def fetch(self, path: str, into: Into) -> None:
+        """Hand on what is there, part by part."""
+        status, answer = await self._carrier.send("GET", path, self._headers, b"", into)
+        if status >= http.client.BAD_REQUEST:
+            raise _error(json.loads(answer))
+
     async def post(self, path: str, body: dict[str, Any]) -> Any:
         """What was made."""
         return await self._call("POST", path, body)
+
+    async def put(self, path: str, body: dict[str, Any]) -> Any:
+        """What is there now."""
+        return await self._call("PUT", path, body)
 
     async def delete(self, path: str) -> Any:
         """What was removed, if the server says."""
@@ -67,21 +81,37 @@ class RunningServer:
     def __init__(self, url: str) -> None:
         self._url = urlsplit(url)
 
-    async def send(self, method: str, path: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
+    async def send(
+        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None = None
+    ) -> tuple[int, bytes]:
         """Wait for the answer; there is nothing else to do meanwhile."""
         connection = http.client.HTTPConnection(self._url.hostname or "", self._url.port, timeout=TIMEOUT)
         try:
-            connection.request(method, self._url.path.rstrip("/") + path, body or None, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            with self._expected():
+                connection.request(method, self._url.path.rstrip("/") + path, body or None, headers)
+                answer = connection.getresponse()
+                if into is None or answer.status >= http.client.BAD_REQUEST:
+                    return answer.status, answer.read()
+            while part := self._part(answer):
+                into(part)
+            return answer.status, b""
+        finally:
+            connection.close()
+
+    def _part(self, answer: http.client.HTTPResponse) -> bytes:
+        with self._expected():
+            return answer.read1(PART_BYTES)
+
+    @contextmanager
+    def _expected(self) -> Generator[None]:
+        try:
+            yield
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
                 f"the server at {self._url.geturl()} did not answer",
                 why=str(error) or type(error).__name__,
                 next="Look at what `holdfast up` says, then try again.",
             ) from error
-        finally:
-            connection.close()
 
 
 class OpenedEngine:
@@ -90,36 +120,49 @@ class OpenedEngine:
     def __init__(self, app: Any) -> None:
         self._app = app
 
-    async def send(self, method: str, path: str, headers: Headers, body: bytes) -> tuple[int, bytes]:
+    async def send(
+        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None = None
+    ) -> tuple[int, bytes]:
         """Call the application as a web server would."""
+        path, _, query = path.partition("?")
         sent = {**headers, "host": b"localhost", "content-length": str(len(body)).encode()}
         scope = {
             "type": "http",
-            "asgi": {"version": "3.0"},
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
             "http_version": "1.1",
             "method": method,
             "scheme": "http",
             "path": path,
             "raw_path": path.encode(),
-            "query_string": b"",
+            "query_string": query.encode(),
             "root_path": "",
             "headers": [(name.encode(), value) for name, value in sent.items()],
             "client": ("127.0.0.1", 0),
             "server": ("localhost", 0),
         }
-        status, parts = 0, list[bytes]()
+        status, parts, complete, gone = 0, list[bytes](), False, None
 
         async def receive() -> dict[str, Any]:
             return {"type": "http.request", "body": body, "more_body": False}
 
         async def answer(message: dict[str, Any]) -> None:
-            nonlocal status
+            nonlocal status, complete, gone
             if message["type"] == "http.response.start":
                 status = message["status"]
-            else:
-                parts.append(message.get("body", b""))
+                return
+            complete = not message.get("more_body", False)
+            take = parts.append if into is None or status >= http.client.BAD_REQUEST else into
+            try:
+                take(message.get("body", b""))
+            except OSError as error:
+                gone = error  # the application takes it for its own caller's going, and says nothing
+                raise
 
         await self._app(scope, receive, answer)
+        if gone is not None:
+            raise gone
+        if not complete:
+            raise Unavailable("the answer broke off", next="Look at the log, then try again.")
         return status, b"".join(parts)
 
 

@@ -32,6 +32,8 @@ COMMANDS = {
     "db": "The database under the engine.",
     "tenants": "Tenants: rows that no other tenant sees.",
     "keys": "Keys for programs and browsers.",
+    "sessions": "Conversations: who said what.",
+    "notes": "What agents have noted about users.",
     "completion": "Print the completion script of a shell.",
 }
 

@@ -10,18 +10,30 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.core.errors import NotFound
 from holdfast.engine import Engine
 from holdfast.server.authentication import Authentication
+from holdfast.server.files import Files
 from holdfast.server.guards import Guards, Traffic
 from holdfast.server.listening import Address
 from holdfast.server.openapi import document
 from holdfast.server.operations import Call, Operation, Operations
 from holdfast.server.origins import Doors
 from holdfast.server.resources import Resource
-from holdfast.server.routes import browser, health, keys, tenants
+from holdfast.server.routes import browser, conversations, health, keys, nodes, notes, sessions, state, tenants, turns
 from holdfast.server.server_file import instance_of
 
 MAX_RUNNING = 256  # requests at once; each can hold a body in memory
 
-OPERATIONS: tuple[Operation, ...] = (*health.operations, *tenants.operations, *keys.operations, *browser.operations)
+OPERATIONS: tuple[Operation, ...] = (
+    *health.operations,
+    *tenants.operations,
+    *keys.operations,
+    *conversations.operations,
+    *nodes.operations,
+    *state.operations,
+    *turns.operations,
+    *sessions.operations,
+    *notes.operations,
+    *browser.operations,
+)
 
 
 def build_app(
@@ -44,6 +56,7 @@ def build_app(
     routes = [
         Route(path, Resource(engine, authentication, found, instance=instance)) for path, found in resources.items()
     ]
+    routes.append(Route("/static/{path:path}", Files()))
     guards = Guards(
         Router(routes, redirect_slashes=False, default=_not_found),
         doors=Doors(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),

@@ -89,13 +89,16 @@ def _responses(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any
     if _has_json_result(operation):
         answer["content"] = {"application/json": {"schema": schema_of[id(operation.result)]}}
     elif operation.status == HTTPStatus.OK:
-        answer["content"] = {"text/html": {}}
+        answer["content"] = {operation.response_format: {}}
     statuses = {status_of(error) for error in (*operation.errors, *EVERYWHERE)}
     problems: dict[str, Any] = {
         str(status): {"$ref": f"#/components/responses/{_problem_name(status)}"} for status in sorted(statuses)
     }
     if operation.or_status is not None:
-        content = {**answer["content"], MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format(name="Problem")}}}
+        problem: dict[str, Any] = {}
+        if operation.or_status >= HTTPStatus.BAD_REQUEST:
+            problem[MEDIA_TYPE] = {"schema": {"$ref": REFERENCE.format(name="Problem")}}
+        content = {**answer["content"], **problem}
         problems[str(operation.or_status)] = {"description": HTTPStatus(operation.or_status).phrase, "content": content}
     return {str(operation.status): answer, **problems}
 

@@ -66,6 +66,7 @@ class Operation:
     body: Any  # None: it takes none
     body_format: BodyFormat
     result: Any
+    response_format: str  # where the result is a response
     parameters: tuple[Parameter, ...]
     errors: frozenset[type[HoldfastError]]
     tag: str
@@ -98,6 +99,7 @@ class Operations(list[Operation]):
         or_status: int | None = None,
         errors: Sequence[type[HoldfastError]] = (),
         body_format: BodyFormat = "application/json",
+        response_format: str = "text/html",
     ) -> Callable[[H], H]:
         """Make an operation of a coroutine function; `errors` are those that come on top of the usual ones."""
 
@@ -127,6 +129,7 @@ class Operations(list[Operation]):
                     body=body,
                     body_format=body_format,
                     result=hints["return"],
+                    response_format=response_format,
                     parameters=parameters,
                     errors=frozenset(usual | set(errors)),
                     tag=self._tag,

@@ -99,9 +99,11 @@ async def _body(operation: Operation, request: Request, limit: int) -> Any:
     value = _fields(data) if is_form else parse(data, limit=limit) if data else cast(dict[str, Any], {})
     try:
         return msgspec.convert(value, operation.body, strict=not is_form)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        half = isinstance(error, UnicodeEncodeError)  # where msgspec looks a name up it must be whole
+        why = "a name in it has half a character" if half else str(error)
         raise InvalidInput(
-            "the body does not fit", why=str(error), next="/api/openapi.json says what it should be like."
+            "the body does not fit", why=why, next="/api/openapi.json says what it should be like."
         ) from None
 
 

@@ -1,0 +1,177 @@
+"""`holdfast notes`: read and edit what agents have noted about users."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+import typer
+
+from holdfast.cli.api import reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.output import printable
+from holdfast.core.errors import HoldfastError, InvalidInput
+
+app = group("What agents have noted about users, in Markdown. It is part of every prompt.")
+
+User = Annotated[str, typer.Option(metavar="NAME", help="Whom the notes are about.")]
+Agent = Annotated[str, typer.Option(metavar="NAME", help="Whose notes they are.")]
+
+
+class Draft:
+    """Notes in a file of their own, for a person to change in their editor; kept until it is discarded."""
+
+    def __init__(self, notes: str) -> None:
+        # Editors end a file with a line end: one that they add is no change.
+        ended = notes if not notes or notes.endswith("\n") else notes + "\n"
+        self._before = ended.encode(errors="surrogatepass")
+        self.path = Path(tempfile.mkdtemp(prefix="holdfast-")) / "notes.md"
+        self.path.write_bytes(self._before)
+
+    def edit(self, editor: str) -> str | None:
+        """Open the editor and wait; what was written, or None if it is empty or as it was."""
+        _run(editor, self.path)
+        try:
+            after = self.path.read_bytes().decode(errors="surrogatepass")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InvalidInput("what the editor wrote cannot be read", why=str(error), next="Save UTF-8.") from None
+        return after if after.strip() and self.is_changed() else None
+
+    def is_changed(self) -> bool:
+        """Whether something else is in the file than at first."""
+        return self.path.is_file() and self.path.read_bytes() != self._before
+
+    def discard(self) -> None:
+        """Remove the file."""
+        shutil.rmtree(self.path.parent)
+
+
+@command(app)
+async def show(invocation: Invocation, user: User = "local", agent: Agent = "default") -> None:
+    """Print the notes."""
+    async with reach(invocation) as api:
+        note = await api.get(_address(user, agent))
+    if invocation.json or note["notes"]:
+        invocation.output.value(shown(note["notes"], terminal=sys.stdout.isatty()), note)
+    else:
+        invocation.output.say(f"{agent} has noted nothing about {user}.")
+
+
+@command(app)
+async def edit(
+    invocation: Invocation,
+    user: User = "local",
+    agent: Agent = "default",
+    operation: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="overwrite, append, prepend, delete_section_by_header, replace_section_by_header, delete_all_notes. "
+            "[default: append if there is content, else an editor opens]",
+        ),
+    ] = None,
+    content: Annotated[str | None, typer.Option(metavar="TEXT", help="The text; - reads it from stdin.")] = None,
+    section: Annotated[str | None, typer.Option(metavar="HEADER", help="The header of the section.")] = None,
+) -> None:
+    """Change the notes: in your editor ($VISUAL, $EDITOR), or by one operation.
+
+    \b
+    holdfast notes edit --user ann --agent support
+    holdfast notes edit --user ann --content "Prefers tea."
+    holdfast notes edit --user ann --operation replace_section_by_header --section "## Tasks" --content - < tasks.md
+    """
+    address = _address(user, agent)
+    if operation is None and content is None and section is None:
+        await _edit_by_hand(invocation, address)
+        return
+    wanted = {
+        "operation": operation or "append",
+        "content": _from_stdin() if content == "-" else content,
+        "section_header": section,
+    }
+    async with reach(invocation) as api:
+        note = await api.put(address, {name: value for name, value in wanted.items() if value is not None})
+    _report(invocation, note)
+
+
+async def _edit_by_hand(invocation: Invocation, address: str) -> None:
+    editor = _editor()
+    async with reach(invocation) as api:
+        note = await api.get(address)
+    # Nothing is held open meanwhile: an editor may stay open for days.
+    draft = Draft(note["notes"])
+    try:
+        text = draft.edit(editor)
+        if text is not None:
+            async with reach(invocation) as api:
+                note = await api.put(address, {"operation": "overwrite", "content": text, "version": note["version"]})
+    except HoldfastError as error:
+        if draft.is_changed():
+            error.add_note(f"Your text is kept in {draft.path}")
+        else:
+            draft.discard()
+        raise
+    draft.discard()
+    if text is None:
+        invocation.output.record(note)
+        invocation.output.say("Nothing was changed. `--operation delete_all_notes` would empty the notes.")
+    else:
+        _report(invocation, note)
+
+
+def shown(notes: str, *, terminal: bool) -> str:
+    """The notes as they are printed; a terminal obeys nothing that a model has written."""
+    notes = notes.removesuffix("\n")
+    return printable(notes.replace("\r\n", "\n")) if terminal else notes
+
+
+def _report(invocation: Invocation, note: dict[str, Any]) -> None:
+    invocation.output.record(note)
+    invocation.output.say(f"The notes of {note['agent']} about {note['user']} are at version {note['version']}.")
+
+
+def _editor() -> str:
+    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if not chosen and not sys.stdin.isatty():
+        raise InvalidInput(
+            "there is no editor to open",
+            why="neither VISUAL nor EDITOR is set, and there is no terminal",
+            next="Set one, or give --operation and --content.",
+        )
+    return chosen or "vi"
+
+
+def _leave_it(signal: int, frame: object) -> None: ...
+
+
+def _run(editor: str, path: Path) -> None:
+    # Ctrl-C is for the editor. A handler is not inherited as ignoring would be.
+    before = signal.signal(signal.SIGINT, _leave_it)
+    try:
+        # By the shell, as git does it: an editor may come with options.
+        code = subprocess.run(["sh", "-c", f'{editor} "$@"', editor, str(path)]).returncode
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if code != 0:
+        raise HoldfastError(f"the editor {editor!r} ended with {code}", next="The notes are as they were.")
+
+
+def _address(user: str, agent: str) -> str:
+    try:
+        return f"/api/notes?{urlencode({'user': user, 'agent_id': agent})}"
+    except UnicodeEncodeError:
+        raise InvalidInput("a name cannot be used", why="it is not UTF-8", next="Correct --user or --agent.") from None
+
+
+def _from_stdin() -> str:
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(
+            "stdin cannot be read", why=f"it is not UTF-8 (byte {error.start})", next="Send text in UTF-8."
+        ) from None

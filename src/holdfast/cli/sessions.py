@@ -1,0 +1,150 @@
+"""`holdfast sessions`: list, show, fork and export conversations."""
+
+import json
+import sys
+from collections.abc import AsyncGenerator
+from datetime import datetime
+from typing import Annotated, Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+import typer
+
+from holdfast.cli.api import Api, reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.output import printable, write
+from holdfast.core.errors import InvalidInput, NotFound
+
+app = group("Conversations. SESSION is the id of a session or of its conversation.")
+
+PAGE = 1000
+INDENT = "    "
+COLUMNS = {
+    "session_id": "SESSION",
+    "app": "APP",
+    "user": "USER",
+    "agent": "AGENT",
+    "last_seq": "NODES",
+    "updated_at": "CHANGED",
+}
+
+Session = Annotated[str, typer.Argument(metavar="SESSION")]
+
+
+@command(app)
+async def ls(
+    invocation: Invocation,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one user.")] = None,
+    app: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one app.")] = None,
+    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Those with one agent.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = 50,
+) -> None:
+    """List conversations, the newest first."""
+    asked = {"user": user, "app": app, "agent": agent, "limit": limit}
+    async with reach(invocation) as api:
+        found = await api.get(f"/api/conversations?{_query(asked)}")
+    invocation.output.rows(found["conversations"], COLUMNS)
+    if found["cursor"] is not None:
+        invocation.output.say(f"There are more than these {limit}: --limit shows up to {PAGE}.")
+
+
+@command(app)
+async def show(invocation: Invocation, session: Session) -> None:
+    """Print who said what, each node with its number; with --json every node with all there is to it."""
+    nodes: list[dict[str, Any]] = []
+    async with reach(invocation) as api:
+        talk = await _find(api, session)
+        async for node in _nodes(api, talk["id"]):
+            if invocation.json:
+                nodes.append(node)
+            else:
+                write(sys.stdout, shown(node))
+    if invocation.json:
+        invocation.output.rows(nodes, {})
+
+
+@command(app)
+async def fork(
+    invocation: Invocation,
+    session: Session,
+    at: Annotated[int | None, typer.Option(metavar="N", help="The last node of the copy. [default: all]")] = None,
+    session_id: Annotated[str | None, typer.Option(metavar="ID", help="The copy's session. [default: made]")] = None,
+) -> None:
+    """Copy a conversation up to a node; the copy's session goes to stdout.
+
+    \b
+    holdfast sessions show web-42
+    holdfast sessions fork web-42 --at 7
+    """
+    wanted = {"at": at, "session_id": session_id}
+    async with reach(invocation) as api:
+        talk = await _find(api, session)
+        made = await api.post(
+            f"/api/conversations/{talk['id']}/fork",
+            {name: value for name, value in wanted.items() if value is not None},
+        )
+    invocation.output.say(f"Forked {session} at node {made['forked_at']}:")
+    invocation.output.value(made["session_id"] or made["id"], made)
+
+
+@command(app)
+async def export(invocation: Invocation, session: Session) -> None:
+    """Print the whole conversation as lines of JSON: first itself, then its nodes with all they were.
+
+    \b
+    holdfast sessions export web-42 > web-42.jsonl
+    """
+    async with reach(invocation) as api:
+        talk = await _find(api, session)
+        await api.fetch(f"/api/conversations/{talk['id']}/export", _pass_on)
+
+
+def shown(node: dict[str, Any]) -> str:
+    """A node as a person reads it: its number, who speaks and when, then what is said."""
+    _, kind, name = node["context"].split(":", 2)
+    at = datetime.fromisoformat(node["created_at"]).astimezone().strftime("%Y-%m-%d %H:%M")
+    said = "(deleted)" if node["deleted"] else node["content"].replace("\r\n", "\n")
+    lines = said.split("\n") if said else []
+    text = "\n".join(INDENT + line for line in [*lines, *_calls(node["payload"])])
+    return printable(f"{node['seq']}  {name} ({kind}), {at}\n{text}\n")
+
+
+def _calls(payload: dict[str, Any] | None) -> list[str]:
+    calls: list[dict[str, Any]] = payload.get("tool_calls") or [] if payload else []
+    return [f"calls {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}" for call in calls]
+
+
+async def _find(api: Api, session: str) -> dict[str, Any]:
+    """The conversation with this id, of the session or its own."""
+    try:
+        return await api.get(f"/api/conversations/by-session?{_query({'session_id': session})}")
+    except NotFound:
+        try:
+            id = UUID(session)
+        except ValueError:
+            pass
+        else:
+            return await api.get(f"/api/conversations/{id}")
+        raise
+
+
+async def _nodes(api: Api, id: str) -> AsyncGenerator[dict[str, Any]]:
+    seq, more = 0, True
+    while more:
+        page: list[dict[str, Any]] = (await api.get(f"/api/conversations/{id}/nodes?since={seq}&limit={PAGE}"))["nodes"]
+        for node in page:
+            yield node
+            seq = node["seq"]
+        more = len(page) == PAGE
+
+
+def _query(asked: dict[str, Any]) -> str:
+    try:
+        return urlencode({name: value for name, value in asked.items() if value is not None})
+    except UnicodeEncodeError:
+        raise InvalidInput("a name cannot be used", why="it is not UTF-8", next="Correct it.") from None
+
+
+def _pass_on(part: bytes) -> None:
+    sys.stdout.buffer.write(part)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,170 @@
+"""Conversations: those of the caller's user; who administers the tenant reaches all of them."""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response, StreamingResponse
+
+from holdfast.conversations.contexts import ASSISTANT
+from holdfast.conversations.conversations import APP, Conversation, Found
+from holdfast.conversations.messages import Message
+from holdfast.core.errors import AlreadyExists, NotFound, TooLarge
+from holdfast.server.operations import Call, Operations
+from holdfast.server.routes.state import change
+from holdfast.server.visibility import is_seen, seen, whose
+
+operations = Operations("conversations")
+
+JSON_LINES = "application/x-ndjson"
+MAX_PAGE = 1000
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # of a node, a revision, a turn
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class NewConversation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A conversation to make, or a document, which has no session; only an admin names another user, or none."""
+
+    app: Name = APP
+    agent: Name | None = None
+    session_id: Name | None = None
+    user: Name | msgspec.UnsetType | None = msgspec.UNSET
+    state: dict[str, Any] = {}
+    document: bool = False
+
+
+class ConversationFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where to fork: at the node of this number, or behind the last one. Without a session id one is made."""
+
+    at: Number | None = None
+    session_id: Name | None = None
+
+
+class ConversationPage(msgspec.Struct, frozen=True):
+    """Conversations, the newest first, and the cursor that the next page is asked for with; null: there is none."""
+
+    conversations: list[Conversation]
+    cursor: str | None
+
+
+class FoundPage(msgspec.Struct, frozen=True):
+    """Nodes that were found, and the cursor that the next page is asked for with; null: there is none."""
+
+    found: list[Found]
+    cursor: str | None
+
+
+class Messages(msgspec.Struct, frozen=True):
+    """What a model is given, oldest first."""
+
+    messages: list[Message]
+
+
+@operations.declare("POST", "/api/conversations", needs="write", status=201, errors=[AlreadyExists])
+async def create_conversation(call: Call, body: NewConversation) -> Conversation:
+    """Make a conversation."""
+    user = call.principal.user if body.user is msgspec.UNSET else body.user
+    if user != call.principal.user:
+        call.principal.require("admin")
+    return await call.engine.conversations.create(
+        app=body.app,
+        user=user,
+        agent=body.agent,
+        session_id=body.session_id,
+        state=change(call.principal, body.state),
+        document=body.document,
+    )
+
+
+@operations.declare("GET", "/api/conversations", needs="read", errors=[TooLarge])
+async def list_conversations(
+    call: Call,
+    user: Name | None = None,
+    app: Name | None = None,
+    agent: Name | None = None,
+    document: bool = False,
+    limit: Limit = 50,
+    cursor: str | None = None,
+) -> ConversationPage:
+    """The caller's conversations, the newest first; for an admin those of the tenant, or of one user."""
+    page = await call.engine.conversations.list(
+        user=whose(call.principal, user), app=app, agent=agent, document=document, limit=limit, cursor=cursor
+    )
+    return ConversationPage(page, page.cursor)
+
+
+# Names come before ids: the first path that fits is taken.
+@operations.declare("GET", "/api/conversations/search", needs="read", errors=[TooLarge])
+async def search_conversations(
+    call: Call,
+    text: str,
+    user: Name | None = None,
+    app: Name | None = None,
+    agent: Name | None = None,
+    limit: Limit = 50,
+    cursor: str | None = None,
+) -> FoundPage:
+    """Nodes whose content has this text in it, whatever its case."""
+    page = await call.engine.conversations.search(
+        text, user=whose(call.principal, user), app=app, agent=agent, limit=limit, cursor=cursor
+    )
+    return FoundPage(page, page.cursor)
+
+
+@operations.declare("GET", "/api/conversations/by-session", needs="read", errors=[NotFound])
+async def find_conversation(call: Call, session_id: str) -> Conversation:
+    """The conversation of a session."""
+    found = await call.engine.conversations.find(session_id=session_id)
+    if found is None or not await is_seen(call, found):
+        raise NotFound(f"there is no session {session_id[:100]!r}")
+    return found
+
+
+@operations.declare("GET", "/api/conversations/{id}", needs="read", errors=[NotFound])
+async def get_conversation(call: Call, id: UUID) -> Conversation:
+    """What is known of a conversation without reading it."""
+    return await seen(call, id)
+
+
+@operations.declare("DELETE", "/api/conversations/{id}", needs="write", status=204, errors=[NotFound])
+async def remove_conversation(call: Call, id: UUID) -> None:
+    """Remove a conversation and all that belongs to it alone, for good."""
+    await seen(call, id)
+    await call.engine.conversations.remove(id)
+
+
+@operations.declare("POST", "/api/conversations/{id}/fork", needs="write", status=201, errors=[NotFound, AlreadyExists])
+async def fork_conversation(call: Call, id: UUID, body: ConversationFork) -> Conversation:
+    """A copy up to a node: the same nodes, and the state that there was."""
+    await seen(call, id)
+    return await call.engine.conversations.fork(id, at=body.at, session_id=body.session_id)
+
+
+@operations.declare(
+    "GET", "/api/conversations/{id}/export", needs="read", errors=[NotFound], response_format=JSON_LINES
+)
+async def export_conversation(call: Call, id: UUID) -> Response:
+    """The whole conversation as lines of JSON: first itself, then its nodes with all they were."""
+    await seen(call, id)
+    return StreamingResponse(_lines(call.engine.conversations.export(id)), media_type=JSON_LINES)
+
+
+@operations.declare("GET", "/api/conversations/{id}/messages", needs="read", errors=[NotFound])
+async def read_messages(
+    call: Call, id: UUID, reader: Name | None = None, limit: Limit = 40, tools: bool = False
+) -> Messages:
+    """The newest nodes as an agent sees them, by default the conversation's own, ready for a model."""
+    agent = (await seen(call, id)).agent
+    return Messages(
+        await call.engine.conversations.messages(id, reader=reader or agent or ASSISTANT, limit=limit, tools=tools)
+    )
+
+
+async def _lines(exported: AsyncGenerator[str]) -> AsyncGenerator[str]:
+    async with aclosing(exported):
+        async for line in exported:
+            yield line + "\n"

@@ -1,0 +1,183 @@
+"""Nodes: what is said in a conversation, and what a document is made of."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from holdfast.conversations.nodes import Draft, Node, NodeRevision
+from holdfast.conversations.turns import Turn
+from holdfast.core.errors import Busy, Conflict, InvalidInput, NotFound, TooLarge
+from holdfast.server.operations import Call, Operations
+from holdfast.server.routes.conversations import MAX_PAGE, Limit, Name, Number
+from holdfast.server.routes.state import change
+from holdfast.server.visibility import seen, seen_node, spoken
+
+operations = Operations("nodes")
+
+Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class NodeDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A node to append. Without a context it is the caller's: `text:user:NAME`. The same key twice stores once."""
+
+    content: str
+    context: str | None = None
+    payload: dict[str, Any] | None = None
+    key: Name | None = None
+
+
+class NewNode(NodeDraft, frozen=True, forbid_unknown_fields=True):
+    """A node to append, and the state that changes with it.
+
+    `expect`: the revision the conversation must have. `parent`: the node of a document under which it goes.
+    `turn`: only while that turn holds the conversation.
+    """
+
+    expect: Number | None = None
+    state: dict[str, Any] = {}
+    delete_state: list[str] = []
+    parent: UUID | None = None
+    turn: Number | None = None
+
+
+class NewNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nodes that belong together: all of them are appended, with nothing between, or none."""
+
+    nodes: Annotated[list[NodeDraft], msgspec.Meta(min_length=1, max_length=MAX_PAGE)]
+    expect: Number | None = None
+    state: dict[str, Any] = {}
+    delete_state: list[str] = []
+    turn: Number | None = None
+
+
+class NodeEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another content for a node of this version; without a payload it keeps its own, with null it has none."""
+
+    content: str
+    version: Version
+    payload: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class NodeMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Another place for a node of this version: under `parent`, before one of its children or as the last."""
+
+    version: Version
+    parent: UUID
+    before: UUID | None = None
+
+
+class Nodes(msgspec.Struct, frozen=True):
+    """Nodes, in their order."""
+
+    nodes: list[Node]
+
+
+class NodeRevisions(msgspec.Struct, frozen=True):
+    """What a node was and is, oldest first."""
+
+    revisions: list[NodeRevision]
+
+
+@operations.declare("GET", "/api/conversations/{id}/nodes", needs="read", errors=[NotFound])
+async def list_nodes(
+    call: Call, id: UUID, before: Number | None = None, since: Number | None = None, limit: Limit = 50
+) -> Nodes:
+    """The newest nodes, or those `before` a number; or those `since` one, the deleted ones too. Oldest first."""
+    await seen(call, id)
+    if since is None:
+        return Nodes(await call.engine.conversations.last(id, limit, before=before))
+    if before is not None:
+        raise InvalidInput("'before' and 'since' do not go together", next="Give one of them.")
+    return Nodes(await call.engine.conversations.since(id, since, limit=limit))
+
+
+@operations.declare(
+    "POST",
+    "/api/conversations/{id}/nodes",
+    needs="write",
+    status=201,
+    or_status=200,
+    errors=[NotFound, Conflict, Busy],
+)
+async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
+    """Add a node at the end; 200 when its key was used before: it is the node that was stored then."""
+    last = (await seen(call, id)).last_seq
+    node = await call.engine.conversations.append(
+        id,
+        body.content,
+        context=spoken(call.principal, body.context),
+        payload=body.payload,
+        key=body.key,
+        expect=body.expect,
+        state=change(call.principal, body.state, body.delete_state),
+        parent=body.parent,
+        turn=None if body.turn is None else Turn(id, body.turn),
+    )
+    if node.seq <= last:  # of two at once with one key, both may be told that it is new
+        call.status = 200
+    return node
+
+
+@operations.declare(
+    "POST", "/api/conversations/{id}/nodes/batch", needs="write", status=201, errors=[NotFound, Conflict, Busy]
+)
+async def append_nodes(call: Call, id: UUID, body: NewNodes) -> Nodes:
+    """Add nodes that belong together: all of them, or none."""
+    await seen(call, id)
+    drafts = [
+        Draft(
+            content=draft.content, context=spoken(call.principal, draft.context), payload=draft.payload, key=draft.key
+        )
+        for draft in body.nodes
+    ]
+    return Nodes(
+        await call.engine.conversations.append_all(
+            id,
+            drafts,
+            expect=body.expect,
+            state=change(call.principal, body.state, body.delete_state),
+            turn=None if body.turn is None else Turn(id, body.turn),
+        )
+    )
+
+
+@operations.declare("GET", "/api/nodes/{id}", needs="read", errors=[NotFound])
+async def read_node(call: Call, id: UUID) -> Node:
+    """One node; a deleted one says so."""
+    return await seen_node(call, id)
+
+
+@operations.declare("PATCH", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
+async def edit_node(call: Call, id: UUID, body: NodeEdit) -> Node:
+    """Give a node another content; what it was stays readable."""
+    await seen_node(call, id)
+    return await call.engine.conversations.edit(id, body.content, version=body.version, payload=body.payload)
+
+
+@operations.declare("DELETE", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
+async def delete_node(call: Call, id: UUID, version: Version) -> Node:
+    """Empty a node and all below it; their numbers stay, and what they were stays readable."""
+    await seen_node(call, id)
+    return await call.engine.conversations.delete(id, version=version)
+
+
+@operations.declare("POST", "/api/nodes/{id}/move", needs="write", errors=[NotFound, Conflict])
+async def move_node(call: Call, id: UUID, body: NodeMove) -> Node:
+    """Move a node and all below it to another place in its tree."""
+    await seen_node(call, id)
+    return await call.engine.conversations.move(id, version=body.version, parent=body.parent, before=body.before)
+
+
+@operations.declare("GET", "/api/nodes/{id}/subtree", needs="read", errors=[NotFound, TooLarge])
+async def read_subtree(call: Call, id: UUID) -> Nodes:
+    """A node and all below it, in reading order, without what was deleted."""
+    await seen_node(call, id)
+    return Nodes(await call.engine.conversations.subtree(id))
+
+
+@operations.declare("GET", "/api/nodes/{id}/revisions", needs="read", errors=[NotFound])
+async def list_node_revisions(call: Call, id: UUID) -> NodeRevisions:
+    """What a node was and is, oldest first."""
+    await seen_node(call, id)
+    return NodeRevisions(await call.engine.conversations.revisions(id))

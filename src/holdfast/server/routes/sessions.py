@@ -1,0 +1,61 @@
+"""The caller's active sessions: one with each agent."""
+
+from datetime import datetime
+
+import msgspec
+
+from holdfast.conversations.sessions import ActiveSession
+from holdfast.core.errors import NotFound, TooLarge
+from holdfast.server.operations import Call, Operations
+
+operations = Operations("sessions")
+
+
+class Active(msgspec.Struct, frozen=True):
+    """The session that the caller is in with an agent; null if there is none."""
+
+    agent_id: str
+    session_id: str | None
+    last_active_at: datetime | None
+    created_at: datetime | None
+
+
+class Activation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A session to go on with; `instead_of`: it yields to any other that is active, null: to whichever is."""
+
+    session_id: str
+    instead_of: str | msgspec.UnsetType | None = msgspec.UNSET
+
+
+class Ending(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A session to end."""
+
+    session_id: str
+
+
+@operations.declare("GET", "/api/sessions/active", needs="read", errors=[TooLarge])
+async def active_session(call: Call, agent_id: str) -> Active:
+    """The session that the caller is in with an agent."""
+    found = await call.engine.sessions.active(user=call.principal.user, agent=agent_id)
+    return Active(agent_id, None, None, None) if found is None else _shown(found)
+
+
+@operations.declare("PUT", "/api/sessions/active", needs="write", errors=[NotFound])
+async def activate_session(call: Call, agent_id: str, body: Activation) -> Active:
+    """Make a session the active one; the answer is the one in force."""
+    return _shown(
+        await call.engine.sessions.activate(
+            user=call.principal.user, agent=agent_id, session_id=body.session_id, instead_of=body.instead_of
+        )
+    )
+
+
+@operations.declare("POST", "/api/sessions/end", needs="write", status=204, errors=[NotFound])
+async def end_session(call: Call, body: Ending) -> None:
+    """End a session of the caller's; with the scope `admin` anybody's of the tenant."""
+    user = None if "admin" in call.principal.scopes else call.principal.user
+    await call.engine.sessions.end(body.session_id, user=user)
+
+
+def _shown(active: ActiveSession) -> Active:
+    return Active(active.agent, active.session_id, active.last_active_at, active.created_at)

@@ -1,0 +1,73 @@
+"""State: what a conversation keeps, what its user does, and what its app shares."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from holdfast.access.principals import Principal
+from holdfast.conversations.state import DELETED
+from holdfast.core.errors import Conflict, Forbidden, NotFound, TooLarge
+from holdfast.server.operations import Call, Operations
+from holdfast.server.visibility import seen, sees_all
+
+operations = Operations("state")
+
+Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+
+
+class StateChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Keys to set, and keys to delete. `expect`: the versions that keys must have, 0 for one that must not be there."""
+
+    state: dict[str, Any] = {}
+    delete: list[str] = []
+    expect: dict[str, Version] = {}
+
+
+class StateEntry(msgspec.Struct, frozen=True):
+    """A value and its version."""
+
+    value: Any
+    version: int
+
+
+class StateEntries(msgspec.Struct, frozen=True):
+    """Everything a conversation sees: its own state, its user's under `user:` and its app's under `app:`."""
+
+    state: dict[str, StateEntry]
+
+
+@operations.declare("GET", "/api/conversations/{id}/state", needs="read", errors=[NotFound])
+async def read_state(call: Call, id: UUID) -> StateEntries:
+    """The state, each value with its version."""
+    await seen(call, id)
+    found = await call.engine.state.versions(id)
+    return StateEntries({name: StateEntry(entry.value, entry.version) for name, entry in found.items()})
+
+
+@operations.declare("PATCH", "/api/conversations/{id}/state", needs="write", errors=[NotFound, Conflict])
+async def change_state(call: Call, id: UUID, body: StateChange) -> StateEntries:
+    """Change these keys and no others, all at once; the answer is the state as it is now."""
+    await seen(call, id)
+    await call.engine.state.set(id, change(call.principal, body.state, body.delete), expect=body.expect)
+    return await read_state(call, id)
+
+
+@operations.declare("DELETE", "/api/conversations/{id}/state", needs="write", status=204, errors=[NotFound, TooLarge])
+async def delete_state(call: Call, id: UUID, key: str) -> None:
+    """Delete a key; one that is not there is no error."""
+    await seen(call, id)
+    await call.engine.state.set(id, change(call.principal, {}, [key]))
+
+
+def change(caller: Principal, state: dict[str, Any], deleted: Sequence[str] = ()) -> dict[str, object]:
+    """The change that sets these values and deletes these keys, if the caller may make it."""
+    shared = next((name for name in (*state, *deleted) if name.startswith("app:")), None)
+    if shared is not None and not sees_all(caller):
+        raise Forbidden(
+            f"{caller.user!r} may not change the state {shared[:100]!r}",
+            why="every user of the app shares it: that needs the scope 'admin'",
+            next="Keep it for the user (`user:`) or for the conversation (no prefix).",
+        )
+    return {**state, **dict.fromkeys(deleted, DELETED)}

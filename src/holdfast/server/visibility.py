@@ -1,0 +1,71 @@
+"""Who may see a conversation: its user, and whoever administers the tenant.
+
+Users of a tenant are kept apart as tenants are: what is another's is answered exactly as what does not exist.
+"""
+
+from uuid import UUID
+
+from holdfast.access.principals import Principal
+from holdfast.conversations.contexts import Context, by_user, parse_context
+from holdfast.conversations.conversations import Conversation
+from holdfast.conversations.nodes import Node
+from holdfast.conversations.refusals import unknown, unknown_node
+from holdfast.core.errors import Forbidden
+from holdfast.server.operations import Call
+
+
+def sees_all(caller: Principal) -> bool:
+    """Whether everything in the tenant is shown to the caller."""
+    return "admin" in caller.scopes
+
+
+def whose(caller: Principal, user: str | None) -> str | None:
+    """Whose conversations a caller means who named this user, or nobody; None: everyone's."""
+    if sees_all(caller):
+        return user
+    if user is not None and user != caller.user:
+        caller.require("admin")
+    return caller.user
+
+
+async def seen(call: Call, id: UUID) -> Conversation:
+    """The conversation, if the caller may see it."""
+    conversation = await call.engine.conversations.get(id)
+    if not await is_seen(call, conversation):
+        raise unknown(id)
+    return conversation
+
+
+async def seen_node(call: Call, id: UUID) -> Node:
+    """The node, if the caller may see its conversation."""
+    node = await call.engine.conversations.read(id)
+    if not sees_all(call.principal) and not await is_seen(call, await call.engine.conversations.get(node.root)):
+        raise unknown_node(id)
+    return node
+
+
+async def is_seen(call: Call, conversation: Conversation) -> bool:
+    """Whether the caller may see a conversation."""
+    if sees_all(call.principal):
+        return True
+    if conversation.user is None:
+        return False
+    # A user may go by more than one name: the one that is mapped to an id, and the id itself.
+    identities = call.engine.identities
+    return await identities.known_as("user", conversation.user) == await identities.known_as(
+        "user", call.principal.user
+    )
+
+
+def spoken(caller: Principal, context: str | None) -> Context:
+    """The context of what a caller writes: as themselves, or as the agents they speak with, but not as another user."""
+    if context is None:
+        return by_user(caller.user)
+    parsed = parse_context(context)
+    if parsed.name == "user" and parsed.value != caller.user and not sees_all(caller):
+        raise Forbidden(
+            f"{caller.user!r} may not write as the user {parsed.value[:100]!r}",
+            why="that needs the scope 'admin'",
+            next=f"Write as {str(by_user(caller.user))!r}, or as an agent.",
+        )
+    return parsed

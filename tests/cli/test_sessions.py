@@ -1,0 +1,264 @@
+"""Sessions, each test with a running server and without one: there must be no difference."""
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from holdfast.cli.api import Api, OpenedEngine, RunningServer
+from holdfast.cli.sessions import shown
+from holdfast.core.config import load_config
+from holdfast.core.errors import Unavailable
+from holdfast.engine import open_engine
+from holdfast.server.server_file import ServerFile
+from tests.cli.program import MODULE, Program
+
+pytestmark = pytest.mark.req("UI-02", "CONV-09")
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = "nul\0 half \ud83d and \x1b[31mred\r\nnext"
+
+
+@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
+def holdfast(request: pytest.FixtureRequest) -> Program:
+    """The program, on a database of this module."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+async def talk(holdfast: Program) -> str:
+    """The session of a conversation of ann's with `süpport`."""
+    session = f"web {uuid4().hex[:8]}/ä"
+    call = {"id": "1", "name": "track", "arguments": {"parcel": "ß"}}
+    async with open_engine(config=load_config({"data": holdfast.data}, environ={}, cwd=holdfast.folder)) as engine:
+        made = await engine.conversations.create(app="shop", user="ann", agent="süpport", session_id=session)
+        append = engine.conversations.append
+        await append(made.id, "Where is it?\nI wait.", context="text:user:ann")
+        await append(made.id, "", context="text:agent:süpport", payload={"tool_calls": [call]})
+        await append(made.id, HOSTILE, context="text:agent:tool", payload={"tool_call_id": "1"})
+        slip = await append(made.id, "Oops.", context="text:agent:süpport")
+        await engine.conversations.delete(slip.id, version=1)
+    return session
+
+
+def words(done: str) -> str:
+    """What was printed, without dates."""
+    return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "DATE", done)
+
+
+def test_conversations_are_listed_by_user_app_and_agent(holdfast: Program, talk: str) -> None:
+    table = holdfast("sessions", "ls", "--user", "ann", "--app", "shop", "--agent", "süpport", "--limit", "1")
+    others = holdfast("sessions", "ls", "--user", "bob", "--json")
+    record = holdfast("sessions", "ls", "--json").json[0]
+
+    assert table.stdout.split("\n")[0].split() == ["SESSION", "APP", "USER", "AGENT", "NODES", "CHANGED"]
+    assert table.stdout.split("\n")[1].startswith(talk)
+    assert others.json == []
+    assert (record["session_id"], record["user"], record["last_seq"]) == (talk, "ann", 4)
+
+
+def test_who_said_what_is_shown_and_a_terminal_obeys_none_of_it(holdfast: Program, talk: str) -> None:
+    done = holdfast("sessions", "show", talk)
+
+    assert words(done.stdout) == (
+        "1  ann (user), DATE\n    Where is it?\n    I wait.\n\n"
+        '2  süpport (agent), DATE\n    calls track {"parcel": "ß"}\n\n'
+        "3  tool (agent), DATE\n    nul\\x00 half \\ud83d and \\x1b[31mred\n    next\n\n"
+        "4  süpport (agent), DATE\n    (deleted)\n\n"
+    )
+    assert done.stderr == ""
+
+
+def test_a_conversation_is_shown_by_its_own_id_too_and_as_nodes(holdfast: Program, talk: str) -> None:
+    nodes = holdfast("sessions", "show", talk, "--json").json
+
+    by_id = holdfast("sessions", "show", nodes[0]["root"], "--json")
+
+    assert by_id.json == nodes
+    assert [node["seq"] for node in nodes] == [1, 2, 3, 4]
+    assert nodes[2]["content"] == HOSTILE
+
+
+@pytest.mark.req("CONV-08")
+def test_a_fork_s_session_is_alone_on_stdout(holdfast: Program, talk: str) -> None:
+    named = holdfast("sessions", "fork", talk, "--at", "1", "--session-id", f"{talk} again")
+    made = holdfast("sessions", "fork", talk)
+
+    assert named.stdout == f"{talk} again\n"
+    assert "at node 1" in named.stderr
+    assert len(holdfast("sessions", "show", f"{talk} again", "--json").json) == 1
+    assert len(holdfast("sessions", "show", made.stdout.strip(), "--json").json) == 4
+
+
+@pytest.mark.req("CONV-04", "ENG-08")
+def test_an_export_is_lines_of_json(holdfast: Program, talk: str) -> None:
+    done = holdfast("sessions", "export", talk)
+
+    lines = [json.loads(line) for line in done.stdout.splitlines()]
+    assert lines[0]["conversation"]["session_id"] == talk
+    assert [line["node"]["seq"] for line in lines[1:]] == [0, 1, 2, 3, 4]
+    assert lines[4]["node"]["content"] == HOSTILE
+    assert lines[5]["former"][0]["content"] == "Oops."
+
+
+@pytest.fixture
+async def long_talk(holdfast: Program) -> str:
+    """The session of a conversation that is more than a pipe holds."""
+    session = uuid4().hex
+    async with open_engine(config=load_config({"data": holdfast.data}, environ={}, cwd=holdfast.folder)) as engine:
+        talk = await engine.conversations.ensure(session)
+        for _ in range(3):
+            await engine.conversations.append(talk.id, "x" * 1_000_000, context="text:user:ann")
+    return session
+
+
+def test_who_reads_no_further_ends_an_export_without_a_word(holdfast: Program, long_talk: str) -> None:
+    command = [*MODULE, "sessions", "export", long_talk]
+    with subprocess.Popen(
+        command, env=holdfast.environment, cwd=holdfast.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as export:
+        assert export.stdout is not None
+        assert export.stderr is not None
+        first = export.stdout.readline()
+        export.stdout.close()
+        said = export.stderr.read()
+
+    assert json.loads(first)["conversation"]["session_id"] == long_talk
+    assert (export.returncode, said) == (1, b"")
+
+
+async def half_an_answer(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"half", "more_body": True})
+
+
+@pytest.fixture
+def half_a_server() -> Iterator[str]:
+    """The address of a server that ends in the middle of its answer."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(10_000)
+                connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n")
+
+        answering = Thread(target=answer)
+        answering.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        answering.join()
+
+
+async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one(half_a_server: str) -> None:
+    for carrier in (OpenedEngine(half_an_answer), RunningServer(half_a_server)):
+        parts: list[bytes] = []
+
+        with pytest.raises(Unavailable):
+            await Api(carrier, "token", None).fetch("/", parts.append)
+
+        assert parts == [b"half"]
+
+
+@pytest.mark.parametrize("command", [["show"], ["fork"], ["export"], ["fork", "--at", "1"]])
+@pytest.mark.parametrize("session", ["nobody has heard of it", str(uuid4()), ""], ids=["name", "id", "nothing"])
+def test_an_unknown_session_is_not_found(holdfast: Program, command: list[str], session: str) -> None:
+    done = holdfast("sessions", *command, session, "--json")
+
+    assert (done.code, done.stdout, done.error["code"]) == (3, "", "not_found")
+
+
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [
+        (["show", "\udcff"], 2),
+        (["ls", "--limit", "0"], 2),
+        (["ls", "--limit", "1001"], 2),
+        (["ls", "--user", ""], 2),
+        (["fork", "{talk}", "--at", "-1"], 2),
+        (["fork", "{talk}", "--at", "5"], 3),
+        (["fork", "{talk}", "--session-id", "{talk}"], 5),
+    ],
+)
+def test_what_cannot_be_done_is_refused(holdfast: Program, talk: str, options: list[str], code: int) -> None:
+    done = holdfast("sessions", *(option.replace("{talk}", talk) for option in options))
+
+    assert (done.code, done.stdout) == (code, "")
+    assert done.stderr
+
+
+def test_a_tenant_s_sessions_are_its_own(holdfast: Program, talk: str) -> None:
+    tenant = f"t-{uuid4().hex[:8]}"
+    holdfast("tenants", "create", tenant)
+
+    assert holdfast("sessions", "ls", "--tenant", tenant, "--json").json == []
+    assert holdfast("sessions", "show", talk, "--tenant", tenant).code == 3
+
+
+def test_a_list_that_goes_on_says_so(holdfast: Program, talk: str) -> None:
+    holdfast("sessions", "fork", talk)
+
+    done = holdfast("sessions", "ls", "--limit", "1")
+
+    assert "There are more than these 1" in done.stderr
+
+
+def test_a_node_without_a_word_has_a_line_of_its_own_still() -> None:
+    node: dict[str, Any] = {
+        "seq": 7,
+        "context": "event:agent:a:b",
+        "content": "",
+        "payload": None,
+        "deleted": False,
+        "created_at": "2026-01-01T00:00:00Z",
+    }
+
+    assert words(shown(node)) == "7  a:b (agent), DATE\n\n"
+
+
+@pytest.mark.parametrize("tool", ["curl", "jq"])
+def test_what_the_page_uses_is_here(tool: str) -> None:
+    if shutil.which(tool) is None:
+        assert not os.environ.get("CI"), f"{tool} is missing: docs/conversations.md was not tried"
+        pytest.skip(f"{tool} is missing: docs/conversations.md is not tried")
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="curl or jq is missing")
+def test_every_example_of_the_page_works(served: Program, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "conversations.md").read_text("utf-8")
+    blocks = re.findall(r"^```(python|sh)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    server = ServerFile.read(served.data)
+    assert server is not None
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    (bin / "holdfast").write_text(f'#!/bin/sh\nexec {" ".join(MODULE)} "$@"\n')
+    (bin / "holdfast").chmod(0o755)
+    environment = {**served.environment, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}"}
+
+    for language, code in blocks:
+        program = [sys.executable, "-c"] if language == "python" else ["bash", "-euc"]
+        text = code.replace("http://127.0.0.1:4600", server.url)
+        done = subprocess.run(
+            [*program, text], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stderr.replace("Forked web-42 at node 2:\n", "")) == (0, ""), code + done.stderr
+
+    assert [language for language, _ in blocks] == ["python", "sh", "sh"]
+    lines = [json.loads(line) for line in (tmp_path / "web-42.jsonl").read_text("utf-8").splitlines()]
+    assert [line["node"]["content"] for line in lines[2:]] == [
+        "Where is my parcel?",
+        "It arrives today.",
+        "Thanks!",
+        "One more thing.",
+        "",
+        "Done.",
+    ]
