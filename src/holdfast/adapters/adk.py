@@ -1,0 +1,284 @@
+"""Google ADK's sessions, kept as our conversations.
+
+    runner = Runner(agent=agent, app_name="shop", session_service=PostgresSessionService(engine))
+
+An event is a node: its canonical part is what every other reader sees, its JSON is kept beside it and is what ADK gets
+back. What others wrote into the conversation, ADK reads as events of its own. Importing this module makes addresses
+like `holdfast://` known to ADK's service registry.
+"""
+
+import asyncio
+import hashlib
+from typing import Any, NamedTuple, Self
+from urllib.parse import quote
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from google.adk.cli.service_registry import get_service_registry
+from google.adk.errors import StaleSessionError
+from google.adk.errors.already_exists_error import AlreadyExistsError
+from google.adk.errors.session_not_found_error import SessionNotFoundError
+from google.adk.events.event import Event
+from google.adk.sessions.base_session_service import BaseSessionService, GetSessionConfig, ListSessionsResponse
+from google.adk.sessions.session import Session
+from typing_extensions import override
+
+from holdfast.adapters.adk_events import FORM, drafts_of, events_of, plain
+from holdfast.adapters.hosting import SCHEME, Hosted
+from holdfast.conversations.nodes import Draft, Node
+from holdfast.conversations.snapshots import Snapshot
+from holdfast.core.errors import AlreadyExists, Conflict, NotFound
+from holdfast.core.ids import identity_id, uuid7
+from holdfast.engine import Engine
+from holdfast.postgres.database import Transaction
+
+MAX_QUALIFIER = 200  # characters of an app and a user that stand before a session's id
+
+
+class Place(NamedTuple):
+    """Where a session is stored, and the revision at which it was read; it stays with the session as ADK's marker."""
+
+    conversation: UUID
+    revision: int
+    is_nobodys: bool = False  # made by others, for no user: it becomes the user's who continues it
+
+    def __str__(self) -> str:
+        return f"{self.conversation}:{self.revision}{':open' if self.is_nobodys else ''}"
+
+    @classmethod
+    def read(cls, marker: str | None) -> "Place | None":
+        """The place that a marker names, if it is one of ours."""
+        try:
+            conversation, revision, *more = (marker or "").split(":")
+            return cls(UUID(conversation), int(revision), bool(more))
+        except ValueError:
+            return None
+
+
+class PostgresSessionService(BaseSessionService):
+    """ADK's session service on an engine, or on the database at an address."""
+
+    def __init__(self, engine_or_url: Engine | str | None = None, *, tenant: str | None = None) -> None:
+        self._hosted = Hosted.of(engine_or_url, tenant)
+        self._locks: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Be done with it; an engine that was given stays open."""
+        await self._hosted.close()
+
+    @override
+    async def create_session(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        state: dict[str, Any] | None = None,
+        session_id: str | None = None,
+    ) -> Session:
+        id = (session_id or "").strip() or str(uuid7())
+        known_as = name, qualified = names(app_name, user_id, id)
+        stored = plain(state or {})
+
+        async def create(engine: Engine) -> Snapshot:
+            # One that others made for no user can be got under this id, and so exists.
+            if session_id and await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0):
+                raise AlreadyExists(f"the session {id!r} exists already")
+            await engine.conversations.create(
+                app=app_name, user=user_id, session_id=name, qualified_id=qualified, state=stored
+            )
+            made = await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0)
+            if made is None:
+                raise NotFound(f"the session {id!r} was deleted as soon as it was made")
+            return made
+
+        try:
+            return session_of(await self._hosted.run(create), app_name, user_id, id)
+        except AlreadyExists as error:
+            raise AlreadyExistsError(f"Session with id {id} already exists.") from error
+
+    @override
+    async def get_session(
+        self, *, app_name: str, user_id: str, session_id: str, config: GetSessionConfig | None = None
+    ) -> Session | None:
+        id = session_id.strip()
+        asked = config or GetSessionConfig()
+        found = await self._hosted.run(
+            lambda engine: engine.snapshots.read(
+                app_name,
+                user_id,
+                *names(app_name, user_id, id),
+                form=FORM,
+                count=asked.num_recent_events,
+                since=asked.after_timestamp,
+            )
+        )
+        return None if found is None else session_of(found, app_name, user_id, id)
+
+    @override
+    async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
+        found = await self._hosted.run(lambda engine: engine.snapshots.list(app_name, user_id, form=FORM))
+        sessions = [
+            session_of(one, app_name, user, unqualified(app_name, user, one.session_id))
+            for one in found
+            if (user := one.user) is not None
+        ]
+        sessions.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
+        return ListSessionsResponse(sessions=sessions)
+
+    @override
+    async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
+        known_as = names(app_name, user_id, session_id.strip())
+
+        async def delete(engine: Engine) -> None:
+            found = await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0)
+            if found is not None and found.user is not None:
+                await engine.conversations.remove(found.id)
+
+        try:
+            await self._hosted.run(delete)
+        except NotFound:
+            return  # someone else was faster
+
+    @override
+    async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
+        async def read(engine: Engine) -> dict[str, Any]:
+            who = identity_id(await engine.database.tenant(), "user", user_id)
+            return await engine.state.of_user(app_name, who)
+
+        return await self._hosted.run(read)
+
+    @override
+    async def append_event(self, session: Session, event: Event) -> Event:
+        if event.partial:
+            return event
+        return await self._hosted.run(lambda engine: self._append(engine, session, event))
+
+    async def _append(self, engine: Engine, session: Session, event: Event) -> Event:
+        """Store the event, then let the session have it: one that cannot be stored leaves the session as it was."""
+        lock = self._locks.setdefault((session.app_name, session.user_id, session.id), asyncio.Lock())
+        async with lock:  # events given to one session at once come in the order in which they were given
+            drafts, changes = drafts_of(event, session.user_id)
+            place = await self._place(engine, session)
+            try:
+                first, last = await _stored(engine, session, place, drafts, changes)
+            except Conflict as error:
+                raise _stale(session, place, error.current) from error
+            except NotFound as error:
+                raise SessionNotFoundError(f"Session {session.id} not found.") from error
+            if first.version > 1 or first.revision != place.revision + 1:
+                return event  # it was stored before: the session has it, or is behind and will be told so
+            self._apply_temp_state(session, event)
+            self._commit_event_to_session(session, self._trim_temp_delta_state(event))
+            session.last_update_time = event.timestamp
+            session._storage_update_marker = str(Place(place.conversation, last.revision))  # pyright: ignore[reportPrivateUsage]
+        return event
+
+    async def _place(self, engine: Engine, session: Session) -> Place:
+        marked = Place.read(session._storage_update_marker)  # pyright: ignore[reportPrivateUsage]
+        if marked is not None:
+            return marked
+        # A session that went through JSON has no marker: what it holds must end where the stored one does.
+        known_as = names(session.app_name, session.user_id, session.id)
+        found = await engine.snapshots.read(session.app_name, session.user_id, *known_as, form=FORM, count=1)
+        if found is None:
+            raise SessionNotFoundError(f"Session {session.id} not found.")
+        place = _place_of(found)
+        if [event.id for event in session.events[-1:]] != [event.id for event in events_of(found)]:
+            raise _stale(session, place, place.revision)
+        return place
+
+
+async def _stored(
+    engine: Engine, session: Session, place: Place, drafts: list[Draft], changes: dict[str, Any]
+) -> tuple[Node, Node]:
+    if not place.is_nobodys:
+        return await _appended(engine, place, drafts, changes, None)
+    async with engine.transaction() as tx:
+        if not await engine.snapshots.adopt(place.conversation, session.app_name, session.user_id, tx=tx):
+            raise NotFound(f"the session {session.id!r} is another user's by now")
+        return await _appended(engine, place, drafts, changes, tx)
+
+
+async def _appended(
+    engine: Engine, place: Place, drafts: list[Draft], changes: dict[str, Any], tx: Transaction | None
+) -> tuple[Node, Node]:
+    if len(drafts) > 1:
+        nodes = await engine.conversations.append_all(
+            place.conversation, drafts, expect=place.revision, state=changes, tx=tx
+        )
+        return nodes[0], nodes[-1]
+    draft = drafts[0]
+    node = await engine.conversations.append(
+        place.conversation,
+        draft.content,
+        context=draft.context,
+        payload=draft.payload,
+        key=draft.key,
+        expect=place.revision,
+        state=changes,
+        form=draft.form,
+        native=draft.native,
+        tx=tx,
+    )
+    return node, node
+
+
+def _stale(session: Session, place: Place, current: int) -> StaleSessionError:
+    return StaleSessionError(
+        f"The session {session.id} has been modified in storage since it was read: it is at revision {current}, not"
+        f" {place.revision}. Get the session again, and append to that one."
+    )
+
+
+# Names. A session's id is unique per app and user in ADK, and per tenant here.
+
+
+def names(app: str, user: str, session_id: str) -> tuple[str, str]:
+    """The two names under which a session may be stored: its id, and that qualified where another has taken the id."""
+    qualified = _qualifier(app, user) + session_id
+    # An id that looks qualified is stored so from the start: what comes back is always what was given.
+    return (qualified if session_id.startswith(_qualifier(app, user)) else session_id), qualified
+
+
+def unqualified(app: str, user: str, name: str) -> str:
+    """The id that a session was given, from the name under which it is stored."""
+    return name.removeprefix(_qualifier(app, user))
+
+
+def _qualifier(app: str, user: str) -> str:
+    app, user = (quote(name, safe="", errors="surrogatepass") for name in (app, user))
+    if len(app) + len(user) > MAX_QUALIFIER:
+        return f"adk:{hashlib.sha256(f'{app}/{user}'.encode()).hexdigest()}/"
+    return f"adk://{app}/{user}/"
+
+
+def session_of(found: Snapshot, app: str, user: str, id: str) -> Session:
+    """The session that a conversation is to ADK."""
+    session = Session(
+        id=id,
+        app_name=app,
+        user_id=user,
+        state=found.state,
+        events=events_of(found),
+        last_update_time=found.last_time,
+    )
+    session._storage_update_marker = str(_place_of(found))  # pyright: ignore[reportPrivateUsage]
+    return session
+
+
+def _place_of(found: Snapshot) -> Place:
+    return Place(found.id, found.revision, found.user is None)
+
+
+def register() -> None:
+    """Make `holdfast://` known to ADK: `adk web --session_service_uri=holdfast://…`."""
+    get_service_registry().register_session_service(SCHEME, lambda uri, **_: PostgresSessionService(uri))
+
+
+register()

@@ -1,0 +1,207 @@
+"""Events of Google ADK as nodes of a conversation, and nodes as events.
+
+An event is a node, with its own JSON beside the canonical part. One with several results of tools is a node for each,
+so that every other reader finds them.
+"""
+
+import logging
+import math
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any, cast
+
+from google.adk.events.event import Event
+from google.adk.events.event_actions import EventActions
+from google.genai.types import Content, FileData, FunctionCall, FunctionResponse, Part
+from pydantic_core import PydanticSerializationError, SchemaError, SchemaValidator, to_jsonable_python
+
+from holdfast.conversations.contexts import ASSISTANT, BY_TOOL, TOOL, Context, by_agent, by_user
+from holdfast.conversations.nodes import Draft
+from holdfast.conversations.payloads import role_of
+from holdfast.conversations.snapshots import Said, Snapshot
+from holdfast.conversations.state import TEMPORARY
+from holdfast.core.errors import InvalidInput
+from holdfast.core.text import ESCAPE, dumps, loads, render
+
+FORM = "adk"
+USER = "user"  # how ADK names whoever is not an agent
+
+# What only those need who write an event by hand: other names for its fields, and warnings of mistaken types.
+HELP = frozenset({"_accept_convenience_kwargs", "_check_field_type_mismatches"})
+NO_SCHEMA = frozenset({"default", "metadata", "serialization"})
+
+logger = logging.getLogger(__name__)
+
+
+def events_of(found: Snapshot) -> list[Event]:
+    """The nodes as events: ADK's own as they were, those of others as ADK would have written them."""
+    return [event_of(node, found.agent) if isinstance(node, Said) else _own(node) for node in found.nodes]
+
+
+def _own(native: str) -> Event:
+    # pydantic reads JSON itself faster, but knows nothing of what we escape.
+    return _reader().validate_python(loads(native)) if ESCAPE in native else _reader().validate_json(native)
+
+
+@cache
+def _reader() -> SchemaValidator:
+    """Reads what was an event when it was written, without the help that ADK gives to those who write one by hand.
+
+    That help is most of what it costs to read a long session.
+    """
+    Event.model_rebuild()  # if it was put off
+    try:
+        return SchemaValidator(_without_help(Event.__pydantic_core_schema__), _use_prebuilt=False)
+    except (TypeError, SchemaError):  # another pydantic
+        return cast(SchemaValidator, Event.__pydantic_validator__)
+
+
+def _without_help(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_help(item) for item in cast(list[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    known = cast(dict[str, Any], schema)
+    if known.get("type") == "function-before" and known["function"]["function"].__name__ in HELP:
+        return _without_help(known["schema"])
+    kept = {key: value if key in NO_SCHEMA else _without_help(value) for key, value in known.items()}
+    return {**kept, "custom_init": False} if kept.get("custom_init") is True else kept
+
+
+def event_of(said: Said, agent: str | None) -> Event:
+    """What another framework wrote, as an event; `agent` is whose words they are where no name is known."""
+    role = role_of(said.context, said.payload)
+    parts = list(_parts(said, role == "tool")) if said.context.type != "event" else []
+    named = said.context.name == "agent" and said.context.value not in (ASSISTANT, TOOL)
+    author = {"user": USER, "system": "system"}.get(role) or (said.context.value if named else agent or ASSISTANT)
+    return Event(
+        id=str(said.id),
+        author=author,
+        timestamp=said.created_at.timestamp(),
+        content=Content(role="model" if role == "assistant" else "user", parts=parts) if parts else None,
+        actions=EventActions(
+            state_delta={key: value[0] if value else None for key, value in (said.state or {}).items()}
+        ),
+    )
+
+
+def _parts(said: Said, is_result: bool) -> Iterator[Part]:
+    payload = said.payload or {}
+    if is_result:
+        given = payload.get("result", said.content)
+        if not isinstance(given, dict):
+            given = {"error" if payload.get("error") else "result": given}
+        yield Part(
+            function_response=FunctionResponse(
+                id=payload.get("tool_call_id"),
+                name=payload.get("tool_name") or TOOL,
+                response=cast(dict[str, Any], given),
+            )
+        )
+        return
+    if said.content:
+        yield Part(text=said.content)
+    for call in payload.get("tool_calls") or ():
+        yield Part(function_call=FunctionCall(id=call["id"], name=call["name"], args=call["arguments"]))
+    for file in payload.get("attachments") or ():
+        if "uri" in file:
+            yield Part(file_data=FileData(file_uri=file["uri"], mime_type=file.get("mime_type")))
+
+
+def drafts_of(event: Event, user: str) -> tuple[list[Draft], dict[str, Any]]:
+    """The nodes that an event becomes, the first of them with its JSON, and the state that changes with it."""
+    if not math.isfinite(event.timestamp):
+        raise InvalidInput("the event has no time", why=f"its timestamp is {event.timestamp}")
+    data = plain(event.model_dump(exclude_none=True))
+    changes = {key: value for key, value in data["actions"]["state_delta"].items() if not key.startswith(TEMPORARY)}
+    data["actions"]["state_delta"] = changes
+    return [
+        Draft(
+            content=content,
+            context=str(context),
+            payload=payload or None,
+            key=f"{event.id}#{number}" if number else event.id or None,
+            form=FORM,
+            native=None if number else dumps(data),
+        )
+        for number, (content, context, payload) in enumerate(_canonical(data, user))
+    ], changes
+
+
+def plain(value: dict[str, Any]) -> dict[str, Any]:
+    """The same as JSON has it; what JSON cannot say, such as a function in a state, becomes its description."""
+    try:
+        try:
+            return to_jsonable_python(value, bytes_mode="base64")
+        except PydanticSerializationError as error:
+            logger.warning("What ADK gave holds values that cannot be stored; their descriptions are: %s", error)
+            return to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            "what ADK gave cannot be stored",
+            why=str(error).partition("\n")[0],
+            next="Use text, numbers, lists, and mappings with text as keys.",
+        ) from error
+
+
+Canonical = tuple[str, Context, dict[str, Any]]
+
+
+def _canonical(data: Mapping[str, Any], user: str) -> Iterator[Canonical]:
+    """What every reader understands of an event: what was said, and each result of a tool by itself."""
+    parts = _parts_of(data.get("content"))
+    results = [part["function_response"] for part in parts if "function_response" in part]
+    text, payload = _message(data, parts)
+    author = data["author"]
+    compaction = data["actions"].get("compaction")
+    if compaction is not None:
+        yield _text(_parts_of(compaction["compacted_content"])), by_agent(author)._replace(type="summary"), {}
+    elif text or payload:
+        yield text, by_user(user) if author == USER else by_agent(author), payload
+    elif not results:
+        speaker = by_user(user) if author == USER else by_agent(author)
+        yield data.get("error_message", ""), speaker._replace(type="event"), {}
+    yield from map(_result, results)
+
+
+def _message(data: Mapping[str, Any], parts: list[dict[str, Any]]) -> tuple[str, dict[str, Any]]:
+    calls = [part["function_call"] for part in parts if "function_call" in part]
+    files = [
+        part.get("file_data") or part["inline_data"] for part in parts if "file_data" in part or "inline_data" in part
+    ]
+    payload: dict[str, Any] = {}
+    if calls:
+        payload["tool_calls"] = [
+            {
+                "id": call.get("id") or f"{data['id']}-{number}",
+                "name": call.get("name", ""),
+                "arguments": call.get("args", {}),
+            }
+            for number, call in enumerate(calls)
+        ]
+    if files:
+        renamed = {"mime_type": "mime_type", "display_name": "name", "file_uri": "uri"}
+        payload["attachments"] = [{ours: file[its] for its, ours in renamed.items() if its in file} for file in files]
+    heard: dict[str, Any] = data.get("input_transcription") or data.get("output_transcription") or {}
+    return _text(parts) or (heard.get("text", "") if heard.get("finished") else ""), payload
+
+
+def _parts_of(content: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    return (content or {}).get("parts") or []
+
+
+def _text(parts: list[dict[str, Any]]) -> str:
+    return "".join(part["text"] for part in parts if "text" in part and not part.get("thought"))
+
+
+def _result(given: Mapping[str, Any]) -> Canonical:
+    response: dict[str, Any] = given.get("response") or {}
+    value = next(iter(response.values())) if set(response) in ({"result"}, {"error"}) else response
+    payload: dict[str, Any] = {"role": "tool", "tool_name": given.get("name", "")}
+    if "id" in given:
+        payload["tool_call_id"] = given["id"]
+    if not isinstance(value, str):
+        payload["result"] = value
+    if "error" in response:
+        payload["error"] = True
+    return value if isinstance(value, str) else render(value).decode(), BY_TOOL, payload

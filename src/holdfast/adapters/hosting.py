@@ -1,0 +1,268 @@
+"""An engine for callers of any event loop, and of none.
+
+An engine belongs to the loop it was opened on. Frameworks call from loops of their own, from threads, from code that
+knows no loop: `Hosted` hands what they ask for to the engine's loop. Given an address instead of an engine, it opens
+one on a thread in the background at the first use, shared by all in the process who gave that address.
+"""
+
+import asyncio
+import atexit
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+import uvloop
+
+from holdfast.core.errors import InvalidInput, ShuttingDown, Unavailable
+from holdfast.engine import Engine, open_engine
+
+SCHEME = "holdfast"
+CLOSING = 10  # seconds for an engine in the background to close when the process ends
+
+Result = TypeVar("Result")
+Work = Callable[[Engine], Coroutine[Any, Any, Result]]
+
+
+class Address(NamedTuple):
+    """Where an engine finds its database (nothing said: where the settings say), and whose rows are meant."""
+
+    url: str | None = None
+    data: Path | None = None
+    tenant: str | None = None
+
+
+def parse_address(text: str) -> Address:
+    """What an address says; in each of its forms `?tenant=acme` names the tenant.
+
+    `postgresql://…` is taken as it is, and `holdfast://user:password@host/database` means the same. `holdfast:///folder`
+    is the embedded server in that data folder; `holdfast://` alone is what the settings name.
+    """
+    try:
+        parts = urlsplit(text)
+        asked = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
+    except ValueError:
+        _refuse("it is no address, or its parameters are not of the form `name=value`")
+    tenant = dict(asked).get("tenant")
+    others = [parameter for parameter in asked if parameter[0] != "tenant"]
+    if parts.scheme not in (SCHEME, "postgresql", "postgres"):
+        _refuse(f"its scheme is {parts.scheme!r}")
+    if parts.netloc or parts.scheme != SCHEME:
+        if tenant is None and parts.scheme != SCHEME:
+            return Address(text)
+        query = urlencode(others, quote_via=quote, safe="/")
+        return Address(parts._replace(scheme="postgresql", query=query).geturl(), None, tenant)
+    folder = unquote(parts.path)
+    if others or parts.fragment or folder[:1] not in ("", "/"):
+        _refuse("a data folder is a whole path, and takes no parameter other than `tenant`")
+    return Address(None, Path(folder) if folder.strip("/") else None, tenant)
+
+
+class Hosted:
+    """An engine that can be called from everywhere."""
+
+    def __init__(self, engine: Engine | None, address: Address) -> None:
+        self._engine = engine
+        self._address = address
+        self._host: Host | None = None  # what this one uses, from its first call until it is closed
+
+    @classmethod
+    def of(cls, engine_or_address: Engine | str | None, tenant: str | None = None) -> "Hosted":
+        """An engine that is open, or the one at an address; None: the one that the settings name."""
+        if isinstance(engine_or_address, Engine):
+            engine = engine_or_address if tenant is None else engine_or_address.tenant(tenant)
+            return cls(engine, Address())
+        address = parse_address(engine_or_address or f"{SCHEME}://")
+        return cls(None, address if tenant is None else address._replace(tenant=tenant))
+
+    async def run(self, work: Work[Result]) -> Result:
+        """What `work` gives for the engine; on the engine's own loop it runs at once.
+
+        A caller that is cancelled goes on when the work has ended, so that it takes effect before that or never.
+        """
+        engine = self._engine
+        if engine is None:
+            opened = self._hosted().engine
+            engine = self._named(
+                opened.result() if opened.done() else await asyncio.shield(asyncio.wrap_future(opened))
+            )
+        if asyncio.get_running_loop() is engine.loop:
+            return await work(engine)
+        errand = Errand(engine, work)
+        try:
+            await asyncio.shield(asyncio.wrap_future(errand.ended))
+        except asyncio.CancelledError:
+            errand.cancel()
+            await asyncio.wrap_future(errand.ended)
+            raise
+        return errand.result()
+
+    def run_sync(self, work: Work[Result]) -> Result:
+        """The same for code that cannot wait on a loop."""
+        engine = self._engine
+        if engine is None:
+            engine = self._named(self._hosted().engine.result())
+        if _current_loop() is engine.loop:
+            raise InvalidInput(
+                "this would wait for itself",
+                why="it blocks the event loop on which the engine has to do the work",
+                next="Call the async method, call from another thread, or give an address instead of the engine.",
+            )
+        errand = Errand(engine, work)
+        try:
+            errand.ended.result()
+        except BaseException:  # an interrupt, such as Ctrl-C
+            errand.cancel()
+            raise
+        return errand.result()
+
+    async def close(self) -> None:
+        """Be done with it: an engine that was opened for an address closes with the last who used it."""
+        if self._host is not None:
+            await asyncio.to_thread(self.close_sync)
+
+    def close_sync(self) -> None:
+        """The same for code that cannot wait on a loop."""
+        host, self._host = self._host, None
+        if host is not None:
+            host.release()
+
+    def _hosted(self) -> "Host":
+        with _lock:
+            if self._host is None or not self._host.usable:
+                self._host = Host.at(self._address._replace(tenant=None))
+            return self._host
+
+    def _named(self, engine: Engine) -> Engine:
+        return engine if self._address.tenant is None else engine.tenant(self._address.tenant)
+
+
+class Errand(Generic[Result]):
+    """Work on an engine's loop that another thread asked for."""
+
+    def __init__(self, engine: Engine, work: Work[Result]) -> None:
+        if not engine.loop.is_running():
+            raise Unavailable(
+                "the engine cannot be called",
+                why="the event loop that it was opened on does not run",
+                next="Keep that loop running, or give an address instead of the engine.",
+            )
+        self.ended: Future[None] = Future()
+        self._engine = engine
+        self._work = work
+        self._task: asyncio.Task[Result] | None = None
+        engine.loop.call_soon_threadsafe(self._start)
+
+    def cancel(self) -> None:
+        """Ask the work to stop; it has when it has ended."""
+        self._engine.loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
+
+    def result(self) -> Result:
+        """What the work gave, when it has ended."""
+        assert self._task is not None
+        if self._task.cancelled():
+            raise ShuttingDown("the engine was closed", why="whoever opened it, or all who used it, are done with it")
+        return self._task.result()
+
+    def _start(self) -> None:
+        self._task = self._engine.loop.create_task(self._do())
+        self._task.add_done_callback(lambda _: self.ended.set_result(None))
+
+    async def _do(self) -> Result:
+        return await self._work(self._engine)
+
+
+class Host:
+    """An engine on a thread of its own, for all who gave its address."""
+
+    def __init__(self, address: Address) -> None:
+        self.engine: Future[Engine] = Future()
+        self._address = address
+        self._users = 0
+        self._process = os.getpid()
+        self._loop = uvloop.new_event_loop()
+        self._stopped = asyncio.Event()
+        self._thread = threading.Thread(target=self._live, name="holdfast", daemon=True)
+        self._thread.start()
+
+    @classmethod
+    def at(cls, address: Address) -> "Host":
+        """The host of an address, with one more who uses it."""
+        with _lock:
+            host = _hosts.get(address)
+            if host is None or not host.usable:
+                host = _hosts[address] = cls(address)
+            host._users += 1
+            return host
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be asked: it did not fail to open, and its thread did not stay behind in a parent process."""
+        failed = self.engine.done() and self.engine.exception() is not None
+        return self._process == os.getpid() and not failed
+
+    def release(self) -> None:
+        """One who used it is done; the last one closes it."""
+        with _lock:
+            self._users -= 1
+            if self._users > 0 or not self.usable:
+                return
+            if _hosts.get(self._address) is self:
+                del _hosts[self._address]
+        self.stop()
+
+    def stop(self, timeout: float | None = None) -> None:
+        """Close the engine, and wait for that."""
+        with suppress(RuntimeError):  # the loop has ended already
+            self._loop.call_soon_threadsafe(self._stopped.set)
+        self._thread.join(timeout)
+
+    def _live(self) -> None:
+        try:
+            self._loop.run_until_complete(self._serve())
+        finally:
+            self._loop.close()
+
+    async def _serve(self) -> None:
+        try:
+            async with open_engine(self._address.url, data=self._address.data) as engine:
+                self.engine.set_result(engine)
+                await self._stopped.wait()
+        except Exception as error:
+            if self.engine.done():
+                raise
+            self.engine.set_exception(error)
+        unfinished = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in unfinished:
+            task.cancel()
+        await asyncio.gather(*unfinished, return_exceptions=True)
+
+
+_hosts: dict[Address, Host] = {}
+_lock = threading.RLock()
+
+
+@atexit.register
+def _close_all() -> None:
+    for host in list(_hosts.values()):
+        if host.usable:
+            host.stop(CLOSING)
+
+
+def _current_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+def _refuse(why: str) -> NoReturn:
+    raise InvalidInput(
+        "the address cannot be used",  # which is not shown: it may hold a password
+        why=why,
+        next="Write it like `holdfast://`, `holdfast:///data/folder` or `postgresql://user:password@host/database`.",
+    )

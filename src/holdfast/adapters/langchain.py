@@ -1,0 +1,302 @@
+"""LangChain's chat history, on our conversations.
+
+`HoldfastChatMessageHistory` is for programs that can change the class they use; those that cannot use LangChain's own
+`PostgresChatMessageHistory` on the view `chat_message_history`, whose functions translate as this module does.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from langchain_core.chat_history import BaseChatMessageHistory
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    HumanMessage,
+    SystemMessage,
+    ToolCall,
+    ToolMessage,
+    message_to_dict,
+    messages_from_dict,
+)
+
+from holdfast.adapters.hosting import Hosted
+from holdfast.conversations import Conversation, Draft, Node
+from holdfast.conversations.contexts import ASSISTANT, BY_SYSTEM, BY_TOOL, MAX_VALUE, by_agent, by_user, parse_context
+from holdfast.conversations.conversations import APP, MAX_NODES
+from holdfast.conversations.payloads import Attachment, Payload, Role, role_of
+from holdfast.core.errors import InvalidInput, NotFound
+from holdfast.core.text import dumps, loads, store
+from holdfast.engine import Engine
+
+FORM = "langchain"
+
+_ROLES: tuple[tuple[re.Pattern[str], Role], ...] = (
+    (re.compile(r"ai|assistant|model"), "assistant"),
+    (re.compile(r"system|developer"), "system"),
+    (re.compile(r"tool|function"), "tool"),
+)
+_ATTACHED = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
+_INLINED = re.compile(r"data:([^;,]*)")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what models take as a name
+
+
+class HoldfastChatMessageHistory(BaseChatMessageHistory):
+    """The messages of one session, which may be any string; a session that nobody knew begins with its first message.
+
+    `engine`: an open engine, an address, or None for what the settings name; its connections are pooled, so a history
+    costs nothing to make. `user`: whose session it is; another user's is not found. `agent`: who answers in it.
+    `window`: the newest messages that are read, picked in SQL; None: all. It counts *messages*, whereas the `k` of
+    `ConversationBufferWindowMemory` counts exchanges, which are 2k messages.
+
+    Messages that are added in one call stand next to each other, or none is added. One with an id is stored once; after
+    a `clear` it can be added again, which is how LangChain's programs shorten a history.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        engine: Engine | str | None = None,
+        *,
+        tenant: str | None = None,
+        app: str = APP,
+        user: str | None = None,
+        agent: str | None = None,
+        window: int | None = None,
+    ) -> None:
+        super().__init__()
+        if window is not None and window < 0:
+            raise InvalidInput(f"a window of {window} messages cannot be read", next="Use 0 or more, or None for all.")
+        self.session_id = session_id
+        self._hosted = Hosted.of(engine, tenant)
+        self._app = app
+        self._user = user
+        self._agent = agent
+        self._window = window
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        """The messages, oldest first; set, they take the place of those there are."""
+        return self.get_messages()
+
+    @messages.setter
+    def messages(self, messages: Sequence[BaseMessage]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        self.clear()
+        self.add_messages(messages)
+
+    def get_messages(self) -> list[BaseMessage]:
+        """The messages, oldest first."""
+        return self._hosted.run_sync(self._read)
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """The messages, oldest first."""
+        return await self._hosted.run(self._read)
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Add messages that belong together: all of them, with nothing between, or none."""
+        self._hosted.run_sync(lambda engine: self._add(engine, messages))
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Add messages that belong together: all of them, with nothing between, or none."""
+        await self._hosted.run(lambda engine: self._add(engine, messages))
+
+    def clear(self) -> None:
+        """Empty every message; what they were stays readable in the conversation."""
+        self._hosted.run_sync(self._clear)
+
+    async def aclear(self) -> None:
+        """Empty every message; what they were stays readable in the conversation."""
+        await self._hosted.run(self._clear)
+
+    def close(self) -> None:
+        """Be done with the engine: one that was opened for an address closes with the last who used it."""
+        self._hosted.close_sync()
+
+    async def aclose(self) -> None:
+        """Be done with the engine."""
+        await self._hosted.close()
+
+    # On the engine's loop
+
+    async def _read(self, engine: Engine) -> list[BaseMessage]:
+        talk = await engine.conversations.find(session_id=self.session_id)
+        if talk is None:
+            return []
+        agent = self._own(talk).agent or self._agent
+        nodes = await (_all(engine, talk) if self._window is None else _last(engine, talk, self._window))
+        return [message_of(node, agent=agent) for node in nodes]
+
+    async def _add(self, engine: Engine, messages: Sequence[BaseMessage]) -> None:
+        if not messages:
+            return
+        talk = self._own(
+            await engine.conversations.ensure(self.session_id, app=self._app, user=self._user, agent=self._agent)
+        )
+        agent, user = talk.agent or self._agent, talk.user or self._user
+        drafts = [draft_of(message, agent=agent, user=user) for message in messages]
+        await engine.conversations.append_all(talk.id, drafts)
+
+    async def _clear(self, engine: Engine) -> None:
+        talk = await engine.conversations.find(session_id=self.session_id)
+        if talk is not None:
+            await engine.conversations.clear(self._own(talk).id)
+
+    def _own(self, talk: Conversation) -> Conversation:
+        if self._user is not None and talk.user not in (None, self._user):
+            raise NotFound(f"the user has no session {self.session_id!r}")
+        return talk
+
+
+def draft_of(message: BaseMessage, *, agent: str | None = None, user: str | None = None) -> Draft:
+    """The node that a message becomes; `agent` and `user` speak where the message names nobody."""
+    native = message_to_dict(message)
+    data: dict[str, Any] = native["data"]
+    blocks = _blocks(data.get("content"))
+    role = _role(message.type, data)
+    name = _text(data.get("name"))
+    if name is not None and not 1 <= len(store(name)) <= MAX_VALUE:
+        name = None
+    speakers = {
+        "user": by_user(name or user),
+        "assistant": by_agent(name or agent),
+        "system": BY_SYSTEM,
+        "tool": BY_TOOL,
+    }
+    return Draft(
+        content="".join(_text(block.get("text")) or "" for block in blocks if block.get("type") == "text"),
+        context=speakers[role],
+        payload=_payload(role, data),
+        key=message.id or None,
+        form=FORM,
+        native=dumps(native),
+    )
+
+
+def message_of(node: Node, *, agent: str | None = None) -> BaseMessage:
+    """The message that a node is: as LangChain wrote it, else made of what every reader understands.
+
+    `agent`: the conversation's own; what other agents say is said to it.
+    """
+    if node.form == FORM and node.native is not None:
+        try:
+            return messages_from_dict([loads(node.native)])[0]
+        except (KeyError, TypeError, ValueError):
+            pass  # a class that LangChain cannot find by its name
+    context = parse_context(node.context)
+    payload = node.payload or {}
+    foreign = context.name == "agent" and context.value not in (ASSISTANT, agent or ASSISTANT)
+    role = role_of(context, payload)
+    if role == "assistant" and foreign and agent is not None and "role" not in payload:
+        role = "user"
+    attachments = payload.get("attachments")
+    common: dict[str, Any] = {
+        "content": node.content or _result_text(payload),
+        "id": str(node.id),
+        "additional_kwargs": {} if attachments is None else {"attachments": attachments},
+    }
+    if role == "tool":
+        return ToolMessage(
+            **common,
+            name=payload.get("tool_name"),
+            tool_call_id=payload.get("tool_call_id") or "",
+            artifact=payload.get("result"),
+            status="error" if payload.get("error") else "success",
+        )
+    common["name"] = context.value if foreign and _PLAIN_NAME.fullmatch(context.value) else None
+    if role == "assistant":
+        calls = [
+            ToolCall(name=call["name"], args=call["arguments"], id=call["id"], type="tool_call")
+            for call in payload.get("tool_calls") or ()
+        ]
+        return AIMessage(**common, tool_calls=calls)
+    return SystemMessage(**common) if role == "system" else HumanMessage(**common)
+
+
+def _role(type: str, data: Mapping[str, Any]) -> Role:
+    said = str(data.get("role")) if type.lower().startswith("chat") else type
+    for form, role in _ROLES:
+        if form.match(said.lower()):
+            return role
+    return "user"
+
+
+def _payload(role: Role, data: Mapping[str, Any]) -> Payload:
+    payload: Payload = {"role": role}
+    calls = data.get("tool_calls")
+    if calls:
+        payload["tool_calls"] = [
+            {"id": call["id"] or "", "name": call["name"], "arguments": call["args"]} for call in calls
+        ]
+    attached = [_attachment(block) for block in _blocks(data.get("content")) if block.get("type") in _ATTACHED]
+    if attached:
+        payload["attachments"] = attached
+    if role == "tool":
+        call_id, name = data.get("tool_call_id"), data.get("name")
+        if call_id is not None:
+            payload["tool_call_id"] = call_id
+        if name is not None:
+            payload["tool_name"] = name
+    if data.get("status") == "error":
+        payload["error"] = True
+    return payload
+
+
+def _blocks(content: object) -> list[dict[str, Any]]:
+    """The content as blocks, of which plain text is one."""
+    parts = cast(list[Any], content) if isinstance(content, list) else [content]
+    return [part if isinstance(part, dict) else {"type": "text", "text": part} for part in parts]
+
+
+def _attachment(block: Mapping[str, Any]) -> Attachment:
+    """Where something that came with a message lies, and what it is; not the thing itself."""
+    image, file = block.get("image_url"), block.get("file")
+    inner = cast(Mapping[str, Any], image) if isinstance(image, dict) else {"url": image}
+    url = _text(block.get("url")) or _text(inner.get("url"))
+    inlined = _INLINED.match(url) if url is not None else None
+    name = block.get("filename")
+    if name is None and isinstance(file, dict):
+        name = cast(Mapping[str, Any], file).get("filename")
+    told = {
+        "mime_type": _text(block.get("mime_type")) or (inlined[1] if inlined else None),
+        "name": _text(name) or _text(block.get("name")),
+        "uri": None if inlined else url,
+    }
+    return cast(Attachment, {part: value for part, value in told.items() if value})
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _result_text(payload: Mapping[str, Any]) -> str:
+    result = payload.get("result")
+    return "" if result is None else result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
+
+
+async def _all(engine: Engine, talk: Conversation) -> list[Node]:
+    found: list[Node] = []
+    seq = 0
+    while nodes := await engine.conversations.since(talk.id, seq, native=FORM):
+        found += _messages_in(nodes)
+        if len(nodes) < MAX_NODES:
+            break
+        seq = nodes[-1].seq
+    return found
+
+
+async def _last(engine: Engine, talk: Conversation, count: int) -> list[Node]:
+    found: list[Node] = []
+    asked, before = count, None
+    while len(found) < count:
+        asked = min(asked, MAX_NODES)
+        nodes = await engine.conversations.last(talk.id, asked, before=before, native=FORM)
+        found = [*_messages_in(nodes), *found]
+        if len(nodes) < asked:
+            break
+        asked, before = 2 * asked, nodes[0].seq  # among the newest nodes were some that are no messages
+    return found[-count:] if count else []
+
+
+def _messages_in(nodes: Iterable[Node]) -> list[Node]:
+    return [node for node in nodes if node.context.startswith("text:") and not node.deleted]
