@@ -15,9 +15,10 @@ from hypothesis import settings
 
 from holdfast.core.config import Config, load_config
 from holdfast.engine import Engine, open_engine
-from holdfast.postgres.database import Options, Owner, open_owner
+from holdfast.postgres.database import Owner, open_owner
 from holdfast.postgres.embedded import DATABASE, EmbeddedServer
 from holdfast.postgres.migrate import migrate
+from holdfast.postgres.options import Options
 from tests.clock import Clock
 from tests.processes import Processes
 from tests.remote import RemoteServer, remote_server

@@ -8,7 +8,8 @@ from holdfast.core.config import Config, load_config
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.address import with_login
-from holdfast.postgres.database import Options, open_owner
+from holdfast.postgres.database import open_owner
+from holdfast.postgres.options import Options
 from tests.remote import RemoteServer
 
 

@@ -17,11 +17,12 @@ from holdfast.conversations import Conversations, Notes, Sessions, Snapshots, St
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import TenantId
-from holdfast.postgres.database import Database, Options, Postgres, Transaction, open_owner
+from holdfast.postgres.database import Database, Postgres, Transaction, open_owner
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.failures import REFUSED_LOGIN
 from holdfast.postgres.folder import DataFolder
 from holdfast.postgres.migrate import migrate
+from holdfast.postgres.options import Options
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_login, refuse_bypass
 from holdfast.postgres.version import check_server

@@ -29,7 +29,8 @@ from holdfast.conversations.payloads import Payload
 from holdfast.core.config import load_config
 from holdfast.core.text import loads
 from holdfast.engine import Engine, open_engine
-from holdfast.postgres.database import Options, open_owner
+from holdfast.postgres.database import open_owner
+from holdfast.postgres.options import Options
 from tests.logins import VIEW, Login, tenant_login
 from tests.rules.plans import ROWS
 

@@ -9,7 +9,8 @@ from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.address import for_program
 from holdfast.postgres.backup import backup, restore
-from holdfast.postgres.database import Options, Owner, open_owner
+from holdfast.postgres.database import Owner, open_owner
+from holdfast.postgres.options import Options
 from holdfast.postgres.sql import statements
 
 sql = statements("holdfast.postgres.backup")

@@ -18,7 +18,8 @@ from holdfast.core.errors import (
 )
 from holdfast.core.ids import TenantId
 from holdfast.engine import Engine
-from holdfast.postgres.database import Database, Options, open_owner
+from holdfast.postgres.database import Database, open_owner
+from holdfast.postgres.options import Options
 from tests.postgres.backends import backend
 from tests.remote import RemoteServer
 

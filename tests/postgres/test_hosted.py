@@ -12,9 +12,10 @@ from holdfast.core.config import Config, load_config
 from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.address import with_login
-from holdfast.postgres.database import Options, Owner, open_owner
+from holdfast.postgres.database import Owner, open_owner
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.migrate import migrate
+from holdfast.postgres.options import Options
 from holdfast.postgres.tenancy import ensure_login
 from tests.remote import OWNER, RemoteServer
 

@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from holdfast.engine import Engine
-from holdfast.postgres.database import Options, Postgres, open_owner
+from holdfast.postgres.database import Postgres, open_owner
+from holdfast.postgres.options import Options
 from tests.postgres.backends import Backends
 
 LISTENING = "query ilike 'listen%' or query ilike 'unlisten%'"

@@ -3,8 +3,9 @@ import asyncio
 import pytest
 
 from holdfast.core.errors import Broken, HoldfastError, SchemaMismatch
-from holdfast.postgres.database import Options, Owner, open_owner
+from holdfast.postgres.database import Owner, open_owner
 from holdfast.postgres.migrate import Plan, Schema, Step, migrate, pending, plan
+from holdfast.postgres.options import Options
 
 pytestmark = pytest.mark.req("ENG-03")
 

@@ -8,8 +8,9 @@ from holdfast.core.config import load_config
 from holdfast.core.errors import Broken, Forbidden, HoldfastError
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.address import with_login
-from holdfast.postgres.database import Database, Options, Owner, Postgres, open_owner
+from holdfast.postgres.database import Database, Owner, Postgres, open_owner
 from holdfast.postgres.embedded import OWNER
+from holdfast.postgres.options import Options
 from holdfast.postgres.tenancy import ensure_login
 
 both_modes = pytest.mark.parametrize("tenancy", ["connection", "transaction"])

@@ -11,8 +11,9 @@ import pytest
 from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.core.ids import TenantId
 from holdfast.engine import Engine
-from holdfast.postgres.database import Database, Options, Owner, open_owner
+from holdfast.postgres.database import Database, Owner, open_owner
 from holdfast.postgres.migrate import LOCK, Schema, Step, migrate
+from holdfast.postgres.options import Options
 from holdfast.postgres.tenancy import ensure_tenant_login
 
 pytestmark = pytest.mark.req("ENG-04", "SAFE-02")

@@ -15,8 +15,9 @@ from pathlib import Path
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound, Unavailable
 from holdfast.postgres.address import for_program
 from holdfast.postgres.binaries import find_binaries
-from holdfast.postgres.database import Options, open_owner
+from holdfast.postgres.database import open_owner
 from holdfast.postgres.migrate import migrate
+from holdfast.postgres.options import Options
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_roles
 

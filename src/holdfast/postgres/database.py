@@ -9,8 +9,8 @@ import asyncio
 import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar, cast
 
@@ -22,6 +22,7 @@ from holdfast.core.text import dumps, loads
 from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
 from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, is_lost, is_unsent, sqlstate, translated
 from holdfast.postgres.listener import Listener
+from holdfast.postgres.options import Options
 from holdfast.postgres.pool import Link, Pool
 
 Row = asyncpg.Record
@@ -36,19 +37,6 @@ SYSTEM_POOL_SIZE = 4
 SETTLING = 5  # seconds for a cancelled statement to end
 BIND = "select set_config('holdfast.tenant', $1, false)"
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How to reach and use a server."""
-
-    tenancy: Literal["connection", "transaction"] = "connection"
-    pool_size: int = 16
-    statement_cache_size: int = 256
-    connect_timeout: float = 10
-    acquire_timeout: float = 10
-    statement_timeout: float | None = 30
-    revive: Callable[[], Awaitable[None]] | None = None  # brings a server back that is ours to start
 
 
 class Statements(ABC):
@@ -130,6 +118,7 @@ class PooledStatements(Statements):
     def __init__(self, pool: Pool[Any], *, opening: str | None) -> None:
         self._pool = pool
         self._opening: str | None = opening  # transaction mode: says for whom, at the start of every transaction
+        self._lost = asyncio.Lock()
         self._source: Callable[[], Awaitable[TenantId]] | None = None
 
     def transaction(self, *, isolation: Isolation = "read committed") -> AbstractAsyncContextManager[Transaction]:
@@ -139,10 +128,13 @@ class PooledStatements(Statements):
     async def atomically(
         self, work: Callable[[Transaction], Awaitable[Result]], *, isolation: Isolation = "read committed"
     ) -> Result:
-        """Run `work` in a transaction, and again from the start when it lost a race (deadlock, serialization)."""
+        """Run `work` in a transaction, and again from the start when it lost a race (deadlock, serialization).
+
+        Those of one process that lost try again one after another: they can no longer lose to one another.
+        """
         for attempt in range(TRIES):
             try:
-                async with self.transaction(isolation=isolation) as tx:
+                async with self._lost if attempt else nullcontext(), self.transaction(isolation=isolation) as tx:
                     return await work(tx)
             except HoldfastError as error:
                 if error.details.get("sqlstate") not in LOST_A_RACE or attempt == TRIES - 1:

@@ -1,0 +1,18 @@
+"""Options: how to reach and use a server."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to reach and use a server."""
+
+    tenancy: Literal["connection", "transaction"] = "connection"
+    pool_size: int = 16
+    statement_cache_size: int = 256
+    connect_timeout: float = 10
+    acquire_timeout: float = 10
+    statement_timeout: float | None = 30
+    revive: Callable[[], Awaitable[None]] | None = None  # brings a server back that is ours to start
