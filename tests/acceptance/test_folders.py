@@ -164,6 +164,7 @@ def test_an_ordinary_account_runs_it_all_as_itself(place: Path, ordinary: Ordina
     done = ordinary.run("-c", ONCE, str(place / "data"))
 
     assert done.stdout == "True\n", done.stderr
+    wait_until_gone(*servers_on(place / "data"))  # until then files come and go
     assert {path.stat().st_uid for path in place.rglob("*")} == {ordinary.uid}
 
 

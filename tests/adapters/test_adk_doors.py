@@ -1,5 +1,6 @@
 """ADK beside others in one conversation: each reads what the other wrote."""
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from google.genai.types import Content, FileData, FunctionCall, FunctionResponse
 
 from holdfast.adapters.adk import PostgresSessionService, names, unqualified
 from holdfast.adapters.adk_events import FORM, drafts_of, events_of
+from holdfast.adapters.langchain import HoldfastChatMessageHistory
 from holdfast.conversations import Draft, Node
 from holdfast.conversations.snapshots import Snapshot
 from holdfast.core.text import loads
@@ -170,6 +172,74 @@ async def test_results_that_came_together_are_a_node_each_and_one_event(
     assert [message["role"] for message in messages] == ["assistant", "tool", "tool", "tool"]
     await service.append_event(session, said("all found"))
     assert await read(service, "s") == session
+
+
+@pytest.mark.parametrize("changed_one", [0, 1, 2])
+@pytest.mark.parametrize("how", ["edit", "delete"])
+async def test_of_results_that_came_together_one_can_be_edited_or_deleted(
+    engine: Engine, service: PostgresSessionService, changed_one: int, how: str
+) -> None:
+    session = await service.create_session(**ANN, session_id="s")
+    await service.append_event(session, event(*(result(f"c{n}", {"result": f"place {n}"}) for n in range(3))))
+    await service.append_event(session, event(*(result(f"d{n}", {"result": f"other {n}"}) for n in range(2))))
+    node = (await nodes_of(engine, "s"))[changed_one]
+    if how == "edit":
+        await engine.conversations.edit(node.id, "EDITED", version=1)
+    else:
+        await engine.conversations.delete(node.id, version=1)
+
+    read_by_adk = [
+        (response.id, (response.response or {}).get("result"))
+        for one in (await read(service, "s")).events
+        for response in one.get_function_responses()
+    ]
+    read_by_all = [
+        ((node.payload or {}).get("tool_call_id"), node.content)
+        for node in await nodes_of(engine, "s")
+        if not node.deleted
+    ]
+    assert read_by_adk == read_by_all
+    assert len(read_by_adk) == (5 if how == "edit" else 4)
+    kept = await engine.conversations.revisions((await nodes_of(engine, "s"))[0].id)
+    assert [one.native is not None for one in kept] == [True, False]
+
+
+async def test_another_event_of_the_same_id_is_another_event(engine: Engine, service: PostgresSessionService) -> None:
+    session = await service.create_session(**ANN, session_id="s")
+    first, second = said("first", id="e"), said("second", id="e")
+    both = event(result("c1", {"result": "a"}), result("c2", {"result": "b"}), id="e")
+    behind = await read(service, "s")
+
+    for given in (first, second, second, both):
+        await service.append_event(session, given)
+
+    assert [one.content for one in (await read(service, "s")).events] == [first.content, second.content, both.content]
+    assert await read(service, "s") == session
+    with pytest.raises(StaleSessionError):
+        await service.append_event(behind, said("third", id="e"))
+
+
+async def test_an_agent_named_tool_is_an_agent(engine: Engine, service: PostgresSessionService) -> None:
+    session = await service.create_session(**ANN, session_id="s")
+
+    await service.append_event(session, said("I am an agent", author="tool"))
+
+    history = HoldfastChatMessageHistory("s", engine)
+    assert [message.type for message in await history.aget_messages()] == ["ai"]
+
+
+async def test_many_users_continue_nobodys_sessions_at_once(engine: Engine, service: PostgresSessionService) -> None:
+    for number in range(40):
+        await engine.conversations.create(session_id=f"s{number}")
+    sessions = [
+        await service.get_session(app_name="shop", user_id=f"user {number}", session_id=f"s{number}")
+        for number in range(40)
+    ]
+
+    async with asyncio.timeout(8):
+        await asyncio.gather(*(service.append_event(one, said("mine")) for one in sessions if one is not None))
+
+    assert len(await engine.conversations.list(app="shop", limit=50)) == 40
 
 
 async def test_what_adk_stores_in_state_others_read_and_the_other_way(

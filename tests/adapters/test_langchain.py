@@ -407,3 +407,12 @@ async def test_the_examples_of_the_page_run(engine: Engine, tmp_path: Path, bloc
         _, said = await program.communicate()
 
     assert program.returncode == 0, said.decode()
+
+
+async def test_messages_that_are_refused_leave_those_there_were(history: HoldfastChatMessageHistory) -> None:
+    await history.aadd_messages([HumanMessage("one"), AIMessage("two")])
+
+    with pytest.raises(TooLarge):
+        await asyncio.to_thread(setattr, history, "messages", [HumanMessage("x" * 9_000_000)])
+
+    assert [message.content for message in await history.aget_messages()] == ["one", "two"]

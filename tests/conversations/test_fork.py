@@ -199,12 +199,38 @@ async def test_an_export_tells_all_there_was_in_lines_of_json(conversations: Con
 
     assert msgspec.convert(first["conversation"], Conversation) == told
     nodes = await conversations.since(told.id, -1)
-    assert [line["node"]["seq"] for line in lines] == [0, 1, 2, 3, 4]
-    assert [line["node"]["content"] for line in lines] == [node.content for node in nodes]
-    assert [[former["content"] for former in line.get("former", [])] for line in lines] == [
+    written = [line for line in lines if "node" in line]
+    assert [line["node"]["seq"] for line in written] == [0, 1, 2, 3, 4]
+    assert [line["node"]["content"] for line in written] == [node.content for node in nodes]
+    assert [[former["content"] for former in line.get("former", [])] for line in written] == [
         [],
         [],
         ["two"],
         ["three"],
         [],
     ]
+
+
+async def test_an_export_tells_what_frameworks_wrote_and_the_state_between(
+    conversations: Conversations, engine: Engine, talk: Conversation
+) -> None:
+    await conversations.append(talk.id, "hi", context="text:user:ann", form="adk", native='{"own": 1}')
+    await engine.state.set(talk.id, {"step": 2})
+    await conversations.append(talk.id, "there", context="text:user:ann")
+
+    lines = [parse(line.encode()) async for line in conversations.export(talk.id)]
+
+    assert [line["node"]["native"] for line in lines if "node" in line] == [None, '{"own": 1}', None]
+    assert [[*line] for line in lines] == [["conversation"], ["node"], ["node"], ["state", "revision"], ["node"]]
+    assert lines[3] == {"state": {"step": [2]}, "revision": 2}
+
+
+async def test_an_export_of_very_large_nodes_is_read_in_small_parts(
+    conversations: Conversations, talk: Conversation
+) -> None:
+    nodes = [await conversations.append(talk.id, "x" * 5_000_000, context="text:user:ann") for _ in range(3)]
+    await conversations.edit(nodes[-1].id, "y" * 5_000_000, version=1)
+
+    sizes = [len(line) async for line in conversations.export(talk.id)]
+
+    assert [size // 5_000_000 for size in sizes] == [0, 0, 1, 1, 2]

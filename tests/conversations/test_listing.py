@@ -123,3 +123,17 @@ def test_a_cursor_is_one_word_that_says_where_to_go_on(number: int) -> None:
     assert read_cursor(cursor) == (UUID(int=7), number)
     assert cursor.isascii()
     assert not {"+", "/", "="} & set(cursor)
+
+
+async def test_a_search_looks_through_so_many_conversations_at_once_and_goes_on(
+    conversations: Conversations, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.conversations.conversations.SEARCHED", 3)
+    made = [await conversations.create(user="ann") for _ in range(8)]
+    wanted = [await conversations.append(talk.id, "a parcel", context="text:user:ann") for talk in (made[0], made[6])]
+
+    pages = [await conversations.search("parcel", user="ann")]
+    while pages[-1].cursor is not None:
+        pages.append(await conversations.search("parcel", user="ann", cursor=pages[-1].cursor))
+
+    assert [[hit.node.id for hit in page] for page in pages] == [[wanted[1].id], [], [wanted[0].id]]

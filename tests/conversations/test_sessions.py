@@ -239,16 +239,15 @@ async def test_a_session_without_a_conversation_ends_for_the_user_who_ends_it(se
         await sessions.end("one", user="ann")
 
 
-async def test_nobodys_session_is_ended_by_a_user_who_is_in_it_and_by_no_other(
-    engine: Engine, sessions: Sessions
-) -> None:
+async def test_a_user_leaves_nobodys_session_and_does_not_end_it_for_others(engine: Engine, sessions: Sessions) -> None:
     conversation = await converse(engine, "one", None)
-    await sessions.activate(user="ann", agent="support", session_id="one")
+    for user in ("ann", "bob"):
+        await sessions.activate(user=user, agent="support", session_id="one")
+
+    await sessions.end("one", user="bob")
 
     with pytest.raises(NotFound):
         await sessions.end("one", user="bob")
-    spared = not await is_ended(engine, conversation)
-    await sessions.end("one", user="ann")
-
-    assert spared
-    assert await is_ended(engine, conversation)
+    assert await sessions.active(user="bob", agent="support") is None
+    assert await sessions.active(user="ann", agent="support") is not None
+    assert not await is_ended(engine, conversation)

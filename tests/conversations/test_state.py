@@ -265,3 +265,24 @@ async def test_what_an_app_keeps_for_a_user_is_read_without_a_conversation(engin
     assert found == {"theme": "dark"}
     assert await engine.state.of_user("other", ann) == {}
     assert await engine.state.get(talk.id) == {"user:theme": "dark"}
+
+
+@pytest.mark.req("ENG-05")
+async def test_a_refused_change_leaves_nothing_behind(engine: Engine, state: State, talk: Conversation) -> None:
+    wrong = {"mine": 7, "user:theirs": 7, "app:ours": 7}
+
+    with pytest.raises(Conflict):
+        await state.set(talk.id, {"step": 1}, expect=wrong)
+
+    assert await engine.database.value("select count(*) from state where tenant_id = $1") == 0
+
+
+@pytest.mark.req("ENG-05")
+@pytest.mark.parametrize("expect", [{"temp:x": 0}, {"x" * 1001: 0}, {str(number): 0 for number in range(10_001)}])
+async def test_what_cannot_be_a_key_cannot_be_expected(
+    state: State, talk: Conversation, expect: dict[str, int]
+) -> None:
+    with pytest.raises((InvalidInput, TooLarge)):
+        await state.set(talk.id, {"step": 1}, expect=expect)
+
+    assert await state.get(talk.id) == {}

@@ -186,9 +186,9 @@ async def test_one_that_waits_writes_nothing_yet(
     turn = Turn(talk.id, waiting.number)
     drafts = [Draft(content="early", context=USER)]
 
-    with pytest.raises(Busy, match="no longer holds"):
+    with pytest.raises(Busy, match="does not hold"):
         await conversations.append(talk.id, "early", context=USER, turn=turn)
-    with pytest.raises(Busy, match="no longer holds"):
+    with pytest.raises(Busy, match="does not hold"):
         await conversations.append_all(talk.id, drafts, turn=turn)
     await turns.release(talk.id, first.number)
 
@@ -212,7 +212,7 @@ async def test_a_crashed_turn_frees_the_conversation_when_its_lease_runs_out(
         conversations.append_all(talk.id, drafts, turn=late),
         turns.renew(talk.id, crashed.number),
     ):
-        with pytest.raises(Busy, match="no longer holds"):
+        with pytest.raises(Busy, match="does not hold"):
             await work
     await turns.release(talk.id, crashed.number)
 
@@ -230,9 +230,9 @@ async def test_a_turn_that_is_over_writes_nothing_more_even_if_nobody_else_came(
     else:
         await clock.advance(LEASE)
 
-    with pytest.raises(Busy, match="no longer holds"):
+    with pytest.raises(Busy, match="does not hold"):
         await conversations.append(talk.id, "late", context=USER, turn=Turn(talk.id, claim.number))
-    with pytest.raises(Busy, match="no longer holds"):
+    with pytest.raises(Busy, match="does not hold"):
         await conversations.append_all(talk.id, [Draft(content="late", context=USER)], turn=Turn(talk.id, claim.number))
 
     assert await conversations.last(talk.id, 9) == []
@@ -296,3 +296,45 @@ async def test_claiming_changes_nothing_that_others_expect(
     await turns.release(talk.id, claim.number)
 
     assert await conversations.get(talk.id) == talk
+
+
+async def test_what_a_dead_turn_tries_to_append_is_refused_in_a_transaction_of_its_time_too(
+    engine: Engine, conversations: Conversations, turns: Turns, talk: Conversation
+) -> None:
+    dead = await turns.claim(talk.id, lease=timedelta(seconds=0.3))
+    next_one = await turns.claim(talk.id, busy="enqueue", lease=LEASE)
+
+    async with engine.transaction() as tx:
+        await tx.now()  # for this transaction it stays the time when the lease was alive
+        async with asyncio.timeout(10):
+            while not (await turns.renew(talk.id, next_one.number)).held:
+                pass
+        await conversations.append(talk.id, "by the next", context=USER, turn=Turn(talk.id, next_one.number))
+
+        with pytest.raises(Busy, match="does not hold"):
+            await conversations.append(talk.id, "too late", context=USER, turn=Turn(talk.id, dead.number), tx=tx)
+
+    assert [node.content for node in await conversations.last(talk.id, 9)] == ["by the next"]
+
+
+async def test_wake_ups_for_others_write_nothing(
+    engine: Engine, conversations: Conversations, turns: Turns, talk: Conversation
+) -> None:
+    others = await conversations.create()
+    leases = "select leased_until from turn_claim where tenant_id = $1 and root = $2"
+
+    async with turns.take(talk.id) as turn:
+        before = await engine.database.value(leases, talk.id)
+        async with turns.take(others.id):
+            waiting = asyncio.create_task(_take_and_give(turns, others))
+            await claims(engine, 3)
+        await waiting
+        after = await engine.database.value(leases, talk.id)
+
+    assert before == after
+    assert not turn.interrupted.is_set()
+
+
+async def _take_and_give(turns: Turns, talk: Conversation) -> None:
+    async with turns.take(talk.id, busy="enqueue"):
+        pass

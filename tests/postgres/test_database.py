@@ -188,6 +188,29 @@ async def test_a_transaction_that_loses_every_race_gives_up_and_says_so(database
     assert await database.value(VALUE, 1) == TRIES
 
 
+async def test_a_second_try_may_have_second_tries_inside(database: Database) -> None:
+    await database.run(INSERT, 1, 0)
+    losses = {"outer": 1, "inner": 1}
+
+    def lose(who: str) -> None:
+        losses[who] -= 1
+        if losses[who] >= 0:
+            raise Overloaded("lost", retry_after=1, sqlstate="40P01")
+
+    async def inner(tx: Transaction) -> None:
+        lose("inner")
+        await tx.run(ADD, 1)
+
+    async def outer(_: Transaction) -> None:
+        lose("outer")
+        await database.atomically(inner)
+
+    async with asyncio.timeout(5):
+        await database.atomically(outer)
+
+    assert await database.value(VALUE, 1) == 1
+
+
 async def test_a_single_statement_that_lost_a_race_runs_again(
     engine: Engine, database: Database, backends: Backends
 ) -> None:

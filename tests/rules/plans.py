@@ -26,7 +26,7 @@ class Plan:
 
 OF_A_TENANT = {
     "access/sql/identity_name.sql": Plan("identity_tenant_id_kind_id_key", ("user", ID)),
-    "access/sql/store_identity.sql": Plan("identity_tenant_id_kind_id_key", ("user", "ann", ID)),
+    "access/sql/store_identity.sql": Plan("", ("user", "ann", ID)),
     "access/sql/ensure_principal.sql": Plan("principal_pkey", ("user 7", "owner")),
     # What a function does is seen in its own test: here it is one call.
     "conversations/sql/append.sql": Plan("", (ID, ID, None, "text", "user", "ann", "", {}, None, None, "k", 0, 1, {})),
@@ -36,6 +36,7 @@ OF_A_TENANT = {
     "conversations/sql/delete_node.sql": Plan("", (ID, 1)),
     "conversations/sql/edit_node.sql": Plan("", (ID, 1, "", None, True)),
     "conversations/sql/end_active_session.sql": Plan("", (ID, "web")),
+    "conversations/sql/exported_nodes.sql": Plan("node_pkey", (ID, 0)),
     "conversations/sql/fork_conversation.sql": Plan("", (ID, 7, ID, "s")),
     "conversations/sql/move_node.sql": Plan("", (ID, 1, ID, None)),
     "conversations/sql/remove_conversation.sql": Plan("", (ID,)),
@@ -56,15 +57,14 @@ OF_A_TENANT = {
     "conversations/sql/lock_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support")),
     "conversations/sql/node.sql": Plan("node_tenant_id_id_key", (ID,)),
     "conversations/sql/node_revisions.sql": Plan("node_revision_pkey", (ID,)),
-    "conversations/sql/nodes_by_id.sql": Plan("node_tenant_id_id_key", ([ID],)),
     "conversations/sql/notes_revision.sql": Plan("agent_long_term_memory_revision_pkey", (ID, "support", 1)),
     "conversations/sql/notes_revisions.sql": Plan("agent_long_term_memory_revision_pkey", (ID, "support", None, 50)),
     "conversations/sql/read_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support")),
     "conversations/sql/read_state.sql": Plan("state_pkey", (ID,)),
     "conversations/sql/release_turn.sql": Plan("turn_claim_pkey", (ID, 1)),
-    "conversations/sql/renew_turn.sql": Plan("turn_claim_pkey", (ID, 1, timedelta(seconds=30))),
-    "conversations/sql/search_nodes.sql": Plan("node_pkey", (None, None, "parcel", LAST, 0, 50)),
-    "conversations/sql/search_nodes_of_user.sql": Plan("conversation_by_user", (None, None, "parcel", LAST, 0, 50, ID)),
+    "conversations/sql/renew_turn.sql": Plan("", (ID, 1, timedelta(seconds=30))),
+    "conversations/sql/turn_interrupted.sql": Plan("turn_claim_pkey", (ID, 1)),
+    "conversations/sql/search_nodes.sql": Plan("node_pkey", ([ID], "parcel", LAST, 0, 50)),
     "conversations/sql/set_active_session.sql": Plan(
         "user_agent_active_sessions_pkey", (ID, "support", "web", False, None)
     ),

@@ -39,7 +39,7 @@ async def test_the_plans_are_those_of_a_role_that_the_policies_hold(filled: Engi
 @pytest.mark.parametrize(
     ("lost", "missed_by"),
     [
-        (MOVED, ["identity_name", "store_identity"]),
+        (MOVED, ["identity_name"]),
         ("drop index api_key_by_tenant", ["keys_of_tenant"]),
         ("drop index api_key_by_secret", ["any_key", "keys_of_other_secrets"]),
         ("drop index api_key_by_expiry", ["forget_expired"]),

@@ -28,7 +28,7 @@ from holdfast.adapters.hosting import SCHEME, Hosted
 from holdfast.conversations.nodes import Draft, Node
 from holdfast.conversations.snapshots import Snapshot
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
-from holdfast.core.ids import identity_id, uuid7
+from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
 
@@ -148,8 +148,7 @@ class PostgresSessionService(BaseSessionService):
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         async def read(engine: Engine) -> dict[str, Any]:
-            who = identity_id(await engine.database.tenant(), "user", user_id)
-            return await engine.state.of_user(app_name, who)
+            return await engine.state.of_user(app_name, await engine.identities.known_as("user", user_id))
 
         return await self._hosted.run(read)
 
@@ -243,7 +242,7 @@ def names(app: str, user: str, session_id: str) -> tuple[str, str]:
     """The two names under which a session may be stored: its id, and that qualified where another has taken the id."""
     qualified = _qualifier(app, user) + session_id
     # An id that looks qualified is stored so from the start: what comes back is always what was given.
-    return (qualified if session_id.startswith(_qualifier(app, user)) else session_id), qualified
+    return (qualified if session_id.startswith("adk:") else session_id), qualified
 
 
 def unqualified(app: str, user: str, name: str) -> str:

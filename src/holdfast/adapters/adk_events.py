@@ -8,6 +8,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 from functools import cache
+from hashlib import sha256
 from typing import Any, cast
 
 from google.adk.events.event import Event
@@ -115,14 +116,19 @@ def drafts_of(event: Event, user: str) -> tuple[list[Draft], dict[str, Any]]:
     data = plain(event.model_dump(exclude_none=True))
     changes = {key: value for key, value in data["actions"]["state_delta"].items() if not key.startswith(TEMPORARY)}
     data["actions"]["state_delta"] = changes
+    if "long_running_tool_ids" in data:
+        data["long_running_tool_ids"].sort()  # a set has no order, and an equal event must be the same text
+    native = dumps(data)
+    # An event is known by its id and by what it says: another that has the same id is another event.
+    key = f"{event.id}:{sha256(native.encode()).hexdigest()[:32]}" if event.id else None
     return [
         Draft(
             content=content,
             context=str(context),
             payload=payload or None,
-            key=f"{event.id}#{number}" if number else event.id or None,
+            key=f"{key}#{number}" if key and number else key,
             form=FORM,
-            native=None if number else dumps(data),
+            native=None if number else native,
         )
         for number, (content, context, payload) in enumerate(_canonical(data, user))
     ], changes
@@ -157,6 +163,8 @@ def _canonical(data: Mapping[str, Any], user: str) -> Iterator[Canonical]:
     if compaction is not None:
         yield _text(_parts_of(compaction["compacted_content"])), by_agent(author)._replace(type="summary"), {}
     elif text or payload:
+        if author == TOOL:  # an agent of that name, not what ran a tool
+            payload["role"] = "assistant"
         yield text, by_user(user) if author == USER else by_agent(author), payload
     elif not results:
         speaker = by_user(user) if author == USER else by_agent(author)

@@ -29,6 +29,7 @@ from holdfast.conversations.payloads import Attachment, Payload, Role, role_of
 from holdfast.core.errors import InvalidInput, NotFound
 from holdfast.core.text import dumps, loads, store
 from holdfast.engine import Engine
+from holdfast.postgres.database import Transaction
 
 FORM = "langchain"
 
@@ -82,8 +83,7 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
 
     @messages.setter
     def messages(self, messages: Sequence[BaseMessage]) -> None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        self.clear()
-        self.add_messages(messages)
+        self._hosted.run_sync(lambda engine: self._replace(engine, messages))
 
     def get_messages(self) -> list[BaseMessage]:
         """The messages, oldest first."""
@@ -127,15 +127,22 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
         nodes = await (_all(engine, talk) if self._window is None else _last(engine, talk, self._window))
         return [message_of(node, agent=agent) for node in nodes]
 
-    async def _add(self, engine: Engine, messages: Sequence[BaseMessage]) -> None:
+    async def _replace(self, engine: Engine, messages: Sequence[BaseMessage]) -> None:
+        talk = await engine.conversations.find(session_id=self.session_id)
+        async with engine.transaction() as tx:
+            if talk is not None:
+                await engine.conversations.clear(self._own(talk).id, tx=tx)
+            await self._add(engine, messages, tx)
+
+    async def _add(self, engine: Engine, messages: Sequence[BaseMessage], tx: Transaction | None = None) -> None:
         if not messages:
             return
         talk = self._own(
-            await engine.conversations.ensure(self.session_id, app=self._app, user=self._user, agent=self._agent)
+            await engine.conversations.ensure(self.session_id, app=self._app, user=self._user, agent=self._agent, tx=tx)
         )
         agent, user = talk.agent or self._agent, talk.user or self._user
         drafts = [draft_of(message, agent=agent, user=user) for message in messages]
-        await engine.conversations.append_all(talk.id, drafts)
+        await engine.conversations.append_all(talk.id, drafts, tx=tx)
 
     async def _clear(self, engine: Engine) -> None:
         talk = await engine.conversations.find(session_id=self.session_id)
@@ -181,8 +188,8 @@ def message_of(node: Node, *, agent: str | None = None) -> BaseMessage:
     if node.form == FORM and node.native is not None:
         try:
             return messages_from_dict([loads(node.native)])[0]
-        except (KeyError, TypeError, ValueError):
-            pass  # a class that LangChain cannot find by its name
+        except (AttributeError, KeyError, TypeError, ValueError):
+            pass  # a class that LangChain cannot find by its name, or nothing that it would have written
     context = parse_context(node.context)
     payload = node.payload or {}
     foreign = context.name == "agent" and context.value not in (ASSISTANT, agent or ASSISTANT)

@@ -26,6 +26,7 @@ from holdfast.postgres.sql import statements
 
 APP = "default"
 MAX_NODES = 10_000  # that one call reads or appends
+SEARCHED = 1000  # conversations that one page of a search looks through
 
 sql = statements(__name__)
 
@@ -186,7 +187,7 @@ class Conversations:
         if outcome == "repeated":
             return await self.read(row["id"], tx=tx)
         if outcome != "appended":
-            raise not_appended(row, id, expect, parent, turn)
+            raise not_appended(row, id, expect, parent, turn and turn.number)
         at = row["at"]
         return Node(
             node_id, id, parent or id, row["seq"], str(where), content, held, changes, key, 1, row["revision"], False,
@@ -209,23 +210,32 @@ class Conversations:
         if len(drafts) > MAX_NODES:
             raise TooLarge(f"{len(drafts)} nodes are too many at once", next=f"Append at most {MAX_NODES} in one call.")
         contexts = [parse_context(draft.context) for draft in drafts]
+        payloads, changes = [check_payload(draft.payload) for draft in drafts], changes_of(state)
         run = await self._database.within(tx)
         try:
             rows = await run.all(
                 sql("append_all"), id, [uuid7() for _ in drafts],
                 [context.type for context in contexts], [context.name for context in contexts],
                 [store(context.value) for context in contexts], [store(draft.content) for draft in drafts],
-                [check_payload(draft.payload) for draft in drafts], [draft.form for draft in drafts],
-                [draft.native for draft in drafts],
-                [_stored("key", draft.key) for draft in drafts],
-                expect, _number(turn, id), changes_of(state),
+                payloads, [draft.form for draft in drafts], [draft.native for draft in drafts],
+                [_stored("key", draft.key) for draft in drafts], expect, _number(turn, id), changes,
             )  # fmt: skip
         except HoldfastError as error:
             raise without_user(error) from error
         if rows[-1]["outcome"] not in ("appended", "repeated"):
-            raise not_appended(rows[-1], id, expect, None, turn)
-        nodes = {row["id"]: node_of(row) for row in await run.all(sql("nodes_by_id"), [row["id"] for row in rows])}
-        return [nodes[row["id"]] for row in rows]
+            raise not_appended(rows[-1], id, expect, None, turn and turn.number)
+        nodes: list[Node] = []
+        for row, draft, context, payload in zip(rows, drafts, contexts, payloads, strict=True):
+            if row["outcome"] == "repeated":
+                nodes.append(await self.read(row["id"], tx=tx))
+                continue
+            at = row["at"]
+            nodes.append(Node(
+                row["id"], id, id, row["seq"], str(context), draft.content, payload, changes, draft.key, 1,
+                row["revision"], False, at, at, draft.form, draft.native,
+            ))  # fmt: skip
+            changes = None  # they came with the first
+        return nodes
 
     async def edit(
         self,
@@ -305,29 +315,30 @@ class Conversations:
     async def replay(self, id: UUID, *, until: int | None = None) -> AsyncGenerator[Step]:
         """The conversation again, node by node, with the state that it had after each."""
         state: dict[str, Any] = {}
-        between: defaultdict[int, list[Mapping[str, list[Any]]]] = defaultdict(list)
-        for row in await self._database.all(sql("state_changes"), id):
-            between[row["seq"]].append(row["state"])
+        between = await self._between(id)
         seq = -1
         while nodes := await self.since(id, seq, limit=1000):
             for node in nodes:
                 if until is not None and node.seq > until:
                     return
                 _apply(state, node.state)
-                for changes in between[node.seq]:
-                    _apply(state, changes)
+                for change in between[node.seq]:
+                    _apply(state, change["state"])
                 yield Step(node, dict(state))
             seq = nodes[-1].seq
 
     async def export(self, id: UUID) -> AsyncGenerator[str]:
-        """The whole conversation as lines of JSON: first itself, then its nodes with all they were."""
+        """The whole conversation as lines of JSON: itself, its nodes with all they were, and its state between them."""
         yield render({"conversation": await self.get(id)}).decode()
+        between = await self._between(id)
         seq = -1
-        while nodes := await self.since(id, seq, limit=1000):
-            for node in nodes:
+        while rows := await self._database.all(sql("exported_nodes"), id, seq):
+            for node in map(node_of, rows):
                 former = (await self.revisions(node.id))[:-1] if node.version > 1 else []
                 yield render({"node": node, "former": former} if former else {"node": node}).decode()
-            seq = nodes[-1].seq
+                for change in between[node.seq]:
+                    yield render({"state": change["state"], "revision": change["revision"]}).decode()
+            seq = rows[-1]["seq"]
 
     # How it is done
 
@@ -357,6 +368,13 @@ class Conversations:
         if row["outcome"] != "done":
             raise not_changed(row, node, version)
         return await self.read(node, tx=tx)
+
+    async def _between(self, id: UUID) -> defaultdict[int, list[Row]]:
+        """The changes of state that came without a node, by the node they came after."""
+        between: defaultdict[int, list[Row]] = defaultdict(list)
+        for row in await self._database.all(sql("state_changes"), id):
+            between[row["seq"]].append(row)
+        return between
 
     async def _log(self, id: UUID, rows: list[Row]) -> list[Node]:
         if not rows:
@@ -398,19 +416,22 @@ class Conversations:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Found]:
-        """Nodes whose content has this text in it, whatever its case, those of the newest conversations first."""
+        """Nodes whose content has this text in it, whatever its case, those of the newest conversations first.
+
+        A page may be empty and have a cursor all the same: each looks through so many conversations and no more.
+        """
         _check_limit(limit)
         if not text.strip():
             raise InvalidInput("there is nothing to search for", next="Give a text of at least one character.")
-        asked = (app and store(app), agent and store(agent), store(text), *read_cursor(cursor), limit + 1)
-        if user is None:
-            rows = await self._database.all(sql("search_nodes"), *asked)
-        else:
-            who = await self._identities.known_as("user", user)
-            rows = await self._database.all(sql("search_nodes_of_user"), *asked, who)
-        found = [Found(conversation_of(row, "conversation_"), node_of(row)) for row in rows[:limit]]
-        last = found[-1] if len(rows) > limit else None
-        return Page(found, last and write_cursor(last.conversation.id, last.node.seq))
+        root, seq = read_cursor(cursor)
+        behind = cursor if seq == 0 else write_cursor(UUID(int=root.int + 1))  # in the middle of a conversation
+        talks = await self.list(app=app, user=user, agent=agent, limit=SEARCHED, cursor=behind)
+        known = {talk.id: talk for talk in talks}
+        rows = await self._database.all(sql("search_nodes"), [*known], store(text), root, seq, limit + 1)
+        found = [Found(known[row["root"]], node_of(row)) for row in rows[:limit]]
+        if len(rows) > limit:
+            return Page(found, write_cursor(found[-1].conversation.id, found[-1].node.seq))
+        return Page(found, talks.cursor)
 
 
 def conversation_of(row: Row, prefix: str = "") -> Conversation:

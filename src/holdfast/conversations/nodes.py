@@ -62,6 +62,8 @@ class NodeRevision(msgspec.Struct, frozen=True):
     context: str
     content: str
     payload: dict[str, Any] | None
+    form: str | None  # which framework wrote it
+    native: str | None  # its JSON
     deleted: bool
     revision: int
     updated_at: datetime
@@ -105,6 +107,8 @@ def revision_of(row: Row) -> NodeRevision:
         context=context_of(row),
         content=restore(row["content"]),
         payload=row["payload"],
+        form=row["form"],
+        native=row["native"],
         deleted=row["deleted"],
         revision=row["revision"],
         updated_at=row["updated_at"],

@@ -2,8 +2,7 @@
 
 from uuid import UUID
 
-from holdfast.conversations.turns import Turn, lapsed
-from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
+from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, InvalidInput, NotFound
 from holdfast.postgres.database import Row
 
 _CANNOT = {
@@ -30,7 +29,16 @@ def taken(session: str | None) -> AlreadyExists:
     return AlreadyExists(f"the session {session!r} exists already", next="Use another session_id, or `find` it.")
 
 
-def not_appended(row: Row, id: UUID, expect: int | None, parent: UUID | None, turn: Turn | None) -> HoldfastError:
+def lapsed(turn: int) -> Busy:
+    """A turn no longer holds its conversation."""
+    return Busy(
+        f"the turn {turn} does not hold the conversation",
+        why="it still waits, has ended, or its lease ran out",
+        next="Claim the conversation again, and read what was said meanwhile.",
+    )
+
+
+def not_appended(row: Row, id: UUID, expect: int | None, parent: UUID | None, turn: int | None) -> HoldfastError:
     """Why a node was not appended."""
     outcome = row["outcome"]
     if outcome == "conflict" and expect is not None:

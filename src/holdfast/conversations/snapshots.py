@@ -11,7 +11,6 @@ import msgspec
 
 from holdfast.access.identities import Identities
 from holdfast.conversations.contexts import Context
-from holdfast.core.ids import identity_id
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
@@ -64,7 +63,7 @@ class Snapshots:
         `form`: the framework that reads. `count`: how many of the newest nodes, all unless said. `since`: only what was
         written at this time or later.
         """
-        who = await self._user(user)
+        who = await self._identities.known_as("user", user)
         names = [store(name) for name in session_ids]
         rows = await self._database.all(sql("snapshot"), names[0], names[-1], store(app), who, count, form, since)
         if not rows:
@@ -75,12 +74,9 @@ class Snapshots:
 
     async def adopt(self, id: UUID, app: str, user: str, *, tx: Transaction) -> bool:
         """Make a conversation that is nobody's the user's in this app; False if it is another's by now."""
-        who = await self._identities.id("user", user)
+        who = await self._identities.id("user", user, tx=tx)
         run = await self._database.within(tx)
         return await run.run(sql("adopt_conversation"), id, store(app), who, store(user)) > 0
-
-    async def _user(self, name: str) -> UUID:
-        return identity_id(await self._database.tenant(), "user", name)
 
     # Last, for from here on `list` is the method
 
@@ -89,7 +85,9 @@ class Snapshots:
         if user is None:
             rows = await self._database.all(sql("snapshots"), store(app), form)
         else:
-            rows = await self._database.all(sql("snapshots_of_user"), store(app), form, await self._user(user))
+            rows = await self._database.all(
+                sql("snapshots_of_user"), store(app), form, await self._identities.known_as("user", user)
+            )
         shared: dict[UUID | None, dict[str, Any]] = {
             row["user_id"]: row["state"] or {} for row in rows if row["scope"] != "session"
         }

@@ -4,11 +4,12 @@ A name's prefix says for whom: `user:theme`, `app:greeting`; without one it is t
 the time of a turn, and is never stored.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
-from holdfast.core.errors import Conflict, HoldfastError, InvalidInput, NotFound, TooLarge
+from holdfast.conversations.refusals import unknown
+from holdfast.core.errors import Conflict, HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
@@ -43,12 +44,7 @@ def changes_of(state: Mapping[str, object] | None) -> dict[str, list[Any]] | Non
     changes = {
         key: [] if value is DELETED else [value] for key, value in state.items() if not key.startswith(TEMPORARY)
     }
-    if len(changes) > MAX_KEYS or any(len(key) * 4 > MAX_KEY_BYTES and _is_long(key) for key in changes):
-        raise TooLarge(
-            "the change of state is too large",
-            why=f"it has more than {MAX_KEYS} keys, or one of more than {MAX_KEY_BYTES} bytes",
-            next="Change it in parts; put long texts into values.",
-        )
+    _refuse_large(changes)
     return changes or None
 
 
@@ -78,7 +74,7 @@ class State:
         run = await self._database.within(tx)
         rows = await run.all(sql("read_state"), conversation)
         if not rows:
-            raise NotFound(f"there is no conversation {conversation}")
+            raise unknown(conversation)
         return {
             restore(row["name"]): StateValue(row["value"], row["version"]) for row in rows if row["name"] is not None
         }
@@ -93,13 +89,16 @@ class State:
     ) -> None:
         """Change these keys and no others; `expect`: versions that keys must have, 0 where one must not be there."""
         changes = changes_of(state)
+        _refuse_large(expect or {})
+        if any(key.startswith(TEMPORARY) for key in expect or {}):
+            raise InvalidInput("what is temporary has no version", next=f"Expect nothing of keys with `{TEMPORARY}`.")
         run = await self._database.within(tx)
         try:
             row = cast(Row, await run.one(sql("set_state"), conversation, changes, dict(expect) if expect else None))
         except HoldfastError as error:
             raise without_user(error) from error
         if row["outcome"] == "missing":
-            raise NotFound(f"there is no conversation {conversation}")
+            raise unknown(conversation)
         if row["outcome"] == "conflict":
             name = restore(row["name"])
             raise Conflict(f"the state {name!r} has changed", expected=row["expects"], current=row["version"], key=name)
@@ -112,6 +111,15 @@ class State:
         """What an app keeps for a user, the names without their prefix."""
         rows = await self._database.all(sql("user_state"), store(app), user)
         return {restore(row["key"]): row["value"] for row in rows}
+
+
+def _refuse_large(keys: Collection[str]) -> None:
+    if len(keys) > MAX_KEYS or any(len(key) * 4 > MAX_KEY_BYTES and _is_long(key) for key in keys):
+        raise TooLarge(
+            "the change of state is too large",
+            why=f"it has more than {MAX_KEYS} keys, or one of more than {MAX_KEY_BYTES} bytes",
+            next="Change it in parts; put long texts into values.",
+        )
 
 
 def _is_long(key: str) -> bool:

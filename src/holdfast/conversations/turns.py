@@ -12,16 +12,17 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast, get_args
 from uuid import UUID
 
-from holdfast.core.errors import Busy, HoldfastError, InvalidInput, NotFound, TimedOut
+from holdfast.conversations.refusals import lapsed, unknown
+from holdfast.core.errors import Busy, HoldfastError, InvalidInput, TimedOut
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
 Policy = Literal["reject", "enqueue", "interrupt", "fork"]
-POLICIES: tuple[Policy, ...] = ("reject", "enqueue", "interrupt", "fork")
+POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 LEASE = timedelta(seconds=30)
 POLL = 1.0  # seconds a waiter sleeps at most: a wake-up is only a hint
@@ -55,16 +56,6 @@ class Claim:
     number: int
     held: bool
     interrupted: bool = False
-
-
-def lapsed(turn: Turn | int) -> HoldfastError:
-    """What a turn is told that no longer holds its conversation."""
-    number = turn.number if isinstance(turn, Turn) else turn
-    return Busy(
-        f"the turn {number} no longer holds the conversation",
-        why="it has ended, or its lease ran out",
-        next="Claim the conversation again, and read what was said meanwhile.",
-    )
 
 
 class Turns:
@@ -112,7 +103,7 @@ class Turns:
             Row, await self._database.one(sql("claim_turn"), conversation, store(holder or _name()), lease, first)
         )
         if row["outcome"] == "missing":
-            raise NotFound(f"there is no conversation {conversation}")
+            raise unknown(conversation)
         if row["outcome"] != "busy":
             if busy == "interrupt" and row["outcome"] == "waiting":
                 await self._wake()
@@ -129,8 +120,8 @@ class Turns:
 
     async def renew(self, conversation: UUID, number: int, *, lease: timedelta = LEASE) -> Claim:
         """Keep a claim, and learn whether its turn has come or was interrupted."""
-        row = await self._database.one(sql("renew_turn"), conversation, number, lease)
-        if row is None:
+        row = cast(Row, await self._database.one(sql("renew_turn"), conversation, number, lease))
+        if row["held"] is None:
             raise lapsed(number)
         return Claim(conversation, number, row["held"], row["interrupted"])
 
@@ -158,21 +149,29 @@ class Turns:
 
     async def _keep(self, turn: Turn, lease: timedelta) -> None:
         """Renew the lease until the turn ends or is told to: one that was interrupted has what is left of its lease."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + lease.total_seconds() / 3
         async with self._listen(CHANNEL) as woken:
             while not turn.interrupted.is_set():
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(lease.total_seconds() / 3):
+                    async with asyncio.timeout_at(due):
                         await woken.wait()
                 woken.clear()
-                try:
-                    claim = await self.renew(turn.conversation, turn.number, lease=lease)
-                except Busy:
-                    turn.interrupted.set()
-                except HoldfastError:
-                    continue  # the database is away: the lease may last until it is back
-                else:
-                    if claim.interrupted:
+                with contextlib.suppress(HoldfastError):  # the database is away: the lease may last until it is back
+                    if await self._is_interrupted(turn, None if loop.time() < due else lease):
                         turn.interrupted.set()
+                if loop.time() >= due:
+                    due = loop.time() + lease.total_seconds() / 3
+
+    async def _is_interrupted(self, turn: Turn, lease: timedelta | None) -> bool:
+        """Whether the turn should come to an end; with a lease it is renewed, too."""
+        if lease is None:  # woken, as mostly for another's sake: nothing is written
+            told = await self._database.value(sql("turn_interrupted"), turn.conversation, turn.number)
+            return told is not False
+        try:
+            return (await self.renew(turn.conversation, turn.number, lease=lease)).interrupted
+        except Busy:
+            return True
 
 
 async def _end(task: "asyncio.Task[None]") -> None:

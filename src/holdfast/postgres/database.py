@@ -6,10 +6,9 @@ tenants, `Postgres.owner()` the one for the schema. This module alone knows the 
 """
 
 import asyncio
-import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, TypeVar, cast
@@ -24,6 +23,7 @@ from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, is_lost, is_unsent,
 from holdfast.postgres.listener import Listener
 from holdfast.postgres.options import Options
 from holdfast.postgres.pool import Link, Pool
+from holdfast.postgres.races import TRIES, Losers, back_off
 
 Row = asyncpg.Record
 Isolation = Literal["read committed", "repeatable read", "serializable"]
@@ -32,7 +32,6 @@ Result = TypeVar("Result")
 
 _connect_driver = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
 
-TRIES = 5  # of what lost a race against other writers
 SYSTEM_POOL_SIZE = 4
 SETTLING = 5  # seconds for a cancelled statement to end
 BIND = "select set_config('holdfast.tenant', $1, false)"
@@ -118,7 +117,7 @@ class PooledStatements(Statements):
     def __init__(self, pool: Pool[Any], *, opening: str | None) -> None:
         self._pool = pool
         self._opening: str | None = opening  # transaction mode: says for whom, at the start of every transaction
-        self._lost = asyncio.Lock()
+        self._losers = Losers()
         self._source: Callable[[], Awaitable[TenantId]] | None = None
 
     def transaction(self, *, isolation: Isolation = "read committed") -> AbstractAsyncContextManager[Transaction]:
@@ -134,12 +133,12 @@ class PooledStatements(Statements):
         """
         for attempt in range(TRIES):
             try:
-                async with self._lost if attempt else nullcontext(), self.transaction(isolation=isolation) as tx:
+                async with self._losers.attempt(attempt), self.transaction(isolation=isolation) as tx:
                     return await work(tx)
             except HoldfastError as error:
                 if error.details.get("sqlstate") not in LOST_A_RACE or attempt == TRIES - 1:
                     raise
-            await _back_off(attempt)
+            await back_off(attempt)
         raise AssertionError
 
     async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any:
@@ -166,7 +165,7 @@ class PooledStatements(Statements):
                 raise
             finally:
                 self._pool.give(link)
-            await _back_off(attempt)
+            await back_off(attempt)
 
     async def _call_in_transaction(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool) -> Any:
         async def work(tx: Transaction) -> Any:
@@ -430,7 +429,7 @@ async def _connect(url: str, options: Options, role: str | None) -> Any:
                 raise _away(error) from error
         if options.revive is not None:
             await options.revive()
-        await _back_off(attempt)
+        await back_off(attempt)
         attempt += 1
 
 
@@ -486,7 +485,3 @@ async def _let_end(connection: Any) -> None:
     except asyncio.CancelledError:
         connection.terminate()
         raise
-
-
-async def _back_off(attempt: int) -> None:
-    await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.01 * 2**attempt, 0.5))

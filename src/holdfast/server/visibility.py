@@ -3,12 +3,15 @@
 Users of a tenant are kept apart as tenants are: what is another's is answered exactly as what does not exist.
 """
 
+from collections.abc import Mapping
+from typing import Any
 from uuid import UUID
 
 from holdfast.access.principals import Principal
 from holdfast.conversations.contexts import Context, by_user, parse_context
 from holdfast.conversations.conversations import Conversation
 from holdfast.conversations.nodes import Node
+from holdfast.conversations.payloads import role_of
 from holdfast.conversations.refusals import unknown, unknown_node
 from holdfast.core.errors import Forbidden
 from holdfast.server.operations import Call
@@ -57,15 +60,25 @@ async def is_seen(call: Call, conversation: Conversation) -> bool:
     )
 
 
-def spoken(caller: Principal, context: str | None) -> Context:
-    """The context of what a caller writes: as themselves, or as the agents they speak with, but not as another user."""
-    if context is None:
-        return by_user(caller.user)
-    parsed = parse_context(context)
-    if parsed.name == "user" and parsed.value != caller.user and not sees_all(caller):
+def spoken(caller: Principal, talk: Conversation, context: str | None, payload: Mapping[str, Any] | None) -> Context:
+    """The context of what a caller writes: in a conversation as themselves or as agents, in a document as they like."""
+    parsed = by_user(caller.user) if context is None else parse_context(context)
+    if talk.kind == "conversation" and parsed.name != "agent" and parsed.value != caller.user:
+        _require_admin(caller, str(parsed))
+    check_role(caller, role_of(parsed, payload))
+    return parsed
+
+
+def check_role(caller: Principal, role: str | None) -> None:
+    """Refuse to speak as the system: a model obeys it."""
+    if role == "system":
+        _require_admin(caller, role)
+
+
+def _require_admin(caller: Principal, speaker: str) -> None:
+    if not sees_all(caller):
         raise Forbidden(
-            f"{caller.user!r} may not write as the user {parsed.value[:100]!r}",
-            why="that needs the scope 'admin'",
+            f"{caller.user!r} may not write as {speaker[:100]!r}",
+            why="to speak as another user, or as the system, needs the scope 'admin'",
             next=f"Write as {str(by_user(caller.user))!r}, or as an agent.",
         )
-    return parsed

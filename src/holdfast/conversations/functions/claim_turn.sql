@@ -43,3 +43,26 @@ begin
 end $$;
 revoke execute on function holdfast.holds_turn from public;
 grant execute on function holdfast.holds_turn to holdfast_app;
+
+-- Keeps a claim, unless its lease has run out: then there is no answer. It holds the conversation when no claim before it is alive;
+-- those that died go first, under the conversation's lock, so that what they still try to append is refused whatever the clock says.
+create or replace function holdfast.renew_turn(tenant uuid, conversation uuid, turn bigint, lease interval, out held boolean, out interrupted boolean)
+language plpgsql as $$
+#variable_conflict use_column
+begin
+  update public.turn_claim t set leased_until = holdfast.now() + lease
+    where t.tenant_id = tenant and t.root = conversation and t.number = turn and t.leased_until > holdfast.now()
+    returning t.interrupted into renew_turn.interrupted;
+  if not found then
+    return;
+  end if;
+  held := holdfast.holds_turn(tenant, conversation, turn);
+  if held and exists (
+    select from public.turn_claim t where t.tenant_id = tenant and t.root = conversation and t.number < turn) then
+    perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
+    delete from public.turn_claim t
+      where t.tenant_id = tenant and t.root = conversation and t.number < turn and t.leased_until <= holdfast.now();
+  end if;
+end $$;
+revoke execute on function holdfast.renew_turn from public;
+grant execute on function holdfast.renew_turn to holdfast_app;

@@ -12,8 +12,9 @@ begin
     select n.id from public.node n
       where n.tenant_id = tenant and n.root = conversation and n.seq > 0 and n.context_type = 'text' and not n.deleted
     union
-    select n.id from tree t join public.node n
-      on n.tenant_id = tenant and n.parent = t.id and n.parent <> n.root and not n.deleted
+    select below.id from tree t cross join lateral (
+      select n.id from public.node n
+      where n.tenant_id = tenant and n.parent = t.id and n.parent <> n.root and not n.deleted offset 0) below
   )
   select array_agg(t.id) from tree t into gone;
   if gone is null then

@@ -15,24 +15,21 @@ begin
     select from public.conversation c where c.tenant_id = tenant and c.session_id = qualified) then
     stored := qualified;
   end if;
-  for attempt in 1..2 loop
+  loop
     insert into public.conversation as c (tenant_id, id, kind, session_id, app_name, user_id, user_name, agent_name)
       values (tenant, conversation, case when session is null then 'document' else 'conversation' end,
         stored, app, person, person_name, agent)
-      on conflict (tenant_id, session_id) do nothing
-      returning c.id into create_conversation.id;
+      on conflict (tenant_id, session_id) do nothing;
     exit when found;
     select c.id, c.app_name is distinct from app or c.user_id is distinct from person from public.conversation c
       where c.tenant_id = tenant and c.session_id = stored into create_conversation.id, theirs;
-    outcome := 'taken';
+    continue when not found;  -- it was removed meanwhile
     if qualified is null or stored = qualified or not theirs then
+      outcome := 'taken';
       return;
     end if;
     stored := qualified;
   end loop;
-  if outcome = 'taken' and create_conversation.id <> conversation then
-    return;
-  end if;
 
   insert into public.node (tenant_id, root, seq, id, place, context_type, context_name, context_value, content, state, revision)
     values (tenant, conversation, 0, conversation, 0, '', '', '', '', changes, 0);
@@ -40,6 +37,7 @@ begin
     perform holdfast.change_state(tenant, conversation, app, person, changes, holdfast.now());
   end if;
   outcome := 'created';
+  create_conversation.id := conversation;
 end $$;
 revoke execute on function holdfast.create_conversation from public;
 grant execute on function holdfast.create_conversation to holdfast_app;

@@ -17,11 +17,14 @@ begin
     with recursive tree as (
       select node as id
       union all
-      select n.id from tree t join public.node n
-        on n.tenant_id = tenant and n.parent = t.id and n.parent <> n.root and not n.deleted
+      -- By itself for each node: joined, a table without statistics is read whole at every level.
+      select below.id from tree t cross join lateral (
+        select n.id from public.node n
+        where n.tenant_id = tenant and n.parent = t.id and n.parent <> n.root and not n.deleted offset 0) below
     )
     select id from tree
   loop
+    perform holdfast.part_native(tenant, below, change.revision);
     if below <> node then
       perform holdfast.keep_revision(tenant, below);
     end if;

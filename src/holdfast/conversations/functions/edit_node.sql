@@ -1,4 +1,5 @@
--- Gives a node another content, and another payload unless it keeps its own. What a framework had stored of it no longer holds and goes: its revision keeps it.
+-- Gives a node another content, and another payload unless it keeps its own. What a framework had stored of it no longer holds
+-- and goes: its revision keeps it.
 create or replace function holdfast.edit_node(
   tenant uuid, node uuid, expected int, content text, payload jsonb, keep boolean, out outcome text, out version int
 ) language plpgsql as $$
@@ -10,6 +11,7 @@ begin
   outcome := coalesce(change.outcome, 'done');
   edit_node.version := change.version;
   if outcome = 'done' then
+    perform holdfast.part_native(tenant, node, change.revision);
     update public.node n set content = edit_node.content, payload = case when keep then n.payload else edit_node.payload end,
         form = null, native = null,
         version = n.version + 1, revision = change.revision, updated_at = holdfast.now()

@@ -7,7 +7,6 @@ create or replace function holdfast.move_node(
 #variable_conflict use_column
 declare
   change record;
-  above uuid := under;
   next_place numeric;
   new_place numeric;
 begin
@@ -20,13 +19,17 @@ begin
     outcome := case when exists (select from public.node n where n.tenant_id = tenant and n.id = node) then 'no parent' else 'missing' end;
     return;
   end if;
-  while above is not null loop
-    if above = node then
-      outcome := 'cycle';
-      return;
-    end if;
-    select n.parent from public.node n where n.tenant_id = tenant and n.id = above into above;
-  end loop;
+  if exists (
+    with recursive above as (
+      select under as id
+      union all
+      select next.parent from above a cross join lateral (
+        select n.parent from public.node n where n.tenant_id = tenant and n.id = a.id offset 0) next
+    )
+    select from above where id = node) then
+    outcome := 'cycle';
+    return;
+  end if;
   if sibling is not null and (sibling = node or not exists (
     select from public.node n where n.tenant_id = tenant and n.id = sibling and n.parent = under and not n.deleted)) then
     outcome := 'no sibling';

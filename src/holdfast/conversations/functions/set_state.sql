@@ -1,4 +1,5 @@
--- Changes a conversation's state without a node; no `changes`: only looks. `expected`: the versions that keys must have, 0 where one must not be there.
+-- Changes a conversation's state without a node; no `changes`: only looks. `expected`: the versions that keys must have, 0 where
+-- one must not be there.
 -- `outcome`: done, missing, or conflict with the first key that differs and its current version.
 create or replace function holdfast.set_state(
   tenant uuid, conversation uuid, changes jsonb, expected jsonb,
@@ -26,7 +27,7 @@ begin
     perform from holdfast.state_rows(tenant, conversation, app, person, expected) wanted
       join public.state s on s.tenant_id = tenant and s.scope = wanted.scope and s.owner = wanted.owner
         and s.app_name = wanted.app_name and s.key = wanted.key
-      order by s.scope, s.key for update of s;
+      order by octet_length(wanted.name), wanted.name collate "C" for update of s;  -- the order of jsonb, as in change_state
     select wanted.name, wanted.value::bigint, case when s.value is null then 0 else s.version end
       from holdfast.state_rows(tenant, conversation, app, person, expected) wanted
       join public.state s on s.tenant_id = tenant and s.scope = wanted.scope and s.owner = wanted.owner
@@ -35,6 +36,9 @@ begin
       order by wanted.name limit 1
       into set_state.name, expects, set_state.version;
     if found then
+      delete from public.state s using holdfast.state_rows(tenant, conversation, app, person, expected) wanted
+        where s.tenant_id = tenant and s.scope = wanted.scope and s.owner = wanted.owner
+          and s.app_name = wanted.app_name and s.key = wanted.key and s.version = 0;
       outcome := 'conflict';
       return;
     end if;

@@ -1,7 +1,9 @@
 -- What a node was, oldest first, and what it is.
-select node_id, version, parent, context_type, context_name, context_value, content, payload, deleted, revision, updated_at
+select node_id, version, parent, context_type, context_name, context_value, content, payload,
+  form, native, deleted, revision, updated_at
 from node_revision where tenant_id = $1 and node_id = $2
 union all
-select id, version, parent, context_type, context_name, context_value, content, payload, deleted, revision, updated_at
+select id, version, parent, context_type, context_name, context_value, content, payload,
+  form, native, deleted, revision, updated_at
 from node where tenant_id = $1 and id = $2
 order by version

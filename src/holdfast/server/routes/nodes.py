@@ -11,7 +11,7 @@ from holdfast.core.errors import Busy, Conflict, InvalidInput, NotFound, TooLarg
 from holdfast.server.operations import Call, Operations
 from holdfast.server.routes.conversations import MAX_PAGE, Limit, Name, Number
 from holdfast.server.routes.state import change
-from holdfast.server.visibility import seen, seen_node, spoken
+from holdfast.server.visibility import check_role, seen, seen_node, spoken
 
 operations = Operations("nodes")
 
@@ -102,11 +102,11 @@ async def list_nodes(
 )
 async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
     """Add a node at the end; 200 when its key was used before: it is the node that was stored then."""
-    last = (await seen(call, id)).last_seq
+    talk = await seen(call, id)
     node = await call.engine.conversations.append(
         id,
         body.content,
-        context=spoken(call.principal, body.context),
+        context=spoken(call.principal, talk, body.context, body.payload),
         payload=body.payload,
         key=body.key,
         expect=body.expect,
@@ -114,7 +114,7 @@ async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
         parent=body.parent,
         turn=None if body.turn is None else Turn(id, body.turn),
     )
-    if node.seq <= last:  # of two at once with one key, both may be told that it is new
+    if node.seq <= talk.last_seq:  # of two at once with one key, both may be told that it is new
         call.status = 200
     return node
 
@@ -124,10 +124,13 @@ async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
 )
 async def append_nodes(call: Call, id: UUID, body: NewNodes) -> Nodes:
     """Add nodes that belong together: all of them, or none."""
-    await seen(call, id)
+    talk = await seen(call, id)
     drafts = [
         Draft(
-            content=draft.content, context=spoken(call.principal, draft.context), payload=draft.payload, key=draft.key
+            content=draft.content,
+            context=spoken(call.principal, talk, draft.context, draft.payload),
+            payload=draft.payload,
+            key=draft.key,
         )
         for draft in body.nodes
     ]
@@ -152,6 +155,8 @@ async def read_node(call: Call, id: UUID) -> Node:
 async def edit_node(call: Call, id: UUID, body: NodeEdit) -> Node:
     """Give a node another content; what it was stays readable."""
     await seen_node(call, id)
+    if body.payload:
+        check_role(call.principal, body.payload.get("role"))
     return await call.engine.conversations.edit(id, body.content, version=body.version, payload=body.payload)
 
 

@@ -1,4 +1,0 @@
--- Several nodes.
-select id, root, parent, seq, context_type, context_name, context_value, content, payload, state, key,
-  version, revision, deleted, created_at, updated_at, form, native
-from node where tenant_id = $1 and id = any($2::uuid[])
