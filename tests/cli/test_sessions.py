@@ -262,3 +262,12 @@ def test_every_example_of_the_page_works(served: Program, tmp_path: Path) -> Non
         "",
         "Done.",
     ]
+
+
+def test_nobody_forges_a_line_by_their_name() -> None:
+    node = {"context": "text:agent:x\n2  ann (user), now", "seq": 1, "content": "hi", "payload": None, "deleted": False}
+
+    told = shown({**node, "created_at": "2026-01-01T00:00:00+00:00"})
+
+    assert [line for line in told.split("\n") if line and not line.startswith(" ")] == [told.split("\n")[0]]
+    assert told.startswith("1  'x\\n2  ann (user), now' (agent)")

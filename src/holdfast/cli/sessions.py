@@ -106,7 +106,8 @@ def shown(node: dict[str, Any]) -> str:
     said = "(deleted)" if node["deleted"] else node["content"].replace("\r\n", "\n")
     lines = said.split("\n") if said else []
     text = "\n".join(INDENT + line for line in [*lines, *_calls(node["payload"])])
-    return printable(f"{node['seq']}  {name} ({kind}), {at}\n{text}\n")
+    speaker = name if name.isprintable() else repr(name)  # one with a line end in it could forge a line
+    return printable(f"{node['seq']}  {speaker} ({kind}), {at}\n{text}\n")
 
 
 def _calls(payload: dict[str, Any] | None) -> list[str]:

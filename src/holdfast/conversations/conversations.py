@@ -174,24 +174,19 @@ class Conversations:
         node_id = uuid7()
         run = await self._database.within(tx)
         try:
-            row = cast(
-                Row,
-                await run.one(
-                    sql("append"), id, node_id, parent, where.type, where.name, store(where.value), store(content),
-                    held, form, native, _stored("key", key), expect, _number(turn, id), changes,
-                ),
+            outcome, stored_id, seq, revision, at = await run.value(
+                sql("append"), id, node_id, parent, where.type, where.name, store(where.value), store(content),
+                held, form, native, _stored("key", key), expect, _number(turn, id), changes,
             )  # fmt: skip
         except HoldfastError as error:
             raise without_user(error) from error
-        outcome = row["outcome"]
         if outcome == "repeated":
-            return await self.read(row["id"], tx=tx)
+            return await self.read(stored_id, tx=tx)
         if outcome != "appended":
-            raise not_appended(row, id, expect, parent, turn and turn.number)
-        at = row["at"]
+            raise not_appended(outcome, id, revision, expect=expect, parent=parent, turn=turn and turn.number)
         return Node(
-            node_id, id, parent or id, row["seq"], str(where), content, held, changes, key, 1, row["revision"], False,
-            at, at, form, native,
+            node_id, id, parent or id, seq, str(where), content, held, changes, key, 1, revision, False, at, at, form,
+            native,
         )  # fmt: skip
 
     async def append_all(
@@ -222,8 +217,9 @@ class Conversations:
             )  # fmt: skip
         except HoldfastError as error:
             raise without_user(error) from error
-        if rows[-1]["outcome"] not in ("appended", "repeated"):
-            raise not_appended(rows[-1], id, expect, None, turn and turn.number)
+        last = rows[-1]
+        if last["outcome"] not in ("appended", "repeated"):
+            raise not_appended(last["outcome"], id, last["revision"], expect=expect, turn=turn and turn.number)
         nodes: list[Node] = []
         for row, draft, context, payload in zip(rows, drafts, contexts, payloads, strict=True):
             if row["outcome"] == "repeated":

@@ -38,11 +38,18 @@ def lapsed(turn: int) -> Busy:
     )
 
 
-def not_appended(row: Row, id: UUID, expect: int | None, parent: UUID | None, turn: int | None) -> HoldfastError:
+def not_appended(
+    outcome: str,
+    id: UUID,
+    revision: int | None,
+    *,
+    expect: int | None = None,
+    parent: UUID | None = None,
+    turn: int | None = None,
+) -> HoldfastError:
     """Why a node was not appended."""
-    outcome = row["outcome"]
-    if outcome == "conflict" and expect is not None:
-        return Conflict("the conversation has gone on", expected=expect, current=row["revision"])
+    if outcome == "conflict" and expect is not None and revision is not None:
+        return Conflict("the conversation has gone on", expected=expect, current=revision)
     if outcome == "no parent":
         return NotFound(f"there is no node {parent} in the conversation {id} to append under")
     if outcome == "lapsed" and turn is not None:
