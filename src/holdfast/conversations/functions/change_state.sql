@@ -6,15 +6,15 @@ create or replace function holdfast.change_state(
 ) returns void language plpgsql as $$
 begin
   insert into public.state as s (tenant_id, scope, owner, app_name, key, value, updated_at)
-    select tenant, prefix.scope,
-      case prefix.scope when 'session' then conversation when 'user' then person else tenant end,
-      case prefix.scope when 'session' then '' else app end,
-      case prefix.scope when 'session' then named.key else substr(named.key, length(prefix.scope) + 2) end,
-      named.value -> 0, at
-    from jsonb_each(changes) as named,
-      lateral (select case when named.key ^@ 'user:' then 'user' when named.key ^@ 'app:' then 'app' else 'session' end as scope) as prefix
+    select tenant,
+      case when named.key ^@ 'user:' then 'user' when named.key ^@ 'app:' then 'app' else 'session' end,
+      case when named.key ^@ 'user:' then person when named.key ^@ 'app:' then tenant else conversation end,
+      case when named.key ^@ 'user:' or named.key ^@ 'app:' then app else '' end,
+      case when named.key ^@ 'user:' then substr(named.key, 6) when named.key ^@ 'app:' then substr(named.key, 5) else named.key end,
+      changes -> named.key -> 0, at
+    from (select jsonb_object_keys(changes) as key) as named
     on conflict (tenant_id, scope, owner, app_name, key)
-      do update set value = excluded.value, version = s.version + 1, updated_at = at;
+      do update set value = excluded.value, version = s.version + 1, updated_at = excluded.updated_at;
 end $$;
 revoke execute on function holdfast.change_state from public;
 grant execute on function holdfast.change_state to holdfast_app;
