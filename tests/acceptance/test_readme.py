@@ -17,11 +17,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SERVERS = frozenset({"make run", "holdfast up"})
+README = (ROOT / "README.md").read_text("utf-8")
 COMMANDS = re.findall(
     r"^\$ (.+)$",
-    "\n".join(
-        re.findall(r"^```console\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    ),
+    "\n".join(re.findall(r"^```console\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)),
     re.MULTILINE,
 )
 
@@ -72,6 +71,19 @@ def test_every_command_of_the_readme_works(clone: Path, newcomer: Mapping[str, s
             run("make --old-file=check test ARGS=--collect-only", clone, newcomer)
         else:
             run(command, clone, newcomer)
+
+
+@pytest.mark.req("CONV-05")
+def test_the_example_of_the_readme_runs(fast_folder: Path, tmp_path: Path) -> None:
+    (example,) = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    environ = {**os.environ, "HOLDFAST_DATA": str(fast_folder / "readme")}
+
+    done = subprocess.run(
+        [sys.executable, "-c", example], cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=120
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[{'role': 'user', 'content': 'Where is my parcel?'}]\n"
 
 
 def run(command: str, clone: Path, environ: Mapping[str, str]) -> None:
