@@ -7,6 +7,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, cast
 
 from langchain_core.chat_history import BaseChatMessageHistory
@@ -186,10 +187,9 @@ def message_of(node: Node, *, agent: str | None = None) -> BaseMessage:
     `agent`: the conversation's own; what other agents say is said to it.
     """
     if node.form == FORM and node.native is not None:
-        try:
+        # Not if it is of a class that LangChain cannot find by its name, or nothing that it would have written.
+        with suppress(AttributeError, KeyError, TypeError, ValueError):
             return messages_from_dict([loads(node.native)])[0]
-        except (AttributeError, KeyError, TypeError, ValueError):
-            pass  # a class that LangChain cannot find by its name, or nothing that it would have written
     context = parse_context(node.context)
     payload = node.payload or {}
     foreign = context.name == "agent" and context.value not in (ASSISTANT, agent or ASSISTANT)

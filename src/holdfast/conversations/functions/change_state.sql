@@ -6,13 +6,8 @@ create or replace function holdfast.change_state(
 ) returns void language plpgsql as $$
 begin
   insert into public.state as s (tenant_id, scope, owner, app_name, key, value, updated_at)
-    select tenant,
-      case when named.key ^@ 'user:' then 'user' when named.key ^@ 'app:' then 'app' else 'session' end,
-      case when named.key ^@ 'user:' then person when named.key ^@ 'app:' then tenant else conversation end,
-      case when named.key ^@ 'user:' or named.key ^@ 'app:' then app else '' end,
-      case when named.key ^@ 'user:' then substr(named.key, 6) when named.key ^@ 'app:' then substr(named.key, 5) else named.key end,
-      changes -> named.key -> 0, at
-    from (select jsonb_object_keys(changes) as key) as named
+    select tenant, changed.scope, changed.owner, changed.app_name, changed.key, changed.value -> 0, at
+    from holdfast.state_rows(tenant, conversation, app, person, changes) as changed
     on conflict (tenant_id, scope, owner, app_name, key)
       do update set value = excluded.value, version = s.version + 1, updated_at = excluded.updated_at;
 end $$;

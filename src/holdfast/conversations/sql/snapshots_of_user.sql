@@ -1,4 +1,5 @@
--- The conversations of a user in an app, each with its own state, and the states that they share in rows of their own: read once, however many share them.
+-- The conversations of a user in an app, as snapshots.sql has those of everyone. Statements of their own: with a user who may be unsaid,
+-- one for both would find its rows by no index.
 -- $3: which framework asks, and gets the time of what it wrote last.
 select 'app' as scope, null::uuid as id, null::uuid as user_id, null as user_name, null as agent_name,
   null as session_id, null::bigint as revision, null::timestamptz as updated_at, null::float8 as last_time,
