@@ -81,6 +81,7 @@ class Transaction(Statements):
         self._lead = lead
         self._savepoints = 0
         self.ended = False
+        self.afterwards: list[Callable[[], None]] = []  # what to do once it has committed
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncGenerator[None]:
@@ -190,6 +191,8 @@ class PooledStatements(Statements):
                     why="a statement in it had failed, and the failure was ignored",
                     next="let the exception leave the transaction, or use a savepoint",
                 )
+            for then in tx.afterwards:
+                then()
         finally:
             tx.ended = True
             await self._end(link)
@@ -347,9 +350,9 @@ class Postgres:
         """The schema's owner, for index builds and partitions."""
         return open_owner(self._owner_url, self._options)
 
-    def listen(self, channel: str) -> AbstractAsyncContextManager[asyncio.Event]:
-        """An event that is set when `channel` is notified, or may have been while the connection was lost."""
-        return self._listener.listen(channel)
+    def listen(self, *channels: str) -> AbstractAsyncContextManager[asyncio.Event]:
+        """An event that is set when one of the channels is notified, or may have been while the connection was lost."""
+        return self._listener.listen(*channels)
 
     def clear(self) -> None:
         """Drop idle connections: what comes next sees changed settings of the server."""

@@ -40,20 +40,23 @@ class Listener:
         self._listening = asyncio.Lock()
 
     @asynccontextmanager
-    async def listen(self, channel: str) -> AsyncGenerator[asyncio.Event]:
-        """An event that is set when `channel` is notified, or may have been."""
+    async def listen(self, *channels: str) -> AsyncGenerator[asyncio.Event]:
+        """An event that is set when one of the channels is notified, or may have been."""
         wake = asyncio.Event()
-        self._wakes.setdefault(channel, set()).add(wake)
+        for channel in channels:
+            self._wakes.setdefault(channel, set()).add(wake)
         try:
             if self._task is None:
                 self._task = asyncio.create_task(self._keep_connected(), name="holdfast listener")
-            await self._settle(channel)
+            for channel in channels:
+                await self._settle(channel)
             yield wake
         finally:
-            self._wakes[channel].discard(wake)
-            if not self._wakes[channel]:
-                del self._wakes[channel]
-                await self._settle(channel)
+            for channel in channels:
+                self._wakes[channel].discard(wake)
+                if not self._wakes[channel]:
+                    del self._wakes[channel]
+                    await self._settle(channel)
 
     async def close(self) -> None:
         """Stop listening."""
