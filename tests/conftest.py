@@ -20,6 +20,7 @@ from holdfast.postgres.embedded import DATABASE, EmbeddedServer
 from holdfast.postgres.migrate import migrate
 from holdfast.postgres.options import Options
 from tests.clock import Clock
+from tests.kafka.broker import Broker, broker_or_skip
 from tests.processes import Processes
 from tests.remote import RemoteServer, remote_server
 
@@ -83,6 +84,19 @@ async def owner(database_url: str) -> AsyncIterator[Owner]:
     """The owner of the test's database."""
     async with open_owner(database_url, Options()) as owner:
         yield owner
+
+
+@pytest.fixture(scope="session")
+def kafka() -> Iterator[Broker]:
+    """The Kafka of this test process; without one, the tests that need it are skipped."""
+    yield from broker_or_skip()
+
+
+@pytest.fixture
+def broker(kafka: Broker) -> Iterator[Broker]:
+    """A running Kafka, put right again after a test that killed or paused it."""
+    yield kafka
+    kafka.revive()
 
 
 @pytest.fixture

@@ -72,11 +72,16 @@ def versions(packages: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def arguments(description: str, *, seconds: float) -> argparse.Namespace:
-    """The options of every benchmark: `--seconds` of measuring in all, and `--results`, the folder to keep them in."""
+def arguments(description: str, *, seconds: float, flags: Mapping[str, str] | None = None) -> argparse.Namespace:
+    """The options of every benchmark: `--seconds` of measuring in all, and `--results`, the folder to keep them in.
+
+    `flags` are a benchmark's own, each with its help.
+    """
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--seconds", type=float, default=seconds, help="how long to measure in all")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the figures are kept")
+    for flag, help in (flags or {}).items():
+        parser.add_argument(flag, action="store_true", help=help)
     return parser.parse_args()
 
 

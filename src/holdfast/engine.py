@@ -4,7 +4,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, TypeVar
@@ -13,6 +14,17 @@ from holdfast.access.identities import Identities
 from holdfast.access.keys import Keys
 from holdfast.access.secret import installation_secret
 from holdfast.access.tenants import Tenants
+from holdfast.app import App
+from holdfast.bus import Commands, DeadLetters, Log, Worker
+from holdfast.bus.background import Background
+from holdfast.bus.completions import Completions
+from holdfast.bus.driver import Bus, open_bus
+from holdfast.bus.ingest import Ingest
+from holdfast.bus.orders import Orders
+from holdfast.bus.retention import Retention, tend
+from holdfast.bus.waiters import Waiters
+from holdfast.bus.wakes import Wakes
+from holdfast.bus.workers import Shop
 from holdfast.conversations import Conversations, Notes, Sessions, Snapshots, State, Turns
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import HoldfastError
@@ -63,6 +75,10 @@ class Shared:
     secret: bytes
     tenants: Tenants
     keys: Keys
+    wakes: Wakes
+    bus: Bus
+    background: Background
+    connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
 
@@ -80,6 +96,23 @@ class Engine:
         self.keys = shared.keys
         self.loop = shared.loop  # the one that everything here runs on
         self.database: Database = self.postgres.tenant(lambda: self.tenants.id_of(tenant))
+        self.log: Log = shared.bus.log(self.database)
+        self.dead_letters = DeadLetters(self.database, shared.wakes)
+        orders = Orders(self.database, self.log, shared.wakes, self.config.bus)
+        completions = Completions(self.database, self.log, shared.wakes, self.config.bus)
+        waiters = Waiters(self.database, self.postgres.listen, shared.background)
+        ingest = Ingest(self.database, self.log, orders, completions, shared.background)
+        self.commands = Commands(self.database, orders, completions, waiters, ingest)
+        self._shop = Shop(
+            self.database,
+            orders,
+            completions,
+            ingest,
+            shared.wakes,
+            self.postgres.listen,
+            self.config.bus,
+            shared.connect,
+        )
         self.identities = Identities(self.database)
         self.conversations = Conversations(self.database, self.identities)
         self.snapshots = Snapshots(self.database, self.identities)
@@ -97,6 +130,10 @@ class Engine:
             if len(engines) > REMEMBERED:
                 engines.popitem(last=False)
         return found
+
+    def worker(self, app: App, *, concurrency: int = 10) -> Worker:
+        """Does commands of the app's skills, so many at once, as long as `async with` lasts."""
+        return Worker(self._shop, app.skills, concurrency=concurrency)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """What services do with `tx=` takes effect together, or not at all."""
@@ -121,7 +158,7 @@ class Engine:
                 f"{strangers} keys were made under another secret: set HOLDFAST_SECRET_FILE to have them recognised"
             )
             parts.append(Part("keys", "reduced", detail))
-        return parts
+        return [*parts, *([Part("log", *self._shared.bus.state)] if self._shared.bus.state else [])]
 
 
 @asynccontextmanager
@@ -140,18 +177,26 @@ async def open_engine(
         place = await stack.enter_async_context(open_place(config, progress or (lambda _: None)))
         app_url = await prepare(config, place, progress)
         listen_url = config.database.listen_url
-        postgres = Postgres(
-            app_url,
-            place.options,
-            owner_url=place.owner_url,
-            listen_url=listen_url.get_secret_value() if listen_url else None,
-        )
+
+        def connect(options: Options) -> Postgres:
+            listened = listen_url.get_secret_value() if listen_url else None
+            return Postgres(app_url, options, owner_url=place.owner_url, listen_url=listened)
+
+        postgres = connect(place.options)
         stack.push_async_callback(postgres.close)
         await _check_login(config, place, postgres)
         given = config.secret.get_secret_value() if config.secret else None
         secret = installation_secret(given, DataFolder(config.data).secret)
-        tenants, keys = Tenants(postgres.system), Keys(postgres, secret)
-        yield Engine(Shared(config, place, postgres, secret, tenants, keys), config.tenant)
+        tenants, keys, wakes = Tenants(postgres.system), Keys(postgres, secret), Wakes(postgres.system)
+        stack.push_async_callback(wakes.close)
+        await stack.enter_async_context(Retention(postgres.owner, config.bus))
+        bus = await stack.enter_async_context(open_bus(config.bus, postgres, tenants, wakes))
+        background = Background()
+        stack.push_async_callback(background.close)
+        small = partial(connect, replace(place.options, pool_size=1))
+        yield Engine(
+            Shared(config, place, postgres, secret, tenants, keys, wakes, bus, background, small), config.tenant
+        )
 
 
 @asynccontextmanager
@@ -183,8 +228,10 @@ async def prepare(config: Config, place: Place, progress: Progress | None = None
         assert found is not None
         check_server(found["version"], found["vector"])
         done = await migrate(owner)
-        if progress is not None and done.migrations:
-            progress(f"applied {len(done.migrations)} migrations")
+        if done.migrations:
+            await tend(owner, config.bus)
+            if progress is not None:
+                progress(f"applied {len(done.migrations)} migrations")
         if config.database.url is not None and config.database.owner_url is not None:
             return config.database.url.get_secret_value()
         return await ensure_login(owner, place.owner_url, by_account=place.embedded is not None)

@@ -15,7 +15,7 @@ BENCH = Path(__file__).parents[2] / "bench"
 def test_a_benchmark_runs_and_keeps_its_figures(name: str, tmp_path: Path, processes: Processes) -> None:
     program = processes.start(str(BENCH / f"{name}.py"), "--seconds", "0.2", "--results", str(tmp_path))
 
-    assert program.wait() == 0, program.stderr
+    assert program.wait(timeout=180) == 0, program.stderr
 
     kept = json.loads((tmp_path / f"{name}.json").read_text())
     assert kept["figures"]

@@ -1,30 +1,46 @@
 """Rules for the plans of statements, seen as the role that runs them, with the policies on: else they prove nothing."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from holdfast.core.errors import HoldfastError
 from holdfast.engine import Engine
-from tests.rules.schema import OWNERS_FOLDERS, folder_of
+from holdfast.postgres.database import Statements
 from tests.rules.tree import ROOT
 
 PACKAGE = "src/holdfast/"
 ID = UUID(int=1)
 LAST = UUID(int=2**128 - 1)
-NO_NODES = (list[object](),) * 9
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+NOTHING = list[object]()
+NO_NODES = (NOTHING,) * 9
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What stands in the plan of a hot statement ("" where nothing is looked up), and arguments to ask for it."""
+    """What stands in the plan of a hot statement ("" where nothing is looked up), and arguments to ask for it.
+
+    `whole`: small tables that it may read whole.
+    """
 
     has: str
     args: tuple[object, ...] = ()
+    whole: tuple[str, ...] = ()
 
 
-OF_A_TENANT = {
+@dataclass(frozen=True, slots=True)
+class Cold:
+    """Why a statement may read whole tables."""
+
+    why: str
+
+
+OF_A_TENANT: dict[str, Plan | Cold] = {
     "access/sql/identity_name.sql": Plan("identity_tenant_id_kind_id_key", ("user", ID)),
     "access/sql/store_identity.sql": Plan("", ("user", "ann", ID)),
     "access/sql/ensure_principal.sql": Plan("principal_pkey", ("user 7", "owner")),
@@ -79,8 +95,59 @@ OF_A_TENANT = {
     "conversations/sql/tree.sql": Plan("node_pkey", (ID, 100)),
     "conversations/sql/user_state.sql": Plan("state_pkey", ("shop", ID)),
     "conversations/sql/write_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support", "", 2, "append")),
+    "bus/sql/adopt_completion.sql": Plan("", ("c 1",)),
+    "bus/sql/answers.sql": Plan("completion_applied_once", (["c 1", "c 2"],)),
+    "bus/sql/begin_group.sql": Plan("topic_partition_pkey", ("group-1", ["topic-1"], False)),
+    "bus/sql/bury_record.sql": Plan("", ("group-1", "topic-1", 0, 7, NOON, ID, None, "{}", "{}", "no", 3)),
+    "bus/sql/cancel_command.sql": Plan("", ("c 1", ID, "{}", "topic-1")),
+    "bus/sql/claim_commands.sql": Plan("", (["skill-1"], [None], [3], "me", 4, MINUTE)),
+    "bus/sql/claim_partitions.sql": Plan("", ("group-1", ID, ["topic-1"], [0], False, False)),
+    "bus/sql/command.sql": Plan("command_pkey", ("c 1",)),
+    "bus/sql/commands.sql": Plan("Index Scan Backward using command_by_time", (None, None, "c 1", 50)),
+    "bus/sql/commit_position.sql": Plan("consumer_offset_pkey", ("group-1", "topic-1", 0, ID, 1, 7, None)),
+    "bus/sql/commit_positions.sql": Plan("consumer_offset_pkey", ("group-1", ID, ["topic-1"], [0], [1], [7], [None])),
+    "bus/sql/complete_commands.sql": Plan("", (*(NOTHING,) * 6, "topic-1", False)),
+    "bus/sql/completions.sql": Plan("command_completion_pkey", ("c 1",)),
+    "bus/sql/create_topic.sql": Plan("", ("topic-1", 2)),
+    "bus/sql/dead_letter.sql": Plan("dead_letter_pkey", (ID,)),
+    "bus/sql/dead_letter_ids.sql": Plan(
+        "dead_letter_tenant_id_group_name_topic_partition_record_id_key", ("group-1", None)
+    ),
+    "bus/sql/dead_letters.sql": Plan("Index Scan Backward using dead_letter_pkey", (None, None, LAST, 50)),
+    "bus/sql/drop_dead_letter.sql": Plan("dead_letter_pkey", (ID,)),
+    "bus/sql/ends.sql": Plan("topic_partition_pkey", (["topic-1"],)),
+    "bus/sql/fail_command.sql": Plan("", ("c 1", 1, ID, "{}", True, MINUTE, False, "topic-1")),
+    "bus/sql/fail_dead_letter.sql": Plan("dead_letter_pkey", (ID, "no")),
+    "bus/sql/fail_record.sql": Plan("consumer_offset_pkey", ("group-1", "topic-1", 0, ID, 1, 7, None, "no", MINUTE)),
+    "bus/sql/fetch.sql": Plan("record_other_pkey", (["topic-1"], [0], [7], 100, 1000)),
+    "bus/sql/forget_commands.sql": Plan("", (MINUTE,)),
+    "bus/sql/group_partitions.sql": Plan("consumer_offset_pkey", ("group-1", ["topic-1"])),
+    "bus/sql/join_group.sql": Plan("", ("group-1", ID, "me", ["topic-1"], MINUTE)),
+    "bus/sql/lag.sql": Plan("record_other_pkey", ("group-1",)),
+    "bus/sql/lapsed_commands.sql": Plan("command_running"),
+    "bus/sql/leave_group.sql": Plan("", ("group-1", ID)),
+    "bus/sql/newest.sql": Plan("Index Scan Backward using record_other_pkey", ("topic-1", [0], [100], 5, 1000)),
+    "bus/sql/offsets_at.sql": Plan("record_other_pkey", ("topic-1", [0], NOON)),
+    "bus/sql/publish.sql": Plan("", ("topic-1", 7, "k", ID, "{}", "{}", 100)),
+    "bus/sql/publish_all.sql": Plan("", (NOTHING,) * 7),
+    "bus/sql/redrive_dead_letter.sql": Plan("", (ID,)),
+    "bus/sql/redriven.sql": Plan("dead_letter_redriven", ("group-1", ["topic-1"], [0])),
+    "bus/sql/release_commands.sql": Plan("command_pkey", (["c 1"], [1])),
+    "bus/sql/release_partitions.sql": Plan("consumer_offset_pkey", ("group-1", ID, ["topic-1"], [0], [1])),
+    "bus/sql/remove_topic.sql": Plan("", ("topic-1",)),
+    "bus/sql/renew_commands.sql": Plan("command_pkey", (["c 1"], [1], MINUTE)),
+    "bus/sql/reset_group.sql": Plan("", ("group-1", "topic-1", [0], [7])),
+    "bus/sql/settle_dead_letter.sql": Plan("dead_letter_pkey", (ID,)),
+    "bus/sql/submit_commands.sql": Plan("", (*(NOTHING,) * 10, "topic-1", *(NOTHING,) * 4)),
+    "bus/sql/take_redriven.sql": Plan("dead_letter_pkey", ([ID],)),
+    "bus/sql/topic_partitions.sql": Plan("topic_pkey", ("topic-1",)),
+    "bus/sql/topics.sql": Plan("record_other_pkey"),
+    "bus/kafka/sql/is_ours.sql": Plan("record_other_pkey", ("topic-1", 0, 7, ID)),
+    "bus/kafka/sql/relayed.sql": Plan("consumer_offset_pkey", (["topic-1"], [0], [7])),
+    "bus/kafka/sql/time_at.sql": Plan("record_other_pkey", ("topic-1", 0, 7)),
+    "bus/kafka/sql/topic_ids.sql": Plan("topic_pkey", (["topic-1"],)),
 }
-OF_THE_SYSTEM = {
+OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "access/sql/any_key.sql": Plan("api_key_by_secret"),
     "access/sql/create_key.sql": Plan("", (b"hash", "key", ID, "ann", "", ["read"], "s", timedelta(days=1))),
     "access/sql/create_tenant.sql": Plan("", ("tenant-0",)),
@@ -91,14 +158,39 @@ OF_THE_SYSTEM = {
     "access/sql/revoke_key.sql": Plan("Index Scan using api_key_", (ID, UUID(int=2))),
     "access/sql/tenant_by_id.sql": Plan("tenant_pkey", (ID,)),
     "access/sql/tenant_by_name.sql": Plan("tenant_name_key", ("tenant-7",)),
+    "access/sql/tenants.sql": Cold("lists every tenant, for who runs the installation"),
     "access/sql/use_link.sql": Plan("api_key_pkey", (b"hash",)),
     "access/sql/valid_key.sql": Plan("api_key_pkey", (b"hash",)),
+    # Across tenants nothing leads to a row: what has one for each topic or group is read whole, records by their key.
+    "bus/sql/command_gauges.sql": Plan("command_ready", (None, 1000), whole=("tenant",)),
+    "bus/sql/dead_letter_gauges.sql": Cold("counts those of all tenants, for who watches; people keep them few"),
+    "bus/sql/group_gauges.sql": Plan(
+        "record_other_pkey", (None, 1000), whole=("tenant", "topic_partition", "consumer_offset")
+    ),
+    "bus/sql/topic_gauges.sql": Plan("record_other_pkey", (None, 1000), whole=("tenant", "topic")),
+    "bus/sql/wake.sql": Plan("", (["channel"],)),
+    "bus/kafka/sql/hold_relay.sql": Plan("", (ID, MINUTE), whole=("relay_lease",)),
+    "bus/kafka/sql/move_relay.sql": Plan(
+        "topic_pkey", (".relay", [ID], ["topic-1"], [ID], [0], [0], [7], ID, [0], [1]), whole=("relay_lease",)
+    ),
+    "bus/kafka/sql/release_relay.sql": Plan("", (ID,), whole=("relay_lease",)),
+    "bus/kafka/sql/unsent.sql": Plan(
+        "record_other_pkey",
+        (".relay", [0, 1], 100, 1000),
+        whole=("tenant", "topic", "topic_partition"),
+    ),
 }
-# Statements that may read a whole table, and why.
-COLD = {"access/sql/tenants.sql": "lists every tenant, for who runs the installation"}
+OF_THE_OWNER: dict[str, Plan | Cold] = {
+    "bus/sql/tend_log.sql": Plan("", (3, timedelta(days=7), timedelta(days=30))),
+}
+# Which role runs a statement: a tenant's, unless it is listed for another.
+TENANT, SYSTEM, OWNER = "holdfast_app", "holdfast_system", "the owner"
+RUN_BY: dict[str, Mapping[str, Plan | Cold]] = {TENANT: OF_A_TENANT, SYSTEM: OF_THE_SYSTEM, OWNER: OF_THE_OWNER}
+# Folders whose statements ask for the server and the schema: the owner runs them, or the system.
+OWNERS_FOLDERS = ("postgres", "cli")
 
 # Enough rows that a missing index shows: many tenants, of whom some are busy, few keys beside many sessions, a few long
-# conversations beside many short ones.
+# conversations beside many short ones, records in each day of the log, few commands to do beside many that are done.
 ROWS = """
 insert into tenant (name) select 'tenant-' || n from generate_series(1, 3000) n;
 create temp table busy as select id from tenant limit 50;
@@ -136,30 +228,95 @@ insert into agent_long_term_memory (tenant_id, user_id, agent_name)
   select id, gen_random_uuid(), 'support' from busy, generate_series(1, 100) n;
 insert into agent_long_term_memory_revision (tenant_id, memory_id, version, operation, notes)
   select tenant_id, id, n, 'append', '' from agent_long_term_memory, generate_series(1, 10) n;
+select holdfast.tend_log(3, interval '30 days', interval '30 days');
+insert into topic (tenant_id, name, partitions) select id, 'topic-' || n, 2 from busy, generate_series(1, 10) n;
+insert into topic_partition (tenant_id, topic, partition, next_offset)
+  select tenant_id, name, n, 60 from topic, generate_series(0, 1) n;
+insert into record (tenant_id, topic, partition, "offset", at, id, headers, value, bytes)
+  select tenant_id, topic, partition, n, holdfast.now() + (n / 12 - 1) * interval '1 day', gen_random_uuid(), '{}',
+    '{}', 100
+  from topic_partition, generate_series(0, 59) n;
+insert into consumer_group (tenant_id, name) select id, 'group-' || n from busy, generate_series(1, 10) n;
+insert into consumer_member (tenant_id, group_name, id, name, topics, leased_until)
+  select tenant_id, name, gen_random_uuid(), 'me', '{topic-1}', holdfast.now()
+  from consumer_group, generate_series(1, 4);
+insert into consumer_offset (tenant_id, group_name, topic, partition, position)
+  select g.tenant_id, g.name, p.topic, p.partition, 50
+  from consumer_group g join topic_partition p on p.tenant_id = g.tenant_id
+  union all select tenant_id, '.relay', topic, partition, 60 - partition from topic_partition;
+insert into dead_letter (
+    tenant_id, group_name, topic, partition, "offset", at, record_id, headers, value, correlation_id, error, attempts,
+    state)
+  select id, 'group-' || n % 10, 'topic-' || n % 7, 0, n, holdfast.now(), gen_random_uuid(), '{}', '{}',
+    case when n % 5 = 0 then 'c ' || n end, 'no', 3, case when n % 10 = 1 then 'redriven' else 'dead' end
+  from busy, generate_series(1, 200) n;
+insert into command (
+    tenant_id, correlation_id, skill, arguments, reply_to, hash, state, leased_until, created_at, finished_at)
+  select id, 'c ' || n, 'skill-' || n % 10, '{}', 'topic-1', n,
+    case when n > 380 then 'queued' when n > 360 then 'running' else 'done' end,
+    case when n between 361 and 380 then holdfast.now() end, holdfast.now() + n * interval '1 second',
+    case when n <= 360 then holdfast.now() + n * interval '1 second' end
+  from busy, generate_series(1, 400) n;
+insert into command_completion (tenant_id, correlation_id, applied, result)
+  select tenant_id, correlation_id, n = 1, '{}' from command, generate_series(1, 2) n where state = 'done';
+insert into skill_rate (tenant_id, skill, per_second, tokens)
+  select id, 'skill-' || n, 5, 5 from busy, generate_series(0, 9) n;
 analyze;
 """
 
 
 async def unindexed(engine: Engine) -> list[str]:
     """Hot statements that lost their index."""
-    tenant, system = engine.tenant("tenant-7").database, engine.postgres.system
-    found: list[str] = []
-    for statements, database in ((OF_A_TENANT, tenant), (OF_THE_SYSTEM, system)):
-        for name, wanted in statements.items():
-            text = (ROOT / PACKAGE / name).read_text("utf-8")
-            rows: list[Any] = await database.all(f"explain (verbose) {text}", *wanted.args)
-            plan = "\n".join(row[0] for row in rows)
-            if wanted.has not in plan or "Seq Scan" in plan:
-                found.append(f"{PACKAGE}{name}: its plan should have `{wanted.has}`, and no Seq Scan:\n{plan}")
-    return found
+    async with engine.postgres.owner() as owner:
+        asked = ((engine.tenant("tenant-7").database, OF_A_TENANT), (engine.postgres.system, OF_THE_SYSTEM))
+        return [
+            f"{PACKAGE}{name}: {missed}"
+            for database, listed in (*asked, (owner, OF_THE_OWNER))
+            for name, wanted in listed.items()
+            if isinstance(wanted, Plan) and (missed := await _missed(database, name, wanted))
+        ]
+
+
+async def _missed(database: Statements, name: str, wanted: Plan) -> str:
+    text = (ROOT / PACKAGE / name).read_text("utf-8")
+    try:
+        rows: list[Any] = await database.all(f"explain (verbose) {text}", *wanted.args)
+    except HoldfastError as error:
+        return f"it cannot be asked for its plan with the arguments that are listed: {error}"
+    plan = "\n".join(row[0] for row in rows)
+    whole = set(re.findall(r"Seq Scan on (?:\w+\.)?(\w+)", plan)) - set(wanted.whole)
+    return (
+        f"its plan should have `{wanted.has}`, and read no table whole:\n{plan}"
+        if whole or wanted.has not in plan
+        else ""
+    )
 
 
 def unplanned(sources: Iterable[tuple[str, str]]) -> list[str]:
     """Statements of a domain of which nobody said whether they are hot; the owner's read the catalogue."""
-    known: tuple[Mapping[str, object], ...] = (OF_A_TENANT, OF_THE_SYSTEM, COLD)
     return [
         f"{name}: nobody said how it finds its rows; list it in tests/rules/plans.py, with its index or as cold"
         for name, _ in sources
-        if folder_of(name) not in (None, *OWNERS_FOLDERS)
-        and not any(name.removeprefix(PACKAGE) in statements for statements in known)
+        if folder_of(name) not in (None, *OWNERS_FOLDERS) and not _listed(name)
     ]
+
+
+def roles_of(name: str) -> tuple[str, ...]:
+    """The roles of which one runs a statement; none if the file is no statement."""
+    match folder_of(name):
+        case None:
+            return ()
+        case folder if folder in OWNERS_FOLDERS:
+            return OWNER, SYSTEM
+        case _:
+            return _listed(name) or (TENANT,)
+
+
+def folder_of(name: str) -> str | None:
+    """The folder of the package to which a statement belongs, however deep; nothing if the file is no statement."""
+    found = re.search(r"holdfast/(\w+)/(?:.+/)?sql/", name)
+    return found and found[1]
+
+
+def _listed(name: str) -> tuple[str, ...]:
+    return tuple(role for role, statements in RUN_BY.items() if name.removeprefix(PACKAGE) in statements)

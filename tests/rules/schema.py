@@ -10,11 +10,13 @@ from dataclasses import dataclass
 
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Owner
+from tests.rules.plans import OWNER, SYSTEM, roles_of
 
 # Tables without a tenant of their own to be held to, and why.
 GLOBAL_TABLES = {
     "public.tenant": "a tenant is looked up by name before there is one to ask for",
     "public.api_key": "a key is looked up by its hash before anybody knows whose it is",
+    "public.relay_lease": "a process carries records of all tenants to Kafka, and its lease is no tenant's",
     "holdfast.migration": "belongs to the schema",
     "holdfast.function_file": "belongs to the schema",
 }
@@ -22,6 +24,13 @@ GLOBAL_TABLES = {
 SYSTEM_TABLES = {
     "public.tenant": "makes and finds tenants",
     "public.api_key": "makes and recognises keys",
+    "public.topic": "relays to Kafka; counts topics for metrics",
+    "public.topic_partition": "relays to Kafka what its counters say is new; counts records for metrics",
+    "public.record": "relays to Kafka; tells for metrics how old the oldest is that nobody has read",
+    "public.consumer_offset": "moves the relay's positions; tells for metrics how far groups are behind",
+    "public.dead_letter": "counts them for metrics",
+    "public.command": "counts those that wait or are being done for metrics",
+    "public.relay_lease": "shares the relay to Kafka among processes",
 }
 # What everybody may call: it reads and changes nothing.
 PUBLIC_FUNCTIONS = {"holdfast.now", "holdfast.uuid7"}
@@ -212,33 +221,19 @@ async def violations(owner: Owner) -> list[str]:
     ]
 
 
-# Folders whose statements the owner may run, too: they ask for the server and the schema.
-OWNERS_FOLDERS = ("postgres", "cli")
-_OWNER = "the owner"
-
-
-def folder_of(name: str) -> str | None:
-    """The folder of the package to which a statement belongs, however deep; nothing if the file is no statement."""
-    found = re.search(r"holdfast/(\w+)/(?:.+/)?sql/", name)
-    return found and found[1]
-
-
 async def unprepared(owner: Owner, sources: Iterable[tuple[str, str]]) -> list[str]:
-    """Statements that none of the roles of their folder can run against the migrated schema."""
+    """Statements that the role that runs them cannot run against the migrated schema."""
     found: list[str] = []
     for name, text in sources:
-        folder = folder_of(name)
-        if folder is not None:
-            roles = (_OWNER if folder in OWNERS_FOLDERS else "holdfast_app", "holdfast_system")
-            said = [await _said(owner, role, text) for role in roles]
-            if all(said):
-                found.append(f"{name}: {'; '.join(said)}")
+        said = [await _said(owner, role, text) for role in roles_of(name)]
+        if said and all(said):
+            found.append(f"{name}: {'; '.join(said)}")
     return found
 
 
 async def _said(owner: Owner, role: str, text: str) -> str:
     """What the server says against a statement of this role: to explain it checks names, types and rights."""
-    become = "reset role" if role == _OWNER else f"set local role {role}"
+    become = "reset role" if role == OWNER else f"set local role {role}"
     try:
         async with owner.transaction():
             await owner.script(f"{become}; set local holdfast.tenant = '00000000-0000-0000-0000-000000000000'")
@@ -258,11 +253,11 @@ async def tenant_tables(owner: Owner) -> dict[str, str]:
 
 
 def unrouted(tables: dict[str, str], sources: Iterable[tuple[str, str]]) -> list[str]:
-    """Statements that do not name the tenant as `$1` for every table in them: they would go to every shard."""
+    """Statements of a tenant that do not name it as `$1` for every table in them: they would go to every shard."""
     return [
         f"{name}: a table without its tenant; write `{column} = $1` for each, also where a join implies it"
         for name, text in sources
-        if "/sql/" in name
+        if roles_of(name) not in ((), (SYSTEM,), (OWNER,))
         for column in sorted(set(tables.values()))
         if not _is_routed(
             re.sub(r"--[^\n]*|'(?:[^']|'')*'", "", text), [t for t in tables if tables[t] == column], column

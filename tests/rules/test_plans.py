@@ -5,13 +5,23 @@ import pytest
 
 from holdfast.engine import Engine
 from holdfast.postgres.sql import statements
-from tests.rules.plans import COLD, OF_A_TENANT, OF_THE_SYSTEM, PACKAGE, ROWS, unindexed, unplanned
+from tests.rules.plans import PACKAGE, ROWS, RUN_BY, unindexed, unplanned
 from tests.rules.tree import ROOT, source
 
 # The key stays unique, for a statement names it in its `on conflict`, and no longer leads with the tenant.
 MOVED = """
 alter table identity drop constraint identity_tenant_id_kind_id_key, add constraint moved unique (id, kind, tenant_id)
 """
+READ_RECORDS = [
+    *(f"bus/sql/{name}" for name in ("fetch", "lag", "newest", "offsets_at", "topics")),
+    *(
+        "bus/kafka/sql/is_ours",
+        "bus/kafka/sql/time_at",
+        "bus/sql/group_gauges",
+        "bus/sql/topic_gauges",
+        "bus/kafka/sql/unsent",
+    ),
+]
 
 
 @pytest.fixture
@@ -39,10 +49,12 @@ async def test_the_plans_are_those_of_a_role_that_the_policies_hold(filled: Engi
 @pytest.mark.parametrize(
     ("lost", "missed_by"),
     [
-        (MOVED, ["identity_name"]),
-        ("drop index api_key_by_tenant", ["keys_of_tenant"]),
-        ("drop index api_key_by_secret", ["any_key", "keys_of_other_secrets"]),
-        ("drop index api_key_by_expiry", ["forget_expired"]),
+        (MOVED, ["access/sql/identity_name"]),
+        ("drop index api_key_by_tenant", ["access/sql/keys_of_tenant"]),
+        ("drop index api_key_by_secret", ["access/sql/any_key", "access/sql/keys_of_other_secrets"]),
+        ("drop index api_key_by_expiry", ["access/sql/forget_expired"]),
+        ("drop index dead_letter_redriven", ["bus/sql/redriven"]),
+        ("alter table record drop constraint record_pkey", READ_RECORDS),
     ],
 )
 async def test_a_lost_index_is_missed(filled: Engine, lost: str, missed_by: list[str]) -> None:
@@ -51,7 +63,7 @@ async def test_a_lost_index_is_missed(filled: Engine, lost: str, missed_by: list
 
     found = await unindexed(filled)
 
-    assert [violation.partition(".sql:")[0] for violation in found] == [f"{PACKAGE}access/sql/{n}" for n in missed_by]
+    assert [violation.partition(".sql:")[0] for violation in found] == [PACKAGE + name for name in missed_by]
 
 
 def test_of_every_statement_somebody_said_how_it_finds_its_rows() -> None:
@@ -67,7 +79,10 @@ def test_a_statement_that_nobody_thought_of_is_found(name: str) -> None:
     assert len(found) == 1
 
 
-def test_no_listed_statement_is_gone() -> None:
+def test_no_listed_statement_is_gone_and_each_has_one_role() -> None:
     written = {name.removeprefix(PACKAGE) for name, _ in source(ROOT, ".sql")}
 
-    assert {*OF_A_TENANT, *OF_THE_SYSTEM, *COLD} <= written
+    listed = [name for statements in RUN_BY.values() for name in statements]
+
+    assert set(listed) <= written
+    assert sorted(listed) == sorted(set(listed))

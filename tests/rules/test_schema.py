@@ -1,7 +1,10 @@
+import re
+
 import pytest
 
 from holdfast.postgres.database import Owner
-from tests.rules.schema import RULES, tenant_tables, unprepared, unrouted, violations
+from tests.rules.plans import SYSTEM, roles_of
+from tests.rules.schema import RULES, SYSTEM_TABLES, tenant_tables, unprepared, unrouted, violations
 from tests.rules.tree import ROOT, source
 
 pytestmark = pytest.mark.req("ENG-04")
@@ -158,13 +161,36 @@ async def test_a_statement_that_does_not_fit_is_found(owner: Owner, folder: str,
     assert len(found) == 1
 
 
+@pytest.mark.parametrize(
+    ("listed", "planted"),
+    [
+        ("access/sql/identity_name.sql", "select id from tenant where id = $1"),
+        ("access/sql/tenants.sql", "select name from identity where tenant_id = $1"),
+        ("bus/sql/publish.sql", "select holdfast.tend_log($1, $2, $3)"),
+    ],
+)
+async def test_a_statement_is_for_the_role_that_runs_it(owner: Owner, listed: str, planted: str) -> None:
+    found = await unprepared(owner, [(f"src/holdfast/{listed}", planted)])
+
+    assert len(found) == 1
+
+
+def test_the_system_reaches_no_table_that_none_of_its_statements_names() -> None:
+    texts = [re.sub(r"--[^\n]*", "", text) for name, text in source(ROOT, ".sql") if roles_of(name) == (SYSTEM,)]
+
+    named = {f"public.{table}" for table in re.findall(r"\b(?:from|join|into|update)\s+(\w+)", "\n".join(texts))}
+
+    assert set(SYSTEM_TABLES) <= named
+
+
 async def test_every_statement_names_the_tenant_for_every_table(owner: Owner) -> None:
     assert unrouted(await tenant_tables(owner), source(ROOT, ".sql")) == []
 
 
+@pytest.mark.parametrize("folder", ["access/sql", "bus/kafka/sql"])
 @pytest.mark.parametrize("planted", UNROUTED)
-async def test_a_statement_that_forgets_the_tenant_is_found(owner: Owner, planted: str) -> None:
-    found = unrouted(await tenant_tables(owner), [("src/holdfast/access/sql/planted.sql", planted)])
+async def test_a_statement_that_forgets_the_tenant_is_found(owner: Owner, folder: str, planted: str) -> None:
+    found = unrouted(await tenant_tables(owner), [(f"src/holdfast/{folder}/planted.sql", planted)])
 
     assert found != []
 

@@ -20,7 +20,7 @@ from holdfast.access.keys import Keys
 from holdfast.access.secret import installation_secret
 from holdfast.cli.output import Progress
 from holdfast.core.config import Config
-from holdfast.core.errors import DataFolderUnusable, Forbidden, HoldfastError
+from holdfast.core.errors import BadSetting, DataFolderUnusable, Forbidden, HoldfastError
 from holdfast.engine import Place, open_place
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import Owner, Postgres, Row, open_owner
@@ -65,6 +65,9 @@ async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]
     checks.append(check_folder(config))
     if config.database.url is not None or checks[-1].state != "fail":
         checks += await check_database(config, progress)
+    if config.bus.url.startswith("kafka://"):
+        progress(f"asking Kafka at {config.bus.url}")
+        checks.append(await check_kafka(config))
     running = ServerFile.read(config.data)
     found = (
         f"{running.url}, process {running.pid}, version {running.version}"
@@ -207,6 +210,25 @@ async def check_keys(config: Config, place: Place) -> Check:
         next = "Set HOLDFAST_SECRET_FILE to the secret that they were made under."
         return Check("keys", "warn", f"{strangers} were made under another secret and are not recognised", next)
     return Check("keys", "ok", "all are recognised")
+
+
+async def check_kafka(config: Config) -> Check:
+    """Whether the broker behind the log answers."""
+    try:
+        from holdfast.bus.kafka.brokers import Broker
+
+        # Its client would write to stderr what the check tells.
+        quiet = config.bus.model_copy(update={"options": ("log_level=0", *config.bus.options)})
+        return Check("kafka", "ok", f"{config.bus.url}, {await Broker(quiet).check()}")
+    except ImportError as error:
+        missing = BadSetting(
+            f"bus.url is {config.bus.url}, and Kafka's client is not installed",
+            why=str(error),
+            next="`pip install 'holdfast[kafka]'` installs it.",
+        )
+        return failed("kafka", missing)
+    except HoldfastError as error:
+        return failed("kafka", error)
 
 
 def check_port(config: Config, running: ServerFile | None) -> Check:

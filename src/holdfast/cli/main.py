@@ -27,6 +27,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "init": "Write a small example to start from.",
     "up": "Start everything in one process.",
+    "worker": "Do commands of an app's skills.",
     "doctor": "Check every part, and say what to do.",
     "config": "The settings that are in force.",
     "db": "The database under the engine.",
@@ -34,6 +35,9 @@ COMMANDS = {
     "keys": "Keys for programs and browsers.",
     "sessions": "Conversations: who said what.",
     "notes": "What agents have noted about users.",
+    "topics": "Topics of the log, and who has read how far.",
+    "dead-letters": "What could not be processed.",
+    "commands": "Work for workers, and what came of it.",
     "completion": "Print the completion script of a shell.",
 }
 
@@ -43,7 +47,7 @@ class Deferred(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the real command."""
-        module = import_module(f"holdfast.cli.{self.name}")
+        module = import_module(f"holdfast.cli.{str(self.name).replace('-', '_')}")
         return typer.main.get_command(module.app).make_context(info_name, args, parent, **extra)
 
 

@@ -16,7 +16,15 @@ from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from holdfast.core.errors import BadSetting
-from holdfast.core.settings import DatabaseSettings, MemorySettings, Name, Section, ServerSettings, StrongSecret
+from holdfast.core.settings import (
+    BusSettings,
+    DatabaseSettings,
+    MemorySettings,
+    Name,
+    Section,
+    ServerSettings,
+    StrongSecret,
+)
 from holdfast.core.sources import Given, Keys, gather
 
 DEFAULT = "default"
@@ -44,6 +52,7 @@ class Config(Section):
     )
     database: DatabaseSettings = DatabaseSettings()
     server: ServerSettings = ServerSettings()
+    bus: BusSettings = BusSettings()
     memory: MemorySettings = MemorySettings()
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict[str, str])

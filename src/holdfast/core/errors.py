@@ -11,6 +11,7 @@
     ├── Busy
     ├── TooLarge
     ├── Overloaded
+    ├── CommandFailed
     ├── Unavailable
     │   ├── DatabaseAway
     │   ├── TimedOut
@@ -115,6 +116,12 @@ class Overloaded(HoldfastError):
         next = next or f"Try again in {retry_after:g} seconds."
         super().__init__(what, why=why, next=next, retry_after=retry_after, **details)
         self.retry_after = retry_after
+
+
+class CommandFailed(HoldfastError):
+    """A worker could not do a command, or somebody cancelled it; `details` has its error and correlation id."""
+
+    code = "command_failed"
 
 
 class Unavailable(HoldfastError):

@@ -58,6 +58,17 @@ def _address(address: SecretStr | None) -> SecretStr | None:
     return SecretStr(text)
 
 
+def _bus(address: str) -> str:
+    if address in ("postgres:", "postgres"):
+        return "postgres:"
+    hosts = address.removeprefix("kafka://").rstrip("/").split(",")
+    if not address.startswith("kafka://") or not all(
+        re.fullmatch(r"[^\s,/@:]+(:\d{1,5})?|\[[0-9a-fA-F:]+\](:\d{1,5})?", host) for host in hosts
+    ):
+        raise ValueError("it should be `postgres:`, or like kafka://host:9092")
+    return "kafka://" + ",".join(hosts)
+
+
 def _root_path(path: str) -> str:
     parts = path.strip("/").split("/")
     if parts == [""]:
@@ -127,6 +138,59 @@ class ServerSettings(Section):
     request_timeout: Seconds = Field(default=60, description="seconds to answer a request")
     shutdown_grace: Number = Field(
         default=20, ge=0, description="seconds that running requests get to end when the server stops"
+    )
+
+
+class BusSettings(Section):
+    """The log that agents and workers talk over."""
+
+    url: Annotated[str, AfterValidator(_bus)] = Field(
+        default="postgres:", description="where the log is: `postgres:`, or `kafka://host:9092,host:9092`"
+    )
+    partitions: Whole = Field(default=16, ge=1, le=1000, description="partitions of a topic unless said otherwise")
+    retention_days: Count = Field(
+        default=7, description="days that records are kept, and as long as a group needs them"
+    )
+    forget_groups_after_days: Count = Field(
+        default=30, description="days after which a group that nobody reads with no longer keeps records"
+    )
+    max_record_bytes: Whole = Field(
+        default=1_000_000, ge=1000, le=100_000_000, description="largest record, key and headers included"
+    )
+    lease: Annotated[Seconds, Field(ge=0.2)] = Field(
+        default=10, description="seconds after which a consumer that is not heard of loses its partitions"
+    )
+    batch: Whole = Field(default=500, ge=1, le=10_000, description="records that a consumer holds at most")
+    batch_bytes: Count = Field(default=8_000_000, description="bytes of records that a consumer holds at most")
+    max_attempts: Count = Field(default=10, description="attempts after which a record is a dead letter")
+    max_failing: Seconds = Field(
+        default=3600, description="seconds of failed attempts after which a record is a dead letter"
+    )
+    command_lease: Annotated[Seconds, Field(ge=0.2)] = Field(
+        default=30, description="seconds after which a command whose worker is not heard of is done by another"
+    )
+    keep_commands_days: Count = Field(default=30, description="days that finished commands are kept")
+    prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,30}$")] = Field(
+        default="", description="what leads the names of topics and groups on a Kafka that several installations share"
+    )
+    group_protocol: Literal["classic", "consumer"] = Field(
+        default="classic", description="how consumers share partitions on Kafka; `consumer` needs brokers from 4.0 on"
+    )
+    replication: Whole = Field(
+        default=-1, ge=-1, le=100, description="copies of the topics made on Kafka; -1: as the broker has it"
+    )
+    security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
+        default="plaintext", description="how Kafka is reached"
+    )
+    sasl_mechanism: Name | None = Field(default=None, description="`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, …")
+    sasl_username: Name | None = Field(default=None, description="user at Kafka")
+    sasl_password: Secret = Field(default=None, description="password at Kafka")
+    ssl_ca: Name | None = Field(default=None, description="file with the certificates that Kafka's is checked with")
+    ssl_certificate: Name | None = Field(default=None, description="file with our certificate")
+    ssl_key: Name | None = Field(default=None, description="file with its key")
+    ssl_key_password: Secret = Field(default=None, description="password of that key")
+    options: Names = Field(
+        default=(), description="further settings of librdkafka, such as `client.rack=a`, separated by commas"
     )
 
 

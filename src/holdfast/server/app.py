@@ -17,7 +17,23 @@ from holdfast.server.openapi import document
 from holdfast.server.operations import Call, Operation, Operations
 from holdfast.server.origins import Doors
 from holdfast.server.resources import Resource
-from holdfast.server.routes import browser, conversations, health, keys, nodes, notes, sessions, state, tenants, turns
+from holdfast.server.routes import (
+    browser,
+    commands,
+    conversations,
+    dead_letters,
+    groups,
+    health,
+    keys,
+    metrics,
+    nodes,
+    notes,
+    sessions,
+    state,
+    tenants,
+    topics,
+    turns,
+)
 from holdfast.server.server_file import instance_of
 
 MAX_RUNNING = 256  # requests at once; each can hold a body in memory
@@ -32,6 +48,11 @@ OPERATIONS: tuple[Operation, ...] = (
     *turns.operations,
     *sessions.operations,
     *notes.operations,
+    *topics.operations,
+    *groups.operations,
+    *dead_letters.operations,
+    *commands.operations,
+    *metrics.operations,
     *browser.operations,
 )
 

@@ -1,0 +1,213 @@
+"""Commands: work that is asked for here and done by a worker, whoever and wherever it is.
+
+    result = await engine.commands.invoke("translate", {"text": "hello"}, timeout=30)
+
+A command is a row and a record in one transaction. It waits for a worker as long as it takes; its answer is found by
+its correlation id, by whoever asks, also after a restart.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
+
+from holdfast.bus.completions import Completion, Completions
+from holdfast.bus.ingest import Ingest
+from holdfast.bus.orders import Orders
+from holdfast.bus.skill_events import CANCELLED, SkillInvocationEvent
+from holdfast.bus.topics import EVENTS
+from holdfast.bus.waiters import Expected, Waiters
+from holdfast.core.errors import CommandFailed, InvalidInput, NotFound, TimedOut
+from holdfast.core.ids import uuid7
+from holdfast.core.text import loads, restore, store
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+
+State = Literal["queued", "running", "done", "failed", "cancelled", "dead"]
+STATES: tuple[State, ...] = get_args(State)
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command and how far it is; `error` is what the last attempt failed with.
+
+    `failed`: it cannot succeed. `dead`: it was given up after all attempts, and is a dead letter.
+    """
+
+    correlation_id: str
+    skill: str
+    arguments: dict[str, Any]
+    reply_to: str
+    headers: dict[str, str]
+    priority: int
+    state: State
+    run_at: datetime
+    attempts: int
+    max_attempts: int | None
+    worker: str | None
+    leased_until: datetime | None
+    error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+class Commands:
+    """Asks for work, waits for it, and shows how it goes."""
+
+    def __init__(
+        self, database: Database, orders: Orders, completions: Completions, waiters: Waiters, ingest: Ingest
+    ) -> None:
+        self._database = database
+        self._orders = orders
+        self._completions = completions
+        self._waiters = waiters
+        self._ingest = ingest
+
+    async def invoke(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        correlation_id: str | None = None,
+        reply_to: str = EVENTS,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """Have a skill done, and wait so many seconds for its result; CommandFailed if it failed for good."""
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        id = str(uuid7()) if correlation_id is None else correlation_id
+        order = self._orders.order(
+            _event(id, skill, arguments, reply_to), headers=headers or {}, priority=priority, max_attempts=max_attempts
+        )
+        with self._waiters.expect(id) as answer:
+            created = await self._orders.submit(order)
+            self._ingest.start(reply_to)
+            if not created:  # it may be answered already
+                await self._waiters.look()
+            return await _result(id, answer, deadline)
+
+    async def submit(
+        self,
+        skill: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        correlation_id: str | None = None,
+        reply_to: str = EVENTS,
+        priority: int = 0,
+        max_attempts: int | None = None,
+        run_at: datetime | None = None,
+        delay: timedelta | None = None,
+        headers: Mapping[str, str] | None = None,
+        tx: Transaction | None = None,
+    ) -> str:
+        """Have a skill done, when `tx` commits or at once; the correlation id, by which `result` finds the answer.
+
+        Submitting the same skill and arguments under the same id once more changes nothing; the highest priority is
+        done first. In a transaction it should come last: others who submit may have to wait for the commit.
+        """
+        id = str(uuid7()) if correlation_id is None else correlation_id
+        order = self._orders.order(
+            _event(id, skill, arguments, reply_to),
+            headers=headers or {},
+            priority=priority,
+            max_attempts=max_attempts,
+            run_at=run_at,
+            delay=delay,
+        )
+        await self._orders.submit(order, tx=tx)
+        return id
+
+    async def result(self, correlation_id: str, *, timeout: float | None = None) -> Any:
+        """The result of a command, whoever submitted it; waits for it so many seconds."""
+        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        with self._waiters.expect(correlation_id) as answer:
+            command = await self.get(correlation_id)
+            if command.finished_at is None:
+                await self._orders.prepare()
+                self._ingest.start(command.reply_to)
+            await self._waiters.look()
+            return await _result(correlation_id, answer, deadline)
+
+    async def get(self, correlation_id: str) -> Command:
+        """One command."""
+        row = await self._database.one(sql("command"), store(correlation_id))
+        if row is None:
+            raise _unknown(correlation_id)
+        return _command(row)
+
+    async def completions(self, correlation_id: str) -> "list[Completion]":
+        """Everything that came back for a command, in the order it came: what came late or twice is not applied."""
+        return await self._completions.of(correlation_id)
+
+    async def cancel(self, correlation_id: str) -> Command:
+        """End a command that is not finished, and stop its worker; how it is now."""
+        if await self._completions.cancel(correlation_id) is None:
+            raise _unknown(correlation_id)
+        return await self.get(correlation_id)
+
+    async def list(
+        self, *, state: State | None = None, skill: str | None = None, limit: int = 100, before: str | None = None
+    ) -> list[Command]:
+        """The newest first; `before` is the correlation id of the last one of the page before."""
+        if state is not None and state not in STATES:
+            raise InvalidInput(f"{state!r:.100} is no state of a command", next=f"They are {', '.join(STATES)}.")
+        rows = await self._database.all(
+            sql("commands"),
+            state,
+            None if skill is None else store(skill),
+            None if before is None else store(before),
+            limit,
+        )
+        return [_command(row) for row in rows]
+
+
+def _event(id: str, skill: str, arguments: Mapping[str, Any] | None, reply_to: str) -> SkillInvocationEvent:
+    given: Any = {} if arguments is None else arguments
+    return SkillInvocationEvent(id, skill, given, reply_to)
+
+
+async def _result(id: str, answer: Expected, deadline: float | None) -> Any:
+    try:
+        async with asyncio.timeout_at(deadline):
+            completion = await answer
+    except TimeoutError:
+        raise TimedOut(
+            f"the command {id} is not done yet",
+            why="no worker has answered in time",
+            next=f"It goes on: `result({id!r})` finds what comes of it, `cancel({id!r})` ends it.",
+            correlation_id=id,
+        ) from None
+    error = completion.error
+    if error is None:
+        return completion.result
+    if error.get("code") == CANCELLED:
+        raise CommandFailed(f"the command {id} was cancelled", correlation_id=id, error=error)
+    raise CommandFailed(
+        f"the command {id} failed",
+        why=str(error.get("message", "")),
+        next=f"`completions({id!r})` shows what came back; a dead one can be driven again.",
+        correlation_id=id,
+        error=error,
+    )
+
+
+def _command(row: Row) -> Command:
+    fields = dict(row)
+    for name in ("correlation_id", "skill", "error"):
+        fields[name] = None if row[name] is None else restore(row[name])
+    fields.update(arguments=loads(row["arguments"]), headers=loads(row["headers"]))
+    return Command(**fields)
+
+
+def _unknown(correlation_id: str) -> NotFound:
+    return NotFound(
+        f"there is no command {correlation_id:.200}",
+        why="it was never submitted, or was finished so long ago that it is forgotten",
+        next="`list` shows those that are known.",
+    )

@@ -1,0 +1,195 @@
+"""Completions: what came back for a command. One counts; those that come late or twice are kept beside it."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from holdfast.bus.gathering import Gathering
+from holdfast.bus.log import Log
+from holdfast.bus.skill_events import CANCELLED, Error
+from holdfast.bus.topics import EVENTS
+from holdfast.bus.wakes import Wakes, channel
+from holdfast.core.errors import TooLarge
+from holdfast.core.ids import TenantId, uuid7
+from holdfast.core.settings import BusSettings
+from holdfast.core.text import dumps, loads, restore, store
+from holdfast.postgres.database import Database, Row, Statements, Transaction
+from holdfast.postgres.sql import statements
+
+ENVELOPE = 2000  # bytes of a completion's record beside the result, at most
+
+Outcome = Literal["queued", "failed", "dead", "lost"]
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """An answer to a command: `error` is an object with `code` and `message`, and None where it went well.
+
+    One that is not `applied` came late or second, or answered an attempt whose dead letter was driven again.
+    """
+
+    correlation_id: str
+    id: UUID
+    applied: bool
+    result: Any
+    error: Error | None
+    worker: str | None
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A completion on its way; without a token it is a foreign worker's, who claimed nothing."""
+
+    correlation_id: str
+    token: int | None
+    result: str | None  # JSON
+    error: str | None  # JSON
+    worker: str | None
+    id: UUID = field(default_factory=uuid7)
+
+
+class Completions:
+    """Answers commands, and says who should know."""
+
+    def __init__(self, database: Database, log: Log, wakes: Wakes, settings: BusSettings) -> None:
+        self._database = database
+        self._log = log
+        self._wakes = wakes
+        self._most = settings.max_record_bytes - ENVELOPE
+        self._gathered = Gathering(self._store, size=lambda answer: len(answer.result or answer.error or ""))
+
+    async def complete(self, answer: Answer) -> bool:
+        """Answer a command; whether the answer counts. Many at once share a commit."""
+        return await self._gathered(answer)
+
+    async def apply(self, answer: Answer, *, tx: Transaction) -> bool:
+        """Apply an answer that came over the log: it is not published again."""
+        within = await self._database.within(tx)
+        return (await self._complete(within, [answer], tx=tx, published=True))[0]
+
+    async def adopt(self, correlation_id: str, *, tx: Transaction) -> None:
+        """Apply what came before the command was known, if anything did."""
+        within = await self._database.within(tx)
+        if await within.value(sql("adopt_completion"), store(correlation_id)):
+            await self._tell(set(), tx=tx)
+
+    async def fail(
+        self,
+        correlation_id: str,
+        token: int,
+        error: Error,
+        *,
+        again: bool = True,
+        wait: timedelta = timedelta(),
+        lapsed: bool = False,
+    ) -> Outcome:
+        """An attempt has failed: the command is tried `again` after a while, or answered with the error for good.
+
+        `lapsed`: only if its lease has run out.
+        """
+        row = cast(
+            Row,
+            await self._database.one(
+                sql("fail_command"), store(correlation_id), token, uuid7(), dumps(error), again, wait, lapsed, EVENTS
+            ),
+        )
+        if row["topic"]:
+            await self._tell({row["topic"]})
+        return row["outcome"]
+
+    async def cancel(self, correlation_id: str) -> str | None:
+        """End a command that is not finished; its state then, and nothing where there is no such command."""
+        error = dumps({"code": CANCELLED, "message": "the command was cancelled"})
+        row = cast(Row, await self._database.one(sql("cancel_command"), store(correlation_id), uuid7(), error, EVENTS))
+        if row["topic"]:
+            await self._tell({row["topic"]})
+            self._wakes.send(cancelled_channel(await self._database.tenant()))
+        return row["state"]
+
+    async def of(self, correlation_id: str) -> list[Completion]:
+        """Everything that came back for a command, in the order it came."""
+        return [completion_of(row) for row in await self._database.all(sql("completions"), store(correlation_id))]
+
+    def result(self, value: object) -> str:
+        """A result that can be stored and published, as JSON."""
+        text = dumps(value)
+        size = len(text.encode())
+        if size > self._most:
+            raise TooLarge(
+                "the result is too large",
+                why=f"it has {size} bytes, at most {self._most} are taken (bus.max_record_bytes)",
+                next="Store the content elsewhere, such as in a node, and give back its id.",
+                size=size,
+                limit=self._most,
+            )
+        return text
+
+    async def _store(self, answers: Sequence[Answer]) -> list[bool | Exception]:
+        return [*await self._complete(self._database, answers, tx=None, published=False)]
+
+    async def _complete(
+        self, within: Statements, answers: Sequence[Answer], *, tx: Transaction | None, published: bool
+    ) -> list[bool]:
+        rows = {
+            row["id"]: row
+            for row in await within.all(
+                sql("complete_commands"),
+                [store(answer.correlation_id) for answer in answers],
+                [answer.token for answer in answers],
+                [answer.id for answer in answers],
+                [answer.result for answer in answers],
+                [answer.error for answer in answers],
+                [answer.worker for answer in answers],
+                EVENTS,
+                published,
+            )
+        }
+        for answer in answers:
+            row = rows[answer.id]
+            if not row["applied"]:
+                log.warning("a completion of %s came late, or second: it is kept, not applied", answer.correlation_id)
+            elif row["topic"] and row["topic"] != row["reply_to"]:
+                log.warning(
+                    "there is no topic %s for the completion of %s, it is on %s",
+                    row["reply_to"],
+                    answer.correlation_id,
+                    row["topic"],
+                )
+        if any(row["applied"] for row in rows.values()):
+            await self._tell({row["topic"] for row in rows.values() if row["topic"]}, tx=tx)
+        return [rows[answer.id]["applied"] for answer in answers]
+
+    async def _tell(self, topics: set[str], *, tx: Transaction | None = None) -> None:
+        self._wakes.send(completions_channel(await self._database.tenant()), tx=tx)
+        if topics:
+            await self._log.announce(*topics, tx=tx)
+
+
+def completion_of(row: Row) -> Completion:
+    """A stored completion."""
+    return Completion(
+        restore(row["correlation_id"]),
+        row["id"],
+        row["applied"],
+        None if row["result"] is None else loads(row["result"]),
+        None if row["error"] is None else loads(row["error"]),
+        row["worker"],
+        row["at"],
+    )
+
+
+def completions_channel(tenant: TenantId) -> str:
+    """Where those are woken who wait for answers."""
+    return channel("completions", tenant)
+
+
+def cancelled_channel(tenant: TenantId) -> str:
+    """Where workers are woken when a command was cancelled."""
+    return channel("cancelled", tenant)

@@ -1,0 +1,62 @@
+"""Which log it is: PostgreSQL alone, or with Kafka behind it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Literal, Protocol
+
+from holdfast.access.tenants import Tenants
+from holdfast.bus.log import Log
+from holdfast.bus.postgres_log import PostgresLog
+from holdfast.bus.wakes import Wakes
+from holdfast.core.errors import BadSetting
+from holdfast.core.settings import BusSettings
+from holdfast.postgres.database import Database, Postgres
+
+State = tuple[Literal["ok", "reduced"], str]
+
+
+class Bus(Protocol):
+    """What gives each tenant its log."""
+
+    def log(self, database: Database) -> Log:
+        """The log of one tenant."""
+        ...
+
+    @property
+    def state(self) -> State | None:
+        """How what is beside PostgreSQL does, if anything is."""
+        ...
+
+
+class PostgresBus:
+    """Logs in PostgreSQL."""
+
+    state: State | None = None
+
+    def __init__(self, settings: BusSettings, postgres: Postgres, wakes: Wakes) -> None:
+        self._settings = settings
+        self._postgres = postgres
+        self._wakes = wakes
+
+    def log(self, database: Database) -> Log:
+        """The log of one tenant."""
+        return PostgresLog(database, self._settings, self._postgres.listen, self._wakes)
+
+
+@asynccontextmanager
+async def open_bus(settings: BusSettings, postgres: Postgres, tenants: Tenants, wakes: Wakes) -> AsyncGenerator[Bus]:
+    """The bus that the settings name."""
+    if not settings.url.startswith("kafka://"):
+        yield PostgresBus(settings, postgres, wakes)
+        return
+    try:
+        from holdfast.bus.kafka.kafka_bus import KafkaBus
+    except ImportError as error:
+        raise BadSetting(
+            f"bus.url is {settings.url}, and Kafka's client is not installed",
+            why=str(error),
+            next="`pip install 'holdfast[kafka]'` installs it.",
+            key="bus.url",
+        ) from None
+    async with KafkaBus(settings, postgres, tenants, wakes) as bus:
+        yield bus

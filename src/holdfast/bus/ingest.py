@@ -1,0 +1,156 @@
+"""What others put on the log: invocations and completions of programs that know nothing else of us.
+
+Ours are marked by a header, and are rows already; the rest becomes rows here, once, with the group's position.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from holdfast.bus.background import Background
+from holdfast.bus.completions import Answer, Completions
+from holdfast.bus.log import Log
+from holdfast.bus.orders import Orders
+from holdfast.bus.positions import bury
+from holdfast.bus.records import TRACE_HEADERS, Record
+from holdfast.bus.sharing import Slot
+from holdfast.bus.skill_events import (
+    COMMAND_HEADER,
+    COMPLETION_HEADER,
+    SkillCompletionEvent,
+    SkillInvocationEvent,
+    error_told,
+    event_of,
+)
+from holdfast.bus.subscription import Subscription
+from holdfast.bus.topics import COMMANDS, EVENTS
+from holdfast.bus.wakes import POLL
+from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound, TooLarge
+from holdfast.core.text import dumps, store
+from holdfast.postgres.database import Database, Transaction
+from holdfast.postgres.sql import statements
+
+BREATH = 0.05  # seconds between looks at records of ours: they are passed over, and many at once cost less
+
+FOREIGN = "a foreign worker"
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A topic, the group that reads it, the header of records of ours, and what becomes of the others."""
+
+    topic: str
+    group: str
+    mark: str
+    apply: Callable[[Record, Transaction], Awaitable[object]]
+
+
+class Ingest:
+    """Reads the topics of commands and their answers until the engine closes, from the first time it is started on."""
+
+    def __init__(
+        self, database: Database, log: Log, orders: Orders, completions: Completions, background: Background
+    ) -> None:
+        self._database = database
+        self._log = log
+        self._orders = orders
+        self._completions = completions
+        self._background = background
+
+    def start(self, reply_to: str = EVENTS) -> None:
+        """Read, unless it does so already; the topics are there, and so may be another one for answers."""
+        sources = [
+            Source(COMMANDS, "holdfast-commands", COMMAND_HEADER, self._invoked),
+            Source(EVENTS, "holdfast-completions", COMPLETION_HEADER, self._completed),
+        ]
+        if reply_to != EVENTS:
+            sources.append(Source(reply_to, "holdfast-completions", COMPLETION_HEADER, self._replied))
+        for source in sources:
+            self._background.start(("ingest", source.topic, id(self)), lambda source=source: self._follow(source))
+
+    async def _follow(self, source: Source) -> None:
+        while True:
+            try:
+                async with self._log.subscribe([source.topic], group=source.group) as records:
+                    await self._read(records, source)
+            except NotFound:  # a topic for answers that nobody has made: they go to `agent-events`
+                return
+            except HoldfastError as error:
+                log.warning("%s cannot be read, trying again: %s", source.topic, error)
+            await asyncio.sleep(POLL)
+
+    async def _read(self, records: Subscription, source: Source) -> None:
+        passed: dict[Slot, Record] = {}
+        settling = asyncio.create_task(self._settle(records, passed), name=f"holdfast positions of {source.group}")
+        try:
+            while True:
+                batch = await records.batch()
+                for record in batch:
+                    slot = Slot(record.topic, record.partition)
+                    if source.mark in record.headers:
+                        passed[slot] = record
+                    else:
+                        passed.pop(slot, None)
+                        await self._take(records, record, source)
+                if all(source.mark in record.headers for record in batch):
+                    await asyncio.sleep(BREATH)
+        finally:
+            settling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await settling
+
+    async def _take(self, records: Subscription, record: Record, source: Source) -> None:
+        async with records.handle(record) as tx:
+            try:
+                await source.apply(record, tx)
+            except (InvalidInput, TooLarge, AlreadyExists) as error:  # it would be the same the next time
+                log.warning(
+                    "record %d of %s/%d is a dead letter: %s", record.offset, source.topic, record.partition, error
+                )
+                await bury(tx, source.group, record, str(error), 1)
+
+    async def _settle(self, records: Subscription, passed: dict[Slot, Record]) -> None:
+        """Commit what was passed over, once in a while: to read it again would do no harm."""
+        while True:
+            await asyncio.sleep(POLL)
+            due = list(passed.values())
+            passed.clear()
+            try:
+                async with self._database.transaction() as tx:
+                    for record in due:
+                        await records.commit(record, tx=tx)
+            except HoldfastError as error:
+                log.info("positions are not committed, the records are read once more: %s", error)
+
+    async def _invoked(self, record: Record, tx: Transaction) -> None:
+        event = event_of(record, SkillInvocationEvent)
+        headers = {name: record.headers[name] for name in TRACE_HEADERS if name in record.headers}
+        if await self._orders.submit(self._orders.order(event, headers=headers, foreign=True), tx=tx):
+            await self._completions.adopt(event.correlation_id, tx=tx)
+
+    async def _completed(self, record: Record, tx: Transaction) -> None:
+        event = event_of(record, SkillCompletionEvent)
+        error = error_told(event.error)
+        answer = Answer(
+            event.correlation_id,
+            None,
+            None if error else dumps(event.result),
+            dumps(error) if error else None,
+            FOREIGN,
+            record.id,
+        )
+        await self._completions.apply(answer, tx=tx)
+
+    async def _replied(self, record: Record, tx: Transaction) -> None:
+        """A topic that someone named for answers may have other things on it."""
+        try:
+            event = event_of(record, SkillCompletionEvent)
+        except InvalidInput:
+            return
+        if await tx.one(sql("command"), store(event.correlation_id)) is not None:
+            await self._completed(record, tx)

@@ -1,0 +1,48 @@
+"""The bus with Kafka behind it: a log for each tenant, and one relay for all."""
+
+from typing import Self
+
+from holdfast.access.tenants import Tenants
+from holdfast.bus.driver import State
+from holdfast.bus.kafka.brokers import Broker
+from holdfast.bus.kafka.kafka_log import KafkaLog
+from holdfast.bus.kafka.relay import Relay
+from holdfast.bus.log import Log
+from holdfast.bus.wakes import Wakes
+from holdfast.core.settings import BusSettings
+from holdfast.postgres.database import Database, Postgres
+
+
+class KafkaBus:
+    """Logs in PostgreSQL that groups read from Kafka."""
+
+    def __init__(self, settings: BusSettings, postgres: Postgres, tenants: Tenants, wakes: Wakes) -> None:
+        self._settings = settings
+        self._postgres = postgres
+        self._tenants = tenants
+        self._wakes = wakes
+        self._broker = Broker(settings)
+        self._relay = Relay(postgres.system, settings, self._broker, postgres.listen)
+
+    async def __aenter__(self) -> Self:
+        await self._relay.__aenter__()
+        return self
+
+    async def __aexit__(self, *exits: object) -> None:
+        await self._relay.__aexit__(*exits)
+
+    def log(self, database: Database) -> Log:
+        """The log of one tenant."""
+
+        async def tenant() -> str:
+            return (await self._tenants.get(await database.tenant())).name
+
+        return KafkaLog(
+            database, self._settings, self._postgres.listen, self._wakes, broker=self._broker, tenant=tenant
+        )
+
+    @property
+    def state(self) -> State:
+        """Whether records reach Kafka."""
+        trouble = self._relay.trouble
+        return ("reduced", trouble) if trouble else ("ok", f"Kafka at {self._broker.address}")

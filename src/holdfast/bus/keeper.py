@@ -1,0 +1,96 @@
+"""Keeps the leases of commands in hand, in a thread of its own: a skill that blocks the event loop loses none."""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Self
+
+from holdfast.bus.completions import cancelled_channel
+from holdfast.bus.wakes import until
+from holdfast.core.ids import TenantId
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Postgres
+from holdfast.postgres.sql import statements
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+Held = dict[str, int]  # tokens by correlation id
+
+
+class Keeper:
+    """Renews what is held, and tells when a command turns out to be lost: cancelled, or another worker's by now.
+
+    `lost` is called in the event loop that the keeper was started in.
+    """
+
+    def __init__(
+        self, connect: Callable[[], Postgres], tenant: TenantId, lease: timedelta, lost: Callable[[str, int], None]
+    ) -> None:
+        self._connect = connect
+        self._tenant = tenant
+        self._lease = lease
+        self._lost = lost
+        self._held: Held = {}
+        self._lock = threading.Lock()
+        self._started = threading.Event()
+        self._ended = False
+
+    async def __aenter__(self) -> Self:
+        self._worker = asyncio.get_running_loop()
+        self._thread = threading.Thread(target=asyncio.run, args=(self._run(),), name="holdfast keeper", daemon=True)
+        self._thread.start()
+        await asyncio.to_thread(self._started.wait)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._ended = True
+        self._loop.call_soon_threadsafe(self._woken.set)
+        await asyncio.to_thread(self._thread.join)
+
+    def hold(self, correlation_id: str, token: int) -> None:
+        """Keep this one from now on."""
+        with self._lock:
+            self._held[correlation_id] = token
+
+    def drop(self, correlation_id: str, token: int) -> None:
+        """Keep it no longer."""
+        with self._lock:
+            if self._held.get(correlation_id) == token:
+                del self._held[correlation_id]
+
+    async def _run(self) -> None:
+        postgres = self._connect()
+        database = postgres.tenant(self._tenant)
+        try:
+            async with postgres.listen(cancelled_channel(self._tenant)) as self._woken:
+                self._loop = asyncio.get_running_loop()
+                self._started.set()
+                while not self._ended:
+                    await until(self._woken, await self._beat(database))
+        finally:
+            await postgres.close()
+
+    async def _beat(self, database: Database) -> float:
+        """Renew all leases; how long to wait before the next time."""
+        lease = self._lease.total_seconds()
+        with self._lock:
+            held = dict(self._held)
+        try:
+            kept = await kept_of(database, held, self._lease) if held else set[str]()
+        except Exception as error:  # noqa: BLE001 - whatever it was, the leases may still be kept the next time
+            log.warning("leases of commands cannot be renewed, trying again: %s", error)
+            return min(lease / 10, 1)
+        for correlation_id, token in held.items():
+            if correlation_id not in kept:
+                self.drop(correlation_id, token)
+                self._worker.call_soon_threadsafe(self._lost, correlation_id, token)
+        return lease / 3
+
+
+async def kept_of(database: Database, held: Held, lease: timedelta) -> set[str]:
+    """Renew the leases of these commands; those that are still their holder's."""
+    rows = await database.all(sql("renew_commands"), [store(id) for id in held], list(held.values()), lease)
+    return {restore(row["correlation_id"]) for row in rows}

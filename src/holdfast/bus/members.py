@@ -1,0 +1,60 @@
+"""Members of a group: each has a lease that it renews; one that is not heard of loses its partitions."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from holdfast.bus.sharing import Slot
+from holdfast.bus.wakes import channel
+from holdfast.core.ids import TenantId
+from holdfast.postgres.database import Database, Transaction
+from holdfast.postgres.sql import statements
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What a group looks like while its row is locked: who lives, and which partition is whose, at which epoch."""
+
+    members: Mapping[UUID, Sequence[str]]
+    owners: Mapping[Slot, UUID | None]
+    epochs: Mapping[Slot, int]
+    changed: bool  # someone came or went since the last look of anyone
+
+
+class Membership:
+    """One member of a group."""
+
+    def __init__(self, database: Database, group: str, id: UUID, topics: Sequence[str], lease: timedelta) -> None:
+        self._database = database
+        self._group = group
+        self._id = id
+        self._topics = list(topics)
+        self._lease = lease
+
+    async def beat(self, tx: Transaction) -> Group:
+        """Renew the lease, forget those whose lease has run out, and see who is there; locks the group until commit."""
+        rows = await tx.all(
+            sql("join_group"), self._group, self._id, f"process {os.getpid()}", self._topics, self._lease
+        )
+        members = {row["id"]: list(row["topics"]) for row in rows}
+        topics = sorted({topic for topics in members.values() for topic in topics})
+        found = await tx.all(sql("group_partitions"), self._group, topics)
+        return Group(
+            members,
+            {Slot(row["topic"], row["partition"]): row["owner"] for row in found},
+            {Slot(row["topic"], row["partition"]): row["epoch"] for row in found},
+            changed=any(row["changed"] for row in rows),
+        )
+
+    async def leave(self) -> None:
+        """Go, and free the partitions."""
+        await self._database.run(sql("leave_group"), self._group, self._id)
+
+
+def group_channel(tenant: TenantId, group: str) -> str:
+    """Where members of a group tell one another that someone came or went."""
+    return channel("group", tenant, group)

@@ -1,0 +1,177 @@
+"""Positions: how far a group has read, kept in PostgreSQL whichever log the records come from.
+
+A partition has one owner at a time, known by its epoch. Only the owner moves the position, so a consumer that lost the
+partition without noticing can do no harm: its commit fails, and with it the transaction that it is part of.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import cast
+from uuid import UUID
+
+from holdfast.bus.records import Record
+from holdfast.bus.sharing import Slot
+from holdfast.core.errors import Busy
+from holdfast.core.text import dumps, store
+from holdfast.postgres.database import Database, Row, Statements, Transaction
+from holdfast.postgres.sql import statements
+
+MAX_ERROR = 10_000  # characters of an error that are kept
+
+sql = statements(__name__)
+
+
+@dataclass(slots=True)
+class Holding:
+    """A partition that a consumer owns: `position` is the next offset to commit, `next` the next one to deliver."""
+
+    slot: Slot
+    epoch: int
+    position: int
+    next: int
+    broker_position: int | None
+    attempts: int
+    failing_since: datetime | None
+    retry_at: float = 0.0  # by the loop's clock
+    leaving: bool = False  # another consumer shall have it
+    generation: int = 0  # what was fetched before a rewind is of an older one
+
+
+class Positions:
+    """The positions of one group, as one of its members."""
+
+    def __init__(self, database: Database, group: str, member: UUID) -> None:
+        self._database = database
+        self.group = group
+        self.member = member
+
+    async def claim(
+        self, slots: Sequence[Slot], *, start: str, force: bool = False, tx: Transaction | None = None
+    ) -> list[Holding]:
+        """Own these partitions, but for those of another live member; `force`: Kafka has said that they are ours."""
+        if not slots:
+            return []
+        within = await self._database.within(tx)
+        rows = await within.all(
+            sql("claim_partitions"),
+            self.group,
+            self.member,
+            [s.topic for s in slots],
+            [s.partition for s in slots],
+            start == "end",
+            force,
+        )
+        return [_holding(row) for row in rows]
+
+    async def begin(self, topics: Sequence[str], *, start: str) -> None:
+        """Set where a group begins that has never read these topics: what is published from now on is after the end."""
+        await self._database.run(sql("begin_group"), self.group, list(topics), start == "end")
+
+    async def release(self, holdings: Sequence[Holding], *, tx: Transaction | None = None) -> None:
+        """Give partitions up."""
+        if holdings:
+            within = await self._database.within(tx)
+            await within.run(sql("release_partitions"), self.group, self.member, *_columns(holdings))
+
+    async def commit(self, holding: Holding, record: Record, *, tx: Transaction | None = None) -> None:
+        """Everything up to `record` is done."""
+        within = await self._database.within(tx)
+        moved = await within.run(
+            sql("commit_position"), self.group, *holding.slot, self.member, record.epoch, *_after(record)
+        )
+        if not moved:
+            raise lapsed(holding.slot)
+
+    async def commit_all(self, records: Sequence[Record], *, tx: Transaction) -> None:
+        """Everything up to each of these records, one for a partition, is done."""
+        rows = [(r.topic, r.partition, r.epoch, *_after(r)) for r in records]
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        within = await self._database.within(tx)
+        if await within.run(sql("commit_positions"), self.group, self.member, *columns) != len(records):
+            raise lapsed(Slot(records[0].topic, records[0].partition))
+
+    async def fail(self, holding: Holding, record: Record, error: str, wait: timedelta) -> None:
+        """Everything before `record` is done, and one more attempt at it has failed."""
+        position = holding.position if record.foreign else record.offset
+        moved = await self._database.run(
+            sql("fail_record"),
+            self.group,
+            *holding.slot,
+            self.member,
+            record.epoch,
+            position,
+            record.broker_offset,
+            _error(error),
+            wait,
+        )
+        if not moved:
+            raise lapsed(holding.slot)
+
+    async def bury(self, holding: Holding, record: Record, error: str, attempts: int) -> None:
+        """Make the record a dead letter, and go on behind it."""
+        async with self._database.transaction() as tx:
+            await self.commit(holding, record, tx=tx)
+            await bury(tx, self.group, record, error, attempts)
+
+    async def set_aside(self, record: Record, error: str) -> None:
+        """Keep a record that nobody can read as a dead letter; once, however often it comes."""
+        await bury(self._database, self.group, record, error, 1)
+
+    async def redriven(self, slots: Mapping[Slot, Holding]) -> list[Row]:
+        """Dead letters of these partitions that are to be delivered once more."""
+        columns = [slot.topic for slot in slots], [slot.partition for slot in slots]
+        return await self._database.all(sql("redriven"), self.group, *columns)
+
+    async def take_redriven(self, ids: Sequence[UUID]) -> set[UUID]:
+        """Those of these dead letters that are still to be delivered once more; from now on they are not."""
+        return {row["id"] for row in await self._database.all(sql("take_redriven"), ids)}
+
+    async def settle(self, record: Record, *, tx: Transaction | None = None) -> None:
+        """A dead letter that was delivered once more is done."""
+        within = await self._database.within(tx)
+        if not await within.run(sql("settle_dead_letter"), record.dead_letter):
+            raise Busy("the dead letter is gone", why="another consumer has processed it, or somebody dropped it")
+
+    async def fail_again(self, record: Record, error: str) -> None:
+        """A dead letter that was delivered once more has failed again."""
+        await self._database.run(sql("fail_dead_letter"), record.dead_letter, _error(error))
+
+
+async def bury(within: Statements, group: str, record: Record, error: str, attempts: int) -> None:
+    """Keep a record that a group gives up, whole."""
+    key = None if record.key is None else store(record.key)
+    await within.run(
+        sql("bury_record"), group, record.topic, record.partition, record.offset, record.at, record.id, key,
+        dumps(record.headers), dumps(record.value), _error(error), attempts,
+    )  # fmt: skip
+
+
+def lapsed(slot: Slot) -> Busy:
+    """Another consumer has the partition."""
+    return Busy(
+        f"partition {slot.partition} of {slot.topic} is no longer this consumer's",
+        why="another consumer of the group has it by now, or the record was committed before",
+        next="Leave the record alone and go on with the next one.",
+    )
+
+
+def _after(record: Record) -> tuple[int | None, int | None]:
+    """The positions behind a record: ours, and Kafka's."""
+    position = None if record.foreign else record.offset + 1
+    return position, None if record.broker_offset is None else record.broker_offset + 1
+
+
+def _error(error: str) -> str:
+    return store(error[:MAX_ERROR])
+
+
+def _columns(holdings: Sequence[Holding]) -> tuple[list[str], list[int], list[int]]:
+    return [h.slot.topic for h in holdings], [h.slot.partition for h in holdings], [h.epoch for h in holdings]
+
+
+def _holding(row: Row) -> Holding:
+    position, broker = cast(int, row["position"]), cast("int | None", row["broker_position"])
+    slot = Slot(row["topic"], row["partition"])
+    attempts, since = row["attempts"], row["failing_since"]
+    return Holding(slot, row["epoch"], position, position, broker, attempts, since, retry_at=row["wait"])

@@ -1,0 +1,246 @@
+"""The records of a group, read from PostgreSQL: partitions by lease, records by offset."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal, Self
+from uuid import UUID
+
+from holdfast.bus.members import Group, Membership, group_channel
+from holdfast.bus.positions import Holding, Positions
+from holdfast.bus.records import Record, record_of
+from holdfast.bus.sharing import Slot, share
+from holdfast.bus.wakes import Wakes, channel, until
+from holdfast.core.errors import HoldfastError
+from holdfast.core.ids import TenantId, uuid7
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+
+Start = Literal["start", "end"]
+Listen = Callable[..., AbstractAsyncContextManager[asyncio.Event]]
+
+HANDOVER = 60.0  # seconds that a partition waits for the record its owner has in hand
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+def topic_channel(tenant: TenantId, topic: str) -> str:
+    """Where those who read a topic are woken."""
+    return channel("topic", tenant, topic)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How a feed reads: topics, where a new group starts, and how much it holds at once."""
+
+    topics: tuple[str, ...]
+    start: Start
+    batch: int
+    batch_bytes: int
+    lease: timedelta
+
+
+async def fetch(database: Database, starts: Mapping[Slot, int], *, most: int, most_bytes: int) -> list[Row]:
+    """The stored records of partitions, each from an offset on: a bounded number, shared among those that have any."""
+    columns = [slot.topic for slot in starts], [slot.partition for slot in starts], list(starts.values())
+    return await database.all(sql("fetch"), *columns, most, most_bytes)
+
+
+class Pages:
+    """Reads the next records of partitions, a bounded number at once."""
+
+    def __init__(self, database: Database, reading: Reading) -> None:
+        self._database = database
+        self._reading = reading
+
+    async def next(self, holdings: Sequence[Holding]) -> list[tuple[Holding, Record]]:
+        """The next records of these partitions."""
+        now = asyncio.get_running_loop().time()
+        ready = {h.slot: h for h in holdings if not h.leaving and h.retry_at <= now}
+        if not ready:
+            return []
+        generations = {slot: h.generation for slot, h in ready.items()}
+        reading, starts = self._reading, {slot: h.next for slot, h in ready.items()}
+        rows = await fetch(self._database, starts, most=reading.batch, most_bytes=reading.batch_bytes)
+        records: list[tuple[Holding, Record]] = []
+        for row in rows:
+            holding = ready[Slot(row["topic"], row["partition"])]
+            if holding.generation == generations[holding.slot]:
+                records.append((holding, record_of(row, epoch=holding.epoch)))
+                holding.next = row["offset"] + 1
+        return records
+
+
+class PostgresFeed:
+    """The partitions that one member of a group owns, and their records."""
+
+    def __init__(self, database: Database, group: str, reading: Reading, listen: Listen, wakes: Wakes) -> None:
+        self.member: UUID = uuid7()
+        self.positions = Positions(database, group, self.member)
+        self._database = database
+        self._reading = reading
+        self._members = Membership(database, group, self.member, reading.topics, reading.lease)
+        self._pages = Pages(database, reading)
+        self._listen = listen
+        self._wakes = wakes
+        self._held: dict[Slot, Holding] = {}
+        self._in_hand: set[Slot] = set()
+        self._leaving: dict[Slot, float] = {}  # since when
+        self._renewed = 0.0
+        self._changed = asyncio.Event()  # of the group, or of what is in hand
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        tenant = await self._database.tenant()
+        self._group_channel = group_channel(tenant, self.positions.group)
+        channels = [topic_channel(tenant, topic) for topic in self._reading.topics]
+        self._woken = await self._stack.enter_async_context(self._listen(*channels))
+        self._changed = await self._stack.enter_async_context(self._listen(self._group_channel))
+        await self._beat()
+        self._keeping = asyncio.create_task(self._keep(), name="holdfast group member")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._keeping.cancel()
+        try:
+            await asyncio.wait([self._keeping])
+            with contextlib.suppress(HoldfastError):  # whoever cannot be told waits for the lease to run out
+                await self._members.leave()
+                self._wakes.send(self._group_channel)
+        finally:
+            self._held.clear()
+            await self._stack.aclose()
+
+    @property
+    def holdings(self) -> Mapping[Slot, Holding]:
+        """The partitions it owns."""
+        return self._held
+
+    async def take(self, wait: float) -> list[tuple[Holding, Record]]:
+        """The next records; none when there are none for so many seconds."""
+        records = await self._pages.next(list(self._held.values()))
+        if not records:
+            now = asyncio.get_running_loop().time()
+            due = [h.retry_at - now for h in self._held.values() if h.retry_at > now]
+            await until(self._woken, min([wait, *due]))
+        return records
+
+    def rewind(self, holding: Holding, wait: float) -> None:
+        """Deliver again from the holding's position, after so many seconds."""
+        holding.generation += 1
+        holding.next = holding.position
+        holding.retry_at = asyncio.get_running_loop().time() + wait
+
+    def lose(self, holding: Holding) -> None:
+        """The partition turned out to be another's."""
+        if self._held.get(holding.slot) is holding:
+            del self._held[holding.slot]
+            self._changed.set()
+
+    def hold(self, slots: set[Slot]) -> None:
+        """Records of these partitions, and of no other, are in hand."""
+        self._in_hand = slots
+        if not slots and self._leaving:
+            self._changed.set()
+
+    async def _keep(self) -> None:
+        """Renew the lease, and take and give partitions as members come and go."""
+        lease = self._reading.lease.total_seconds()
+        while True:
+            await until(self._changed, lease / 3)
+            try:
+                await self._beat()
+            except HoldfastError as error:
+                log.warning("the group %s cannot be told that this consumer lives: %s", self.positions.group, error)
+                if asyncio.get_running_loop().time() > self._renewed + lease:
+                    self._held.clear()  # others may have them by now
+                await asyncio.sleep(min(lease / 10, 1))
+
+    async def _beat(self) -> None:
+        started = asyncio.get_running_loop().time()
+        async with self._database.transaction() as tx:
+            group = await self._members.beat(tx)
+            wanted = self._wanted(group)
+            for slot in [slot for slot, h in self._held.items() if group.epochs.get(slot) != h.epoch]:
+                del self._held[slot]
+            free = self._free(wanted)
+            await self.positions.release([self._held.pop(slot) for slot in free], tx=tx)
+            missing = [slot for slot in wanted if slot not in self._held]
+            taken = await self.positions.claim(missing, start=self._reading.start, tx=tx)
+        for holding in taken:
+            holding.retry_at += started
+            self._held[holding.slot] = holding
+        self._renewed = started
+        if taken:
+            self._woken.set()
+        if free or group.changed:
+            self._wakes.send(self._group_channel)
+
+    def _wanted(self, group: Group) -> set[Slot]:
+        owners = {slot: owner for slot, owner in group.owners.items() if owner is not None}
+        shared = share(group.members, list(group.owners), owners)
+        return {slot for slot, owner in shared.items() if owner == self.member}
+
+    def _free(self, wanted: set[Slot]) -> list[Slot]:
+        """What another shall have, and nothing of it is in hand, or has been for too long."""
+        now = asyncio.get_running_loop().time()
+        self._leaving = {slot: self._leaving.get(slot, now) for slot in self._held if slot not in wanted}
+        for slot, holding in self._held.items():
+            if holding.leaving and slot not in self._leaving and slot not in self._in_hand:
+                self.rewind(holding, max(holding.retry_at - now, 0))  # it stays, and what was left out is read again
+            holding.leaving = slot in self._leaving
+        free = [slot for slot, since in self._leaving.items() if slot not in self._in_hand or now > since + HANDOVER]
+        for slot in free:
+            del self._leaving[slot]
+        return free
+
+
+class OpenFeed:
+    """Everything of some topics from now on, without a group: every reader has all of it, and keeps no position."""
+
+    def __init__(self, database: Database, reading: Reading, listen: Listen) -> None:
+        self._database = database
+        self._reading = reading
+        self._pages = Pages(database, reading)
+        self._listen = listen
+        self._stack = AsyncExitStack()
+        self._held: dict[Slot, Holding] = {}
+
+    async def __aenter__(self) -> Self:
+        tenant = await self._database.tenant()
+        channels = [topic_channel(tenant, topic) for topic in self._reading.topics]
+        self._woken = await self._stack.enter_async_context(self._listen(*channels))
+        for row in await self._database.all(sql("ends"), list(self._reading.topics)):
+            slot = Slot(row["topic"], row["partition"])
+            start = row["next_offset"] if self._reading.start == "end" else 0
+            self._held[slot] = Holding(slot, 0, start, start, None, 0, None)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    @property
+    def holdings(self) -> Mapping[Slot, Holding]:
+        """All partitions."""
+        return self._held
+
+    async def take(self, wait: float) -> list[tuple[Holding, Record]]:
+        """The next records; none when there are none for so many seconds."""
+        records = await self._pages.next(list(self._held.values()))
+        if not records:
+            await until(self._woken, wait)
+        return records
+
+    def rewind(self, holding: Holding, wait: float) -> None:
+        """Nothing is delivered again."""
+
+    def lose(self, holding: Holding) -> None:
+        """Nothing is lost."""
+
+    def hold(self, slots: set[Slot]) -> None:
+        """Nobody waits for what is in hand."""

@@ -1,0 +1,203 @@
+"""The log in PostgreSQL: records are rows, numbered by a counter row per partition."""
+
+from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import Protocol, Self, cast
+from uuid import UUID
+
+from holdfast.bus.gathering import Gathering
+from holdfast.bus.positions import Positions
+from holdfast.bus.postgres_feed import Listen, OpenFeed, PostgresFeed, Reading, Start, fetch, topic_channel
+from holdfast.bus.records import Draft, Record, draft, record_of
+from holdfast.bus.sharing import Slot
+from holdfast.bus.subscription import Feed, Limits, Subscription
+from holdfast.bus.topics import Lag, Topic, Topics, group_name, topic_name, unknown_topic
+from holdfast.bus.wakes import Wakes
+from holdfast.core.errors import Busy, InvalidInput, NotFound
+from holdfast.core.settings import BusSettings
+from holdfast.core.text import loads
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+
+PAGE = 500
+
+sql = statements(__name__)
+
+
+class GroupFeed(Feed, Protocol):
+    """The feed of a group's member, while it is open."""
+
+    positions: Positions
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(self, *_: object) -> None: ...
+
+
+class PostgresLog:
+    """Publishes and reads records of one tenant."""
+
+    def __init__(self, database: Database, settings: BusSettings, listen: Listen, wakes: Wakes) -> None:
+        self._database = database
+        self._settings = settings
+        self._listen = listen
+        self._wakes = wakes
+        self._topics = Topics(database, settings.partitions)
+        self._writer = Gathering(self._write, size=lambda draft: draft.bytes)
+
+    async def create(self, topic: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
+        """Make a topic, unless it is there; the number of its partitions, which never changes."""
+        return await self._topics.create(topic, partitions=partitions, tx=tx)
+
+    async def remove(self, topic: str) -> None:
+        """Remove a topic with its records and the positions of its groups; dead letters stay."""
+        await self._topics.remove(topic)
+
+    async def publish(
+        self,
+        topic: str,
+        *,
+        value: object,
+        key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        id: UUID | None = None,
+        tx: Transaction | None = None,
+    ) -> Record:
+        """Publish when `tx` commits, and nothing when it rolls back; without one, it is durable when this returns.
+
+        In a transaction it should come last: others who publish on the same partition wait for the commit.
+        """
+        limit = self._settings.max_record_bytes
+        given = draft(topic_name(topic), value, key=key, headers=headers, id=id, max_bytes=limit)
+        if tx is None:
+            row = await self._writer(given)
+        else:
+            within = await self._database.within(tx)
+            row = cast(Row, await within.one(sql("publish"), *given.stored))
+            if row["offset"] is None:
+                raise unknown_topic(topic)
+            await self.announce(topic, tx=tx)
+        return Record(topic, row["partition"], row["offset"], key, given.id, loads(given.headers), value, row["at"])
+
+    @asynccontextmanager
+    async def subscribe(
+        self, topics: Sequence[str], *, group: str | None = None, start: Start | None = None
+    ) -> AsyncGenerator[Subscription]:
+        """Read as one of a group, which shares partitions and keeps positions; without a group, all from now on."""
+        names = tuple(dict.fromkeys(map(topic_name, [topics] if isinstance(topics, str) else topics)))
+        if not names:
+            raise InvalidInput("there is nothing to subscribe to", next="Name a topic.")
+        for name in names:
+            await self._topics.partitions(name)
+        settings = self._settings
+        limits = Limits(settings.max_attempts, timedelta(seconds=settings.max_failing))
+        lease = timedelta(seconds=settings.lease)
+        if group is None:
+            reading = Reading(names, start or "end", settings.batch, settings.batch_bytes, lease)
+            async with OpenFeed(self._database, reading, self._listen) as feed:
+                yield Subscription(self._database, feed, None, limits)
+            return
+        reading = Reading(names, start or "start", settings.batch, settings.batch_bytes, lease)
+        async with await self._feed(group_name(group), reading) as feed:
+            yield Subscription(self._database, feed, feed.positions, limits)
+
+    async def read(
+        self,
+        topic: str,
+        *,
+        partition: int | None = None,
+        offset: int | None = None,
+        at: datetime | None = None,
+        limit: int | None = None,
+    ) -> AsyncGenerator[Record]:
+        """What is there, from an offset or a time on, in order of each partition; no group notices."""
+        left = limit
+        for number, position in sorted((await self._starts(topic, partition, offset, at, end=False)).items()):
+            while left is None or left > 0:
+                page = PAGE if left is None else min(PAGE, left)
+                starts = {Slot(topic, number): position}
+                rows = await fetch(self._database, starts, most=page, most_bytes=self._settings.batch_bytes)
+                for row in rows:
+                    yield record_of(row)
+                if not rows:
+                    break
+                position = rows[-1]["offset"] + 1  # noqa: PLW2901
+                left = None if left is None else left - len(rows)
+
+    async def topics(self) -> list[Topic]:
+        """Every topic and how it does."""
+        return await self._topics.list()
+
+    async def lag(self, group: str | None = None) -> list[Lag]:
+        """How far groups are behind, partition by partition."""
+        return await self._topics.lag(group)
+
+    async def reset(
+        self,
+        group: str,
+        topic: str,
+        *,
+        partition: int | None = None,
+        offset: int | None = None,
+        at: datetime | None = None,
+        end: bool = False,
+    ) -> dict[int, int]:
+        """Have a group read again from an offset, a time, the end or (unless said) the start; its new positions."""
+        positions = await self._starts(topic, partition, offset, at, end=end)
+        outcome = await self._database.value(
+            sql("reset_group"), group_name(group), topic, list(positions), list(positions.values())
+        )
+        if outcome == "missing":
+            raise NotFound(f"there is no group {group}", next="`holdfast topics lag` lists the groups.")
+        if outcome == "busy":
+            raise Busy(
+                f"the group {group} is being read with",
+                why="its members would go on from where they are",
+                next="Stop them, then reset it.",
+            )
+        return positions
+
+    async def announce(self, *topics: str, tx: Transaction | None = None) -> None:
+        """Wake those who read these topics, now or when `tx` commits: for whoever publishes by a function of SQL."""
+        tenant = await self._database.tenant()
+        self._wakes.send(*(topic_channel(tenant, topic) for topic in topics), tx=tx)
+
+    async def _feed(self, group: str, reading: Reading) -> GroupFeed:
+        return PostgresFeed(self._database, group, reading, self._listen, self._wakes)
+
+    async def _write(self, drafts: Sequence[Draft]) -> list[Row | Exception]:
+        """Many producers' records in one commit; one whose topic is unknown fails alone."""
+        if len(drafts) == 1:
+            return [await self._write_one(drafts[0])]
+        columns = [list(column) for column in zip(*(one.stored for one in drafts), strict=True)]
+        rows: defaultdict[tuple[str, UUID], deque[Row]] = defaultdict(deque)
+        for row in await self._database.all(sql("publish_all"), *columns):
+            rows[row["topic"], row["id"]].append(row)
+        await self.announce(*{one.topic for one in drafts})
+        own = [rows[one.topic, one.id] for one in drafts]  # several may have been given the same id
+        return [found.popleft() if found else unknown_topic(one.topic) for one, found in zip(drafts, own, strict=True)]
+
+    async def _write_one(self, given: Draft) -> Row | Exception:
+        row = cast(Row, await self._database.one(sql("publish"), *given.stored))
+        if row["offset"] is None:
+            return unknown_topic(given.topic)
+        await self.announce(given.topic)
+        return row
+
+    async def _starts(
+        self, topic: str, partition: int | None, offset: int | None, at: datetime | None, *, end: bool
+    ) -> dict[int, int]:
+        """Where to begin, partition by partition."""
+        number = await self._topics.partitions(topic)
+        if (offset is not None) + (at is not None) + end > 1:
+            raise InvalidInput("an offset, a time and the end are given together", next="Give one of them.")
+        if partition is not None and not 0 <= partition < number:
+            raise InvalidInput(f"{topic} has no partition {partition}", next=f"It has 0 to {number - 1}.")
+        if offset is not None and offset < 0:
+            raise InvalidInput("the offset is below zero", next="Offsets count from 0.")
+        wanted = range(number) if partition is None else [partition]
+        if at is None and not end:
+            return dict.fromkeys(wanted, offset or 0)
+        rows = await self._database.all(sql("offsets_at"), topic, list(wanted), at)
+        return {row["partition"]: row["offset"] for row in rows}

@@ -1,0 +1,79 @@
+"""Replay: a look into a topic, page by page over all its partitions; no group notices."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from holdfast.bus.records import Record, record_of
+from holdfast.bus.topics import Topics
+from holdfast.core.errors import InvalidInput
+from holdfast.core.settings import BusSettings
+from holdfast.postgres.database import Database
+from holdfast.postgres.sql import statements
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Records, and the offset at which each partition goes on."""
+
+    records: list[Record]
+    next: dict[int, int]
+
+
+class Replay:
+    """Reads the records of a tenant's topics again, a bounded number at once."""
+
+    def __init__(self, database: Database, settings: BusSettings) -> None:
+        self._database = database
+        self._settings = settings
+        self._topics = Topics(database, settings.partitions)
+
+    async def start(
+        self, topic: str, *, partition: int | None = None, offset: int | None = None, at: datetime | None = None
+    ) -> dict[int, int]:
+        """Where to begin in each partition, or in one: at an offset, at a time, or with the first record."""
+        if offset is not None and at is not None:
+            raise InvalidInput("an offset and a time are given together", next="Give one of them.")
+        wanted = await self._partitions(topic, partition)
+        if at is None:
+            return dict.fromkeys(wanted, offset or 0)
+        return await self._offsets(topic, wanted, at)
+
+    async def page(self, topic: str, start: Mapping[int, int], *, limit: int) -> Page:
+        """The next records from these offsets on, in order of each partition.
+
+        The limit is shared by the partitions that have any; each of these gives one at least.
+        """
+        known = await self._topics.partitions(topic)
+        for partition in start:
+            _check(topic, partition, known)
+        columns = [topic] * len(start), list(start), list(start.values())
+        rows = await self._database.all(sql("fetch"), *columns, limit, self._settings.batch_bytes)
+        return Page(
+            [record_of(row) for row in rows], {**start, **{row["partition"]: row["offset"] + 1 for row in rows}}
+        )
+
+    async def newest(self, topic: str, *, partition: int | None = None, limit: int) -> Page:
+        """The newest records, in order of time; what comes next is what is published from now on."""
+        ends = await self._offsets(topic, await self._partitions(topic, partition), None)
+        columns = list(ends), list(ends.values())
+        rows = await self._database.all(sql("newest"), topic, *columns, limit, self._settings.batch_bytes)
+        return Page([record_of(row) for row in rows], ends)
+
+    async def _partitions(self, topic: str, partition: int | None) -> list[int]:
+        known = await self._topics.partitions(topic)
+        if partition is None:
+            return list(range(known))
+        _check(topic, partition, known)
+        return [partition]
+
+    async def _offsets(self, topic: str, partitions: list[int], at: datetime | None) -> dict[int, int]:
+        rows = await self._database.all(sql("offsets_at"), topic, partitions, at)
+        return {row["partition"]: row["offset"] for row in sorted(rows, key=lambda row: row["partition"])}
+
+
+def _check(topic: str, partition: int, known: int) -> None:
+    if not 0 <= partition < known:
+        raise InvalidInput(f"{topic} has no partition {partition}", next=f"It has 0 to {known - 1}.")

@@ -1,0 +1,67 @@
+"""Retention: the log's days, made before they are needed and dropped as a whole when nobody needs them."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self, cast
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.settings import BusSettings
+from holdfast.postgres.database import Owner, Row
+from holdfast.postgres.sql import statements
+
+FIRST = 60.0  # seconds: a process that ends before has nothing to tend
+EVERY = 3600.0
+DAYS_AHEAD = 3
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Tended:
+    """How many days were made and dropped."""
+
+    made: int
+    dropped: int
+
+
+async def tend(owner: Owner, settings: BusSettings) -> Tended:
+    """Make the days to come, and drop those behind retention and every group that is still read with."""
+    retention = timedelta(days=settings.retention_days)
+    forget = timedelta(days=settings.forget_groups_after_days)
+    async with owner.transaction():
+        row = cast(Row, await owner.one(sql("tend_log"), DAYS_AHEAD, retention, forget))
+    return Tended(row["made"], row["dropped"])
+
+
+class Retention:
+    """Tends the log from time to time."""
+
+    def __init__(self, owner: Callable[[], AbstractAsyncContextManager[Owner]], settings: BusSettings) -> None:
+        self._owner = owner
+        self._settings = settings
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._keep(), name="holdfast retention")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def _keep(self) -> None:
+        await asyncio.sleep(FIRST * (1 + random.random()))
+        while True:
+            try:
+                async with self._owner() as owner:
+                    tended = await tend(owner, self._settings)
+                if tended.dropped:
+                    log.info("%d days of the log were dropped", tended.dropped)
+            except HoldfastError as error:
+                log.warning("the log could not be tended, trying again later: %s", error)
+            await asyncio.sleep(EVERY * (0.9 + random.random() / 5))

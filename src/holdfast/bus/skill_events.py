@@ -1,0 +1,81 @@
+"""What asks for a skill on the log, and what answers: the two events that workers in any language exchange with us."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from holdfast.bus.messages import SCHEMA_HEADER
+from holdfast.bus.records import Record
+from holdfast.bus.topics import EVENTS
+from holdfast.core.errors import HoldfastError, InvalidInput
+
+# What marks records of our own: the row they tell of is stored already.
+COMMAND_HEADER = "holdfast-command"
+COMPLETION_HEADER = "holdfast-completion"
+
+INVOCATION_SCHEMA = "skill-invocation/1.0.0"
+MAX_NAME = 200
+MAX_MESSAGE = 10_000  # characters of an error that are kept
+CANCELLED = "cancelled"
+
+Error = dict[str, Any]  # with `code` and `message`
+
+
+class SkillInvocationEvent(msgspec.Struct, frozen=True, rename="camel"):
+    """Asks for a skill; the answer belongs on the topic `reply_to`, with the same correlation id."""
+
+    correlation_id: str
+    skill_name: str
+    arguments: Mapping[str, Any] = {}
+    reply_to: str = EVENTS
+
+
+class SkillCompletionEvent(msgspec.Struct, frozen=True, rename="camel"):
+    """Answers an invocation: with what came out, or with what went wrong."""
+
+    correlation_id: str
+    result: Any = None
+    error: Any = None
+
+
+Event = TypeVar("Event", SkillInvocationEvent, SkillCompletionEvent)
+
+
+def event_of(record: Record, kind: type[Event]) -> Event:
+    """The event that a record carries; whoever wrote it may have put more into it than we know."""
+    try:
+        event = msgspec.convert(record.value, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"record {record.id} is no {kind.__name__}", why=str(error)) from None
+    named("correlation id", event.correlation_id)
+    return event
+
+
+def named(what: str, name: object) -> str:
+    """The name, if it can be one."""
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
+        raise InvalidInput(f"{name!r:.300} cannot be a {what}", next=f"Use text of 1 to {MAX_NAME} characters.")
+    return name
+
+
+def invocation_headers(event: SkillInvocationEvent) -> dict[str, str]:
+    """What is told beside an invocation of ours."""
+    return {SCHEMA_HEADER: INVOCATION_SCHEMA, COMMAND_HEADER: event.correlation_id}
+
+
+def error_of(error: BaseException) -> Error:
+    """What an exception is on the wire."""
+    if isinstance(error, HoldfastError):
+        return {"code": error.code, "message": str(error)[:MAX_MESSAGE]}
+    told = str(error) or "it said nothing more"
+    return {"code": "failed", "message": f"{type(error).__name__}: {told}"[:MAX_MESSAGE]}
+
+
+def error_told(told: Any) -> Error | None:
+    """The error that a foreign worker told in words of its own; nothing where it told of none."""
+    if told is None or told is False:
+        return None
+    if not isinstance(told, dict):
+        return {"code": "failed", "message": str(told)[:MAX_MESSAGE]}
+    return {"code": "failed", "message": "it failed without a word", **told}

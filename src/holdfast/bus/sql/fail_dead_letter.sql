@@ -1,0 +1,2 @@
+-- A dead letter that was delivered once more has failed again.
+update dead_letter set error = $3, failed_at = holdfast.now() where tenant_id = $1 and id = $2

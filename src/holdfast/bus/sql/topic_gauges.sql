@@ -1,0 +1,20 @@
+-- Of each topic, across tenants or of one ($1): records so far, and how many a second as topics.sql has it.
+-- $2 topics at most, by name: which are told does not change from one look to the next.
+with chosen as materialized (
+  select tenant.name as tenant, topic.tenant_id, topic.name as topic
+  from topic join tenant on tenant.id = topic.tenant_id
+  where $1::uuid is null or topic.tenant_id = $1
+  order by tenant.name, topic.name limit $2
+)
+select
+  chosen.tenant, chosen.topic, sum(p.next_offset)::bigint as records,
+  sum(coalesce(least(p.next_offset, 1000) / greatest(extract(epoch from holdfast.now() - back.at), 1), 0))::float8 as per_second
+from chosen
+join topic_partition p on p.tenant_id = chosen.tenant_id and p.topic = chosen.topic
+left join lateral (
+  select r.at from record r
+  where r.tenant_id = p.tenant_id and r.topic = p.topic and r.partition = p.partition and r."offset" >= p.next_offset - 1000
+  order by r."offset" limit 1
+) back on true
+group by chosen.tenant, chosen.topic
+order by chosen.tenant, chosen.topic

@@ -1,0 +1,309 @@
+"""Subscriptions: a consumer's way through its records.
+
+    async with engine.log.subscribe(["orders"], group="billing") as records:
+        async for record in records:
+            async with records.handle(record) as tx:
+                ...
+
+A record is delivered at least once, and in order per key. Committing it with the transaction of its effect makes the
+effect happen once. Asking for the next record says that the one before is no longer in hand.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import timedelta
+from functools import partial
+from typing import Protocol, Self, cast
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from holdfast.bus.attempts import is_hopeless, wait_before
+from holdfast.bus.positions import Holding, Positions, lapsed
+from holdfast.bus.records import Record, record_of
+from holdfast.bus.sharing import Slot
+from holdfast.bus.wakes import POLL
+from holdfast.core.errors import Busy, InvalidInput, Overloaded, Unavailable
+from holdfast.postgres.database import Database, Transaction
+
+log = logging.getLogger(__name__)
+
+
+class Feed(Protocol):
+    """Where a subscription's records come from: it owns partitions, and reads them in order."""
+
+    @property
+    def holdings(self) -> Mapping[Slot, Holding]:
+        """The partitions it owns."""
+        ...
+
+    async def take(self, wait: float) -> list[tuple[Holding, Record]]:
+        """The next records, a bounded number; none when there are none for so many seconds."""
+        ...
+
+    def rewind(self, holding: Holding, wait: float) -> None:
+        """Deliver again from the holding's position, after so many seconds."""
+        ...
+
+    def lose(self, holding: Holding) -> None:
+        """The partition turned out to be another's."""
+        ...
+
+    def hold(self, slots: set[Slot]) -> None:
+        """Records of these partitions, and of no other, are in hand."""
+        ...
+
+
+Buffered = tuple[Holding, int, Record]  # with the generation it was fetched in
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """When a record that fails is given up."""
+
+    max_attempts: int
+    max_failing: timedelta
+
+
+class Subscription:
+    """The records of one consumer."""
+
+    def __init__(self, database: Database, feed: Feed, positions: Positions | None, limits: Limits) -> None:
+        self._database = database
+        self._feed = feed
+        self._positions = positions
+        self._limits = limits
+        self._buffer: deque[Buffered] = deque()
+        self._looked = 0.0
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Record:
+        return (await self.batch(1))[0]
+
+    async def batch(self, most: int = 1000) -> list[Record]:
+        """The next records, as many as are there, at least one: for those who work on many at once."""
+        self._feed.hold(set())
+        while True:
+            records = self._ready(most)
+            self._feed.hold({Slot(record.topic, record.partition) for record in records})
+            if records and records[0].dead_letter is not None:
+                records = await self._take_redriven(records)
+            elif records and self._is_spent(records[0]):
+                await self._give_up(records[0])
+                continue
+            if records:
+                return records
+            await self._fill()
+
+    async def commit(self, *records: Record, tx: Transaction | None = None) -> None:
+        """These records, and all before them in their partitions, are done: now, or when `tx` commits.
+
+        Raises Busy when another consumer has a partition by now, so that `tx` does not commit either.
+        """
+        positions = self._group()
+        for record in records:
+            if record.dead_letter is not None:
+                await positions.settle(record, tx=tx)
+        last = {Slot(record.topic, record.partition): record for record in records if record.dead_letter is None}
+        holdings = {slot: self._holding(record) for slot, record in last.items()}
+        try:
+            if len(last) == 1:
+                ((slot, record),) = last.items()
+                await positions.commit(holdings[slot], record, tx=tx)
+            elif last and tx is None:
+                async with self._database.transaction() as own:
+                    await positions.commit_all(list(last.values()), tx=own)
+            elif last and tx is not None:
+                await positions.commit_all(list(last.values()), tx=tx)
+        except Busy:
+            for holding in holdings.values():
+                self._feed.lose(holding)
+            raise
+        for slot, record in last.items():
+            if tx is None:
+                _move(holdings[slot], record)
+            else:
+                tx.afterwards.append(partial(_move, holdings[slot], record))
+
+    async def fail(self, record: Record, error: BaseException | str) -> None:
+        """An attempt at this record has failed: it is delivered again after a while, and in the end is a dead letter.
+
+        Its partition waits meanwhile; what comes before the record in it is done.
+        """
+        positions = self._group()
+        told = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
+        if record.dead_letter is not None:
+            await positions.fail_again(record, told)
+            return
+        holding = self._holding(record)
+        now = await self._database.now()
+        known = holding.failing_since if _is_at(holding, record) else None
+        attempts = (holding.attempts if _is_at(holding, record) else 0) + 1
+        limits = self._limits
+        try:
+            if is_hopeless(
+                attempts, now - (known or now), max_attempts=limits.max_attempts, max_failing=limits.max_failing
+            ):
+                await self._bury(holding, record, told, attempts)
+                return
+            wait = wait_before(attempts)
+            await positions.fail(holding, record, told, wait)
+        except Busy:
+            self._feed.lose(holding)
+            raise
+        if not record.foreign:
+            holding.position = record.offset
+        if record.broker_offset is not None:
+            holding.broker_position = record.broker_offset
+        holding.attempts, holding.failing_since = attempts, known or now
+        self._feed.rewind(holding, wait.total_seconds())
+
+    @asynccontextmanager
+    async def handle(self, record: Record) -> AsyncGenerator[Transaction]:
+        """A transaction for the record's effect, committed with the position: the effect happens once.
+
+        An exception rolls it back and counts as a failed attempt, and the loop goes on.
+        """
+        stack = AsyncExitStack()
+        tx = await self._begin(stack, record)
+        try:
+            async with stack:
+                yield tx
+                await self.commit(record, tx=tx)
+        except Exception as error:  # noqa: BLE001 - whatever it was, it is told with the record
+            log.info("an attempt at %s failed: %.500r", _place(record), error)
+            await self._failed(record, error)
+
+    async def _begin(self, stack: AsyncExitStack, record: Record) -> Transaction:
+        """A transaction, as soon as there is a database for it: that there is none is no failure of the record."""
+        while True:
+            try:
+                return await stack.enter_async_context(self._database.transaction())
+            except (Unavailable, Overloaded) as error:
+                log.warning("%s waits for the database: %s", _place(record), error)
+                await asyncio.sleep(POLL)
+
+    async def _failed(self, record: Record, error: Exception) -> None:
+        try:
+            await self.fail(record, error)
+        except Busy:
+            log.info("%s is delivered again, here or to another consumer", _place(record))
+        except Unavailable as away:
+            log.warning("the attempt at %s could not be counted, it is made again: %s", _place(record), away)
+            holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+            if holding is not None and record.dead_letter is None:
+                self._feed.rewind(holding, POLL)
+
+    def _ready(self, most: int) -> list[Record]:
+        """The first records of the buffer that can be delivered together; one that is spent stays there, alone."""
+        records: list[Record] = []
+        while self._buffer and len(records) < most:
+            holding, generation, record = self._buffer[0]
+            redriven = record.dead_letter is not None
+            if redriven or self._is_next(holding, generation, record):
+                if records and (redriven != (records[0].dead_letter is not None) or self._is_spent(record)):
+                    break
+                records.append(record)
+                if self._is_spent(record):
+                    break
+            self._buffer.popleft()
+        return records
+
+    def _is_next(self, holding: Holding, generation: int, record: Record) -> bool:
+        """Whether the partition is still ours, nothing was rewound since the record was read, and it is not done."""
+        if self._feed.holdings.get(holding.slot) is not holding or holding.leaving or generation != holding.generation:
+            return False
+        if record.foreign:
+            return holding.broker_position is None or cast(int, record.broker_offset) >= holding.broker_position
+        return record.offset >= holding.position
+
+    async def _take_redriven(self, records: Sequence[Record]) -> list[Record]:
+        taken = await self._group().take_redriven([record.dead_letter for record in records if record.dead_letter])
+        return [record for record in records if record.dead_letter in taken]
+
+    def _is_spent(self, record: Record) -> bool:
+        """Whether so many consumers have died with the record in hand that it is not tried again."""
+        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+        if holding is None or holding.attempts < self._limits.max_attempts or record.dead_letter is not None:
+            return False
+        return _is_at(holding, record)
+
+    async def _give_up(self, record: Record) -> None:
+        holding = self._holding(record)
+        try:
+            await self._bury(holding, record, "its consumers stopped without a word", holding.attempts)
+        except Busy:
+            self._feed.lose(holding)
+        except Unavailable as away:
+            log.warning("%s could not be made a dead letter, trying again: %s", _place(record), away)
+            self._feed.rewind(holding, POLL)
+
+    async def _bury(self, holding: Holding, record: Record, error: str, attempts: int) -> None:
+        log.warning("%s is a dead letter after %d attempts: %.500r", _place(record), attempts, error)
+        await self._group().bury(holding, record, error, attempts)
+        _move(holding, record)
+
+    async def _fill(self) -> None:
+        try:
+            if self._positions is not None:
+                await self._look_for_redriven(self._positions)
+            if not self._buffer:
+                for holding, record in await self._feed.take(POLL):
+                    if holding.generation:
+                        force_setattr(record, "generation", holding.generation)
+                    self._buffer.append((holding, holding.generation, record))
+        except Unavailable as error:
+            log.warning("records cannot be read, trying again: %s", error)
+            await asyncio.sleep(POLL)
+
+    async def _look_for_redriven(self, positions: Positions) -> None:
+        now = asyncio.get_running_loop().time()
+        holdings = dict(self._feed.holdings)
+        if now < self._looked + POLL or not holdings:
+            return
+        self._looked = now
+        for row in await positions.redriven(holdings):
+            holding = holdings[Slot(row["topic"], row["partition"])]
+            self._buffer.append((holding, holding.generation, record_of(row, dead_letter=row["dead_letter"])))
+
+    def _group(self) -> Positions:
+        if self._positions is None:
+            raise InvalidInput(
+                "nothing can be committed here", why="the subscription has no group", next="Subscribe with a group."
+            )
+        return self._positions
+
+    def _holding(self, record: Record) -> Holding:
+        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+        if holding is None or holding.epoch != record.epoch:
+            raise lapsed(Slot(record.topic, record.partition))
+        if holding.generation != record.generation:
+            raise Busy(
+                f"{_place(record)} cannot be committed now",
+                why="an attempt at it, or at one before it in its partition, has failed",
+                next="Leave it alone: it is delivered again, in its order.",
+            )
+        return holding
+
+
+def _is_at(holding: Holding, record: Record) -> bool:
+    """Whether the record is the one that attempts have been counted for."""
+    if record.broker_offset is not None and record.foreign:
+        return holding.broker_position == record.broker_offset
+    return holding.position == record.offset
+
+
+def _move(holding: Holding, record: Record) -> None:
+    if not record.foreign:
+        holding.position = max(holding.position, record.offset + 1)
+    if record.broker_offset is not None:
+        holding.broker_position = max(holding.broker_position or 0, record.broker_offset + 1)
+    holding.attempts, holding.failing_since = 0, None
+
+
+def _place(record: Record) -> str:
+    return f"record {record.offset} of {record.topic}/{record.partition}"

@@ -1,0 +1,130 @@
+"""Topics: the names that records are published under, and how each is doing."""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, cast
+
+from holdfast.core.errors import Conflict, InvalidInput, NotFound
+from holdfast.core.text import restore
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+
+COMMANDS = "agent-commands"
+EVENTS = "agent-events"
+MAX_PARTITIONS = 1000
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,150}")
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: how many records it has had, at which rate of late, and when the oldest that is kept was published."""
+
+    name: str
+    partitions: int
+    records: int
+    per_second: float
+    oldest: datetime | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far a group is behind on a partition; `oldest` is when the first record it has not read was published."""
+
+    group: str
+    topic: str
+    partition: int
+    position: int
+    end: int
+    lag: int
+    oldest: datetime | None
+    owner: str | None
+    attempts: int
+    error: str | None
+
+
+class Topics:
+    """Makes and lists topics."""
+
+    def __init__(self, database: Database, partitions: int) -> None:
+        self._database = database
+        self._partitions = partitions
+
+    async def create(self, name: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
+        """Make a topic, unless it is there; the number of its partitions, which never changes."""
+        wanted = self._partitions if partitions is None else partitions
+        if not 1 <= wanted <= MAX_PARTITIONS:
+            raise InvalidInput(
+                "the topic cannot be made",
+                why=f"{wanted} partitions are asked for",
+                next=f"1 to {MAX_PARTITIONS} are possible.",
+            )
+        within = await self._database.within(tx)
+        found = cast(int, await within.value(sql("create_topic"), topic_name(name), wanted))
+        if partitions is not None and found != partitions:
+            raise Conflict(
+                f"the topic {name} has {found} partitions",
+                expected=partitions,
+                current=found,
+                why=f"{partitions} were asked for, and a topic keeps the number it was made with",
+                next="Use another name, or leave the number out.",
+            )
+        return found
+
+    async def remove(self, name: str) -> None:
+        """Remove a topic with its records and the positions of its groups; dead letters stay."""
+        if not await self._database.value(sql("remove_topic"), topic_name(name)):
+            raise unknown_topic(name)
+
+    async def partitions(self, name: str) -> int:
+        """How many partitions a topic has."""
+        found = await self._database.value(sql("topic_partitions"), topic_name(name))
+        if found is None:
+            raise unknown_topic(name)
+        return cast(int, found)
+
+    async def lag(self, group: str | None = None) -> list[Lag]:
+        """How far groups are behind, partition by partition."""
+        return [_lag(row) for row in await self._database.all(sql("lag"), group)]
+
+    async def list(self) -> list[Topic]:
+        """Every topic, by name."""
+        return [Topic(**dict(row)) for row in await self._database.all(sql("topics"))]
+
+
+def topic_name(name: str) -> str:
+    """The name, if a topic can have it: one that Kafka takes, without a dot, which parts it from the tenant there."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(
+            f"{name!r:.200} is no name of a topic", next="Use up to 150 letters, digits, hyphens and underscores."
+        )
+    return name
+
+
+def group_name(name: str) -> str:
+    """The name, if a group can have it; a dot would lead to another tenant's on Kafka."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(
+            f"{name!r:.200} is no name of a group",
+            why="a dot parts it from the name of its tenant" if "." in str(name) else "",
+            next="Use up to 150 letters, digits, hyphens and underscores; groups of other tenants cannot be named.",
+        )
+    return name
+
+
+def _lag(row: Row) -> Lag:
+    fields: dict[str, Any] = dict(row)
+    fields["error"] = None if row["error"] is None else restore(row["error"])
+    return Lag(**fields)
+
+
+def unknown_topic(name: str) -> NotFound:
+    """There is no such topic."""
+    return NotFound(
+        f"there is no topic {name}",
+        next=f"Make it: `await engine.log.create({name!r})` or `holdfast topics create {name}`.",
+    )

@@ -1,0 +1,85 @@
+"""Those who wait for answers: each has a future, and all of them together one listener and one statement."""
+
+import asyncio
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from holdfast.bus.background import Background
+from holdfast.bus.completions import Completion, completion_of, completions_channel
+from holdfast.bus.postgres_feed import Listen
+from holdfast.bus.wakes import POLL, until
+from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.core.text import store
+from holdfast.postgres.database import Database
+from holdfast.postgres.sql import statements
+
+LINGER = 5.0  # seconds that it goes on listening when nobody waits: mostly the next one is about to
+
+Expected = asyncio.Future[Completion]
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+class Waiters:
+    """Tells each who waits when the answer is there; neither a thread nor a connection is held meanwhile."""
+
+    def __init__(self, database: Database, listen: Listen, background: Background) -> None:
+        self._database = database
+        self._listen = listen
+        self._background = background
+        self._expected: dict[str, set[Expected]] = {}
+
+    @contextmanager
+    def expect(self, correlation_id: str) -> Generator[Expected]:
+        """A future for the answer; what comes after this is not missed."""
+        future: Expected = asyncio.get_running_loop().create_future()
+        self._expected.setdefault(correlation_id, set()).add(future)
+        self._background.start(("waiters", id(self)), self._watch)
+        try:
+            yield future
+        finally:
+            waiting = self._expected[correlation_id]
+            waiting.discard(future)
+            if not waiting:
+                del self._expected[correlation_id]
+
+    async def look(self) -> None:
+        """Look for all answers that are waited for."""
+        for row in await self._database.all(sql("answers"), [store(id) for id in self._expected]):
+            completion = completion_of(row)
+            for future in self._expected.get(completion.correlation_id, ()):
+                if not future.done():
+                    future.set_result(completion)
+
+    async def _watch(self) -> None:
+        while True:
+            try:
+                await self._follow()
+            except HoldfastError as error:
+                log.warning("answers cannot be looked for, trying again: %s", error)
+                await asyncio.sleep(POLL)
+            except asyncio.CancelledError:
+                self._leave()
+                raise
+            if not self._expected:  # nobody can come between this look and the end
+                return
+
+    def _leave(self) -> None:
+        """Tell those who still wait that nobody looks any more."""
+        for future in [future for waiting in self._expected.values() for future in waiting]:
+            if not future.done():
+                closed = Unavailable("the engine is closed", next="The command goes on: a new engine finds its result.")
+                future.set_exception(closed)
+
+    async def _follow(self) -> None:
+        """Look whenever an answer came, until nobody has waited for a while."""
+        loop = asyncio.get_running_loop()
+        last = loop.time()
+        async with self._listen(completions_channel(await self._database.tenant())) as woken:
+            while self._expected or loop.time() < last + LINGER:
+                if self._expected:
+                    last = loop.time()
+                    await self.look()
+                await until(woken)

@@ -1,0 +1,275 @@
+"""Workers: they claim commands of the skills they have, do them, and answer.
+
+A claim has a lease, which the keeper renews, and a token: whoever lost the one has an old other, and can no longer
+answer. What a worker that died had in hand is found by any other, and done again.
+"""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+import socket
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Self
+
+from holdfast.bus.attempts import wait_before
+from holdfast.bus.completions import Answer, Completions
+from holdfast.bus.ingest import Ingest
+from holdfast.bus.keeper import Keeper, kept_of
+from holdfast.bus.members import group_channel
+from holdfast.bus.orders import Orders, commands_channel
+from holdfast.bus.postgres_feed import Listen
+from holdfast.bus.skill_events import Error, error_of
+from holdfast.bus.skills import CurrentCommand, Skill
+from holdfast.bus.wakes import POLL, Wakes, until
+from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, TooLarge, Unavailable
+from holdfast.core.settings import BusSettings
+from holdfast.core.text import loads, restore, store
+from holdfast.postgres.database import Database, Postgres, Row
+from holdfast.postgres.sql import statements
+
+GROUP = "workers"  # whose dead letters are commands
+SWEEP = 5.0  # seconds between two looks for commands whose worker is gone
+FORGET = 3600.0  # seconds between two looks for commands that are kept long enough
+SETTLING = 5.0  # seconds for cancelled work to end
+HOPELESS = (InvalidInput, TooLarge)  # another attempt would end in the same way
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """What the workers of a tenant share."""
+
+    database: Database
+    orders: Orders
+    completions: Completions
+    ingest: Ingest
+    wakes: Wakes
+    listen: Listen
+    settings: BusSettings
+    connect: Callable[[], Postgres]  # for a keeper, which has connections of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A command in hand."""
+
+    command: CurrentCommand
+    skill: Skill
+    arguments: dict[str, Any]
+    token: int
+
+    @property
+    def id(self) -> str:
+        """Its correlation id."""
+        return self.command.correlation_id
+
+
+class Worker:
+    """Does commands from `async with` on, so many at once; leaving gives back what is not done."""
+
+    def __init__(self, shop: Shop, skills: Mapping[str, Skill], *, concurrency: int = 10) -> None:
+        if not skills or concurrency < 1:
+            why = "it has no place for a command" if skills else "it has no skill"
+            raise InvalidInput("the worker cannot work", why=why)
+        self.name = f"{socket.gethostname()} {os.getpid()}"
+        self._shop = shop
+        self._database = shop.database
+        self._skills = dict(skills)
+        self._concurrency = concurrency
+        self._lease = timedelta(seconds=shop.settings.command_lease)
+        self._running: dict[asyncio.Task[None], Claim] = {}
+        self._woken = asyncio.Event()
+        self._stack = AsyncExitStack()
+        self._taking: asyncio.Task[None] | None = None
+        self._stopping = False
+        self._more = True  # the last claim took all it could: there may be more
+
+    async def __aenter__(self) -> Self:
+        tenant = await self._database.tenant()
+        await self._shop.orders.prepare()
+        self._shop.ingest.start()
+        channels = commands_channel(tenant), group_channel(tenant, GROUP)
+        async with AsyncExitStack() as stack:
+            self._woken = await stack.enter_async_context(self._shop.listen(*channels))
+            keeper = Keeper(self._shop.connect, tenant, self._lease, self._lost)
+            self._keeper = await stack.enter_async_context(keeper)
+            self._start(stack, self._sweep())
+            self._start(stack, self._tidy())
+            self._taking = self._start(stack, self._take())
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+        await self._stack.aclose()
+
+    async def stop(self, grace: float = 0) -> None:
+        """Take nothing new; what runs has so many seconds to end, the rest is given back at once."""
+        self._stopping = True
+        self._woken.set()
+        if self._taking is not None:  # a claim that is under way is not cut off: nobody would know of it
+            await asyncio.wait([self._taking])
+        if self._running and grace > 0:
+            await asyncio.wait(self._running, timeout=grace)
+        left = dict(self._running)
+        for task, claim in left.items():
+            self._keeper.drop(claim.id, claim.token)
+            task.cancel()
+        with contextlib.suppress(HoldfastError):  # who cannot be told waits for the leases to run out
+            await self._release(list(left.values()))
+        if left:
+            await asyncio.wait(left, timeout=SETTLING)
+
+    async def _take(self) -> None:
+        """Claim whenever there is something to do and a place for it."""
+        while not self._stopping:
+            free = self._concurrency - len(self._running)
+            try:
+                if free > 0:
+                    await self._claim(free)
+            except HoldfastError as error:
+                log.warning("commands cannot be claimed, trying again: %s", error)
+            await until(self._woken)
+
+    async def _claim(self, free: int) -> None:
+        loop = asyncio.get_running_loop()
+        asked = loop.time()
+        skills = list(self._skills.values())
+        rows = await self._database.all(
+            sql("claim_commands"),
+            [store(skill.name) for skill in skills],
+            [skill.rate for skill in skills],
+            [skill.attempts for skill in skills],
+            store(self.name),
+            free,
+            self._lease,
+        )
+        self._more = len(rows) == free
+        if any(row["passed"] for row in rows):
+            self._shop.wakes.send(commands_channel(await self._database.tenant()))
+        claims = [self._claimed(row) for row in rows]
+        if loop.time() > asked + self._lease.total_seconds() / 3:  # something blocked the loop meanwhile
+            kept = await kept_of(self._database, {claim.id: claim.token for claim in claims}, self._lease)
+            claims = [claim for claim in claims if claim.id in kept]
+        for claim in claims:
+            self._keeper.hold(claim.id, claim.token)
+            task = asyncio.create_task(self._do(claim), name=f"holdfast {claim.skill.name} {claim.id}")
+            self._running[task] = claim
+            task.add_done_callback(self._done)
+
+    def _claimed(self, row: Row) -> Claim:
+        skill = self._skills[restore(row["skill"])]
+        headers: dict[str, str] = loads(row["headers"])
+        command = CurrentCommand(restore(row["correlation_id"]), skill.name, row["attempt"], headers)
+        return Claim(command, skill, loads(row["arguments"]), row["token"])
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        claim = self._running.pop(task)
+        self._keeper.drop(claim.id, claim.token)
+        if self._more:
+            self._woken.set()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("the command %s was left to others: %s", claim.id, error, exc_info=error)
+
+    def _lost(self, correlation_id: str, token: int) -> None:
+        """Stop the work on a command that is another's, or nobody's; a thread goes on, and its answer comes late."""
+        for task, claim in self._running.items():
+            if (claim.id, claim.token) == (correlation_id, token):
+                log.info("the command %s is no longer this worker's", correlation_id)
+                if claim.skill.is_async:
+                    task.cancel()
+
+    async def _do(self, claim: Claim) -> None:
+        try:
+            result = self._shop.completions.result(await claim.skill.run(claim.command, claim.arguments))
+        except HOPELESS as error:
+            await self._fail(claim, error_of(error), again=False)
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if _is_cancelled():
+                raise
+            await self._fail(claim, error_of(error), again=True)
+        else:
+            answer = Answer(claim.id, claim.token, result, None, self.name)
+            await _insist(lambda: self._shop.completions.complete(answer))
+
+    async def _fail(self, claim: Claim, error: Error, *, again: bool) -> None:
+        wait = wait_before(claim.command.attempt)
+        log.info("an attempt at %s (%s) failed: %s", claim.id, claim.skill.name, error["message"])
+        outcome = await _insist(
+            lambda: self._shop.completions.fail(claim.id, claim.token, error, again=again, wait=wait)
+        )
+        if outcome == "queued":
+            asyncio.get_running_loop().call_later(wait.total_seconds(), self._woken.set)
+
+    async def _release(self, claims: "list[Claim]") -> None:
+        if claims:
+            ids, tokens = [store(claim.id) for claim in claims], [claim.token for claim in claims]
+            await self._database.run(sql("release_commands"), ids, tokens)
+            self._shop.wakes.send(commands_channel(await self._database.tenant()))
+
+    async def _sweep(self) -> None:
+        """Find commands whose worker is gone, and queue them again."""
+        every = min(SWEEP, self._lease.total_seconds() / 3)
+        while True:
+            try:
+                await self.sweep()
+            except HoldfastError as error:
+                log.warning("commands of lost workers cannot be looked for, trying again: %s", error)
+            await asyncio.sleep(every * (0.8 + random.random() / 5))
+
+    async def sweep(self) -> int:
+        """Queue what was left by workers that are gone; how many there were."""
+        found = await self._database.all(sql("lapsed_commands"))
+        for row in found:
+            id, wait = restore(row["correlation_id"]), wait_before(row["attempts"])
+            error = {"code": "lost", "message": f"its worker, {row['worker']}, stopped without a word"}
+            log.warning("the command %s: %s", id, error["message"])
+            outcome = await self._shop.completions.fail(id, row["token"], error, wait=wait, lapsed=True)
+            if outcome == "queued":
+                asyncio.get_running_loop().call_later(wait.total_seconds(), self._woken.set)
+        return len(found)
+
+    async def _tidy(self) -> None:
+        """Forget what was finished long ago."""
+        keep = timedelta(days=self._shop.settings.keep_commands_days)
+        while True:
+            try:
+                while await self._database.value(sql("forget_commands"), keep):
+                    pass
+            except HoldfastError as error:
+                log.warning("finished commands cannot be forgotten, trying again later: %s", error)
+            await asyncio.sleep(FORGET * (0.9 + random.random() / 5))
+
+    def _start(self, stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+        task = asyncio.create_task(work, name="holdfast worker")
+        stack.push_async_callback(_end, task)
+        return task
+
+
+async def _insist(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+    """Do it, and again while the database is away."""
+    while True:
+        try:
+            return await work()
+        except (Unavailable, Overloaded) as error:
+            log.warning("an answer cannot be stored, trying again: %s", error)
+            await asyncio.sleep(POLL)
+
+
+def _is_cancelled() -> bool:
+    """Whether someone wants the running task to end, and not what it calls."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
+
+
+async def _end(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task

@@ -1,0 +1,154 @@
+"""`holdfast commands`: have workers do something, and see what came of it."""
+
+import json
+import sys
+import time
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.addresses import address, given
+from holdfast.cli.api import Api, reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.output import printable, write
+from holdfast.core.errors import CommandFailed, InvalidInput, TimedOut
+
+app = group("Work for workers. ID is a correlation id.")
+
+PAGE = 100
+COLUMNS = {
+    "correlation_id": "ID",
+    "skill": "SKILL",
+    "state": "STATE",
+    "attempts": "ATTEMPTS",
+    "worker": "WORKER",
+    "created_at": "ASKED",
+    "finished_at": "FINISHED",
+}
+
+Id = Annotated[str, typer.Argument(metavar="ID")]
+
+
+@command(app)
+async def ls(
+    invocation: Invocation,
+    state: Annotated[
+        str | None, typer.Option(metavar="NAME", help="queued, running, done, failed, cancelled or dead.")
+    ] = None,
+    skill: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one skill.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = 50,
+) -> None:
+    """List commands, the newest first."""
+    async with reach(invocation) as api:
+        found = await api.get(address("commands", state=state, skill=skill, limit=limit))
+    invocation.output.rows(found["commands"], COLUMNS)
+
+
+@command(app)
+async def show(invocation: Invocation, id: Id) -> None:
+    """Print a command and what came of it; with --json also every completion, late ones too."""
+    async with reach(invocation) as api:
+        found = await api.get(address("commands", id))
+        if invocation.json:
+            more = await api.get(address("commands", id, "completions"))
+            invocation.output.record({**found, **more})
+            return
+    write(sys.stdout, shown(found))
+
+
+@command(app)
+async def invoke(
+    invocation: Invocation,
+    skill: Annotated[str, typer.Argument(metavar="SKILL")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", show_default=False)] = None,
+    wait: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="For the result; 0: only ask for it.")] = 60,
+    id: Annotated[str | None, typer.Option(metavar="TEXT", help="The correlation id. [default: made]")] = None,
+    priority: Annotated[int, typer.Option(metavar="N", help="The highest is done first.")] = 0,
+) -> None:
+    """Have a skill done by a worker; its result goes to stdout as JSON. A value is JSON, or else text.
+
+    \b
+    holdfast commands invoke translate text=hello to=de
+    holdfast commands invoke resize 'size=[800, 600]' --wait 0
+    """
+    body = given(skill=skill, arguments=dict(map(argument, arguments or ())), correlation_id=id, priority=priority)
+    deadline = time.monotonic() + wait
+    async with reach(invocation) as api:
+        found = await api.post("/api/commands", {**body, "wait": wait})
+        if wait:
+            found = await _finished(api, found, deadline)
+    if not wait:
+        invocation.output.value(found["command"]["correlation_id"], found)
+        return
+    invocation.output.value(json.dumps(_result(found), ensure_ascii=False), found)
+
+
+@command(app)
+async def cancel(invocation: Invocation, id: Id) -> None:
+    """End a command that is not finished, and stop its worker."""
+    async with reach(invocation) as api:
+        found = await api.post(address("commands", id, "cancel"), {})
+    invocation.output.record(found)
+    invocation.output.say(f"The command {id} is {found['command']['state']}.")
+
+
+def argument(text: str) -> tuple[str, Any]:
+    """A name and its value: JSON where it is, else text."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise InvalidInput(f"{text[:80]!r} is no argument", next="Write it like name=value.")
+    try:
+        return name, json.loads(value)
+    except (ValueError, RecursionError):
+        return name, value
+
+
+def shown(found: dict[str, Any]) -> str:
+    """A command as a person reads it."""
+    asked, completion = found["command"], found["completion"]
+    lines = [
+        f"{asked['correlation_id']!r} {asked['state']}",
+        f"skill      {asked['skill']!r}",
+        f"arguments  {json.dumps(asked['arguments'], ensure_ascii=False)}",
+        f"attempts   {asked['attempts']}",
+        *([f"worker     {asked['worker']}"] if asked["worker"] else []),
+        f"asked      {asked['created_at']}",
+        *([f"finished   {asked['finished_at']}"] if asked["finished_at"] else []),
+    ]
+    if completion is None:
+        lines += [f"error      {asked['error']!r}"] if asked["error"] else []
+    elif completion["error"] is None:
+        lines.append(f"result     {json.dumps(completion['result'], ensure_ascii=False)}")
+    else:
+        lines.append(f"error      {json.dumps(completion['error'], ensure_ascii=False)}")
+    return printable("\n".join(lines))
+
+
+async def _finished(api: Api, found: dict[str, Any], deadline: float) -> dict[str, Any]:
+    """The command once it has an answer; a request waits a part of the time only."""
+    id = found["command"]["correlation_id"]
+    while found["completion"] is None:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimedOut(
+                f"the command {id} is not done yet",
+                why=f"it is {found['command']['state']}",
+                next=f"It goes on: `holdfast commands show {id}` shows what came of it.",
+                correlation_id=id,
+            )
+        found = await api.get(address("commands", id, wait=left))
+    return found
+
+
+def _result(found: dict[str, Any]) -> Any:
+    error = found["completion"]["error"]
+    if error is None:
+        return found["completion"]["result"]
+    id = found["command"]["correlation_id"]
+    raise CommandFailed(
+        f"the command {id} failed",
+        why=str(error.get("message", "")),
+        next=f"`holdfast commands show {id}` shows more; a dead one is among `holdfast dead-letters ls`.",
+        correlation_id=id,
+        error=error,
+    )

@@ -1,0 +1,131 @@
+"""`holdfast dead-letters`: see what could not be processed, and have it processed once more or drop it."""
+
+import json
+import sys
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from holdfast.cli.addresses import address, given
+from holdfast.cli.api import reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.output import printable, write
+from holdfast.core.errors import InvalidInput
+
+app = group("What groups and workers could not process, kept until somebody decides.")
+
+PAGE = 100
+COLUMNS = {
+    "id": "ID",
+    "group": "GROUP",
+    "topic": "TOPIC",
+    "place": "PLACE",
+    "key": "KEY",
+    "attempts": "ATTEMPTS",
+    "failed_at": "FAILED",
+    "state": "STATE",
+    "error": "ERROR",
+}
+SHOWN_ERROR = 80  # characters in the list
+
+Id = Annotated[UUID, typer.Argument(metavar="ID")]
+Group = Annotated[str | None, typer.Option(metavar="NAME", help="Those of one group.")]
+Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Those of one topic.")]
+
+
+@command(app)
+async def ls(
+    invocation: Invocation,
+    group: Group = None,
+    topic: Topic = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = 50,
+    before: Annotated[UUID | None, typer.Option(metavar="ID", help="Those older than this one.")] = None,
+) -> None:
+    """List dead letters, the newest first."""
+    async with reach(invocation) as api:
+        found = await api.get(address("dead-letters", group=group, topic=topic, limit=limit, before=before))
+    letters = found["dead_letters"]
+    invocation.output.rows(letters if invocation.json else [_row(letter) for letter in letters], COLUMNS)
+
+
+@command(app)
+async def show(invocation: Invocation, id: Id) -> None:
+    """Print a dead letter: its error, and the whole record."""
+    async with reach(invocation) as api:
+        letter = await api.get(address("dead-letters", id))
+    if invocation.json:
+        invocation.output.record(letter)
+    else:
+        write(sys.stdout, shown(letter))
+
+
+@command(app)
+async def redrive(
+    invocation: Invocation,
+    id: Annotated[UUID | None, typer.Argument(metavar="ID", show_default=False)] = None,
+    all: Annotated[bool, typer.Option("--all", help="Every one, or those of a group or a topic.")] = False,
+    group: Group = None,
+    topic: Topic = None,
+) -> None:
+    """Have dead letters processed once more; one that fails again is dead again.
+
+    \b
+    holdfast dead-letters redrive 019a…
+    holdfast dead-letters redrive --all --group billing
+    """
+    narrowed = given(group=group, topic=topic)
+    if (id is None) != all or (id is not None and narrowed):
+        raise InvalidInput(
+            "it is not clear which dead letters are meant",
+            next="Give one ID, or --all, with --group and --topic to narrow it down.",
+        )
+    async with reach(invocation) as api:
+        if id is None:
+            number = (await api.post("/api/dead-letters/redrive", narrowed))["redriven"]
+        else:
+            await api.post(address("dead-letters", id, "redrive"), {})
+            number = 1
+    invocation.output.record({"redriven": number})
+    invocation.output.say(f"{number} on their way again." if number != 1 else "One is on its way again.")
+
+
+@command(app)
+async def drop(invocation: Invocation, id: Id) -> None:
+    """Forget a dead letter, for good."""
+    async with reach(invocation) as api:
+        await api.delete(address("dead-letters", id))
+    invocation.output.record({"id": str(id)})
+    invocation.output.say(f"Dropped {id}.")
+
+
+def shown(letter: dict[str, Any]) -> str:
+    """A dead letter as a person reads it."""
+    at = datetime.fromisoformat(letter["failed_at"]).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    lines = [
+        f"{letter['id']} ({letter['state']})",
+        f"group     {letter['group']}",
+        f"record    {letter['topic']} {_place(letter)}, id {letter['record_id']}",
+        f"key       {json.dumps(letter['key'], ensure_ascii=False)}",
+        *([f"command   {letter['correlation_id']!r}"] if letter["correlation_id"] else []),
+        f"failed    {at}, attempt {letter['attempts']}",
+        *_block("error", letter["error"]),
+        *_block("headers", json.dumps(letter["headers"], ensure_ascii=False, indent=2)),
+        *_block("value", json.dumps(letter["value"], ensure_ascii=False, indent=2)),
+    ]
+    return printable("\n".join(lines))
+
+
+def _block(name: str, text: str) -> list[str]:
+    return [name, *(f"    {line}" for line in text.replace("\r\n", "\n").split("\n"))]
+
+
+def _row(letter: dict[str, Any]) -> dict[str, Any]:
+    error = letter["error"].split("\n", 1)[0]
+    shortened = error if len(error) <= SHOWN_ERROR else error[:SHOWN_ERROR] + "…"
+    return {**letter, "place": _place(letter), "error": shortened}
+
+
+def _place(letter: dict[str, Any]) -> str:
+    return f"{letter['partition']}/{letter['offset']}"

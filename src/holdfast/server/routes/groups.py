@@ -1,0 +1,48 @@
+"""Groups: how far each has read, and where it reads again; for who administers the tenant."""
+
+import msgspec
+
+from holdfast.bus.topics import Lag
+from holdfast.core.errors import Busy, NotFound
+from holdfast.server.operations import Call, Operations
+from holdfast.server.routes.topics import Moment, Offset, Partition
+
+operations = Operations("groups")
+
+
+class GroupLag(msgspec.Struct, frozen=True):
+    """How far groups are behind, partition by partition."""
+
+    partitions: list[Lag]
+
+
+class GroupReset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where a group is to read from: an offset, a time, the end or (unless said) the start; of one partition or all."""
+
+    topic: str
+    partition: Partition | None = None
+    offset: Offset | None = None
+    at: Moment | None = None
+    end: bool = False
+
+
+class GroupPositions(msgspec.Struct, frozen=True):
+    """The offset that a group reads next, of each partition."""
+
+    positions: dict[int, int]
+
+
+@operations.declare("GET", "/api/groups", needs="admin")
+async def list_lag(call: Call, group: str | None = None) -> GroupLag:
+    """How far every group, or one, is behind on each partition."""
+    return GroupLag(await call.engine.log.lag(group))
+
+
+@operations.declare("POST", "/api/groups/{group}/reset", needs="admin", errors=[NotFound, Busy])
+async def reset_group(call: Call, group: str, body: GroupReset) -> GroupPositions:
+    """Have a group read again from elsewhere; nobody may be reading with it meanwhile."""
+    return GroupPositions(
+        await call.engine.log.reset(
+            group, body.topic, partition=body.partition, offset=body.offset, at=body.at, end=body.end
+        )
+    )

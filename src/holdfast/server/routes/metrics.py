@@ -1,0 +1,92 @@
+"""Metrics: how the log does, as Prometheus reads it.
+
+Names of tenants, topics and groups are in them: who administers a tenant is told of that one, an operator of all.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+from starlette.responses import Response
+
+from holdfast.bus.gauges import MOST, Gauges
+from holdfast.server.operations import Call, Operations
+
+operations = Operations("metrics")
+
+BOUND = f"The first {MOST} by name."
+
+Series = Iterable[tuple[Sequence[str], float]]
+
+
+class Measured(Collector):
+    """What was measured, as a registry collects it."""
+
+    def __init__(self, families: Sequence[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Sequence[Metric]:
+        """All of it."""
+        return self._families
+
+
+@operations.declare("GET", "/metrics", needs="somebody", response_format="text/plain")
+async def metrics(call: Call) -> Response:
+    """How the log does, in the text format of Prometheus: the caller's tenant, or for an operator every tenant."""
+    caller = call.principal
+    if "operator" not in caller.scopes:
+        caller.require("admin")
+    gauges = Gauges(call.engine.postgres.system, None if "operator" in caller.scopes else caller.tenant)
+    registry = CollectorRegistry()
+    registry.register(Measured(await _families(gauges)))
+    return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _families(gauges: Gauges) -> list[Metric]:
+    topics, groups, letters = await gauges.topics(), await gauges.groups(), await gauges.dead_letters()
+    commands = await gauges.commands()
+    by_topic, by_group, by_state = ("tenant", "topic"), ("tenant", "group", "topic"), ("tenant", "skill", "state")
+    return [
+        _filled(
+            CounterMetricFamily("holdfast_topic_records", f"Records published on a topic. {BOUND}", labels=by_topic),
+            (((one.tenant, one.topic), one.records) for one in topics),
+        ),
+        _filled(
+            GaugeMetricFamily(
+                "holdfast_topic_records_per_second",
+                f"Rate of a topic's last records, up to a thousand of each partition. {BOUND}",
+                labels=by_topic,
+            ),
+            (((one.tenant, one.topic), one.per_second) for one in topics),
+        ),
+        _filled(
+            GaugeMetricFamily("holdfast_group_lag", f"Records that a group has not read. {BOUND}", labels=by_group),
+            (((one.tenant, one.group, one.topic), one.lag) for one in groups),
+        ),
+        _filled(
+            GaugeMetricFamily(
+                "holdfast_group_oldest_unread_seconds",
+                f"Age of the oldest record that a group has not read, 0 if it has read all. {BOUND}",
+                labels=by_group,
+            ),
+            (((one.tenant, one.group, one.topic), one.age) for one in groups),
+        ),
+        _filled(
+            GaugeMetricFamily(
+                "holdfast_dead_letters", f"Dead letters that wait for somebody to decide. {BOUND}", labels=by_group
+            ),
+            (((one.tenant, one.group, one.topic), one.letters) for one in letters),
+        ),
+        _filled(
+            GaugeMetricFamily("holdfast_commands", f"Commands that are queued or running. {BOUND}", labels=by_state),
+            (((one.tenant, one.skill, one.state), one.commands) for one in commands),
+        ),
+    ]
+
+
+def _filled(family: CounterMetricFamily | GaugeMetricFamily, series: Series) -> Metric:
+    for labels, value in series:
+        family.add_metric(labels, value)
+    return family

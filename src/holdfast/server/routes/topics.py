@@ -1,0 +1,146 @@
+"""Topics and their records.
+
+Records are the tenant's, and may tell of any of its users: all of this is for who administers the tenant, as are
+groups, dead letters and commands.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from holdfast.bus.records import TRACE_HEADERS, Record
+from holdfast.bus.replay import Page, Replay
+from holdfast.bus.topics import Topic
+from holdfast.core.errors import Conflict, InvalidInput, NotFound
+from holdfast.server.operations import Call, Operations
+
+operations = Operations("topics")
+
+MAX_PAGE = 1000
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Partition = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Moment = Annotated[datetime, msgspec.Meta(tz=True)]
+Positions = Annotated[str, msgspec.Meta(pattern=r"^\d{1,9}:\d{1,18}(,\d{1,9}:\d{1,18})*$", max_length=50_000)]
+
+
+class NewTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A topic to make; the number of its partitions never changes. Without one, it is that of the settings."""
+
+    name: str
+    partitions: int | None = None
+
+
+class MadeTopic(msgspec.Struct, frozen=True):
+    """A topic that is there now."""
+
+    name: str
+    partitions: int
+
+
+class TopicList(msgspec.Struct, frozen=True):
+    """Topics, by name."""
+
+    topics: list[Topic]
+
+
+class NewRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A record to publish. Those with one key stay in order; who sends an id can tell a duplicate by it."""
+
+    value: Any
+    key: str | None = None
+    headers: dict[str, str] = {}
+    id: UUID | None = None
+
+
+class PublishedRecord(msgspec.Struct, frozen=True):
+    """A record of a topic: `offset` counts its partition's records from 0."""
+
+    topic: str
+    partition: int
+    offset: int
+    at: datetime
+    id: UUID
+    key: str | None
+    headers: dict[str, str]
+    value: Any
+
+
+class RecordPage(msgspec.Struct, frozen=True):
+    """Records, and the offset at which each partition goes on: for the next page, ask with `positions=0:17,1:5`."""
+
+    records: list[PublishedRecord]
+    next: dict[int, int]
+
+
+@operations.declare("GET", "/api/topics", needs="admin")
+async def list_topics(call: Call) -> TopicList:
+    """Every topic, with its rate and its oldest record."""
+    return TopicList(await call.engine.log.topics())
+
+
+@operations.declare("POST", "/api/topics", needs="admin", status=201, errors=[Conflict])
+async def create_topic(call: Call, body: NewTopic) -> MadeTopic:
+    """Make a topic, unless it is there."""
+    return MadeTopic(body.name, await call.engine.log.create(body.name, partitions=body.partitions))
+
+
+@operations.declare("DELETE", "/api/topics/{name}", needs="admin", status=204, errors=[NotFound])
+async def remove_topic(call: Call, name: str) -> None:
+    """Remove a topic with its records and the positions of its groups, for good; dead letters stay."""
+    await call.engine.log.remove(name)
+
+
+@operations.declare("GET", "/api/topics/{name}/records", needs="admin", errors=[NotFound])
+async def read_records(
+    call: Call,
+    name: str,
+    partition: Partition | None = None,
+    offset: Offset | None = None,
+    at: Moment | None = None,
+    positions: Positions | None = None,
+    newest: bool = False,
+    limit: Limit = 100,
+) -> RecordPage:
+    """Records from an offset or a time on, from where a page ended, or the newest; no group notices."""
+    if (offset is not None or at is not None) + (positions is not None) + newest > 1:
+        raise InvalidInput("it is said twice where to begin", next="Give an offset, a time, positions or newest.")
+    replay = Replay(call.engine.database, call.engine.config.bus)
+    if newest:
+        return _told(await replay.newest(name, partition=partition, limit=limit))
+    if positions is not None:
+        start = {int(number): int(begin) for number, _, begin in (p.partition(":") for p in positions.split(","))}
+    else:
+        start = await replay.start(name, partition=partition, offset=offset, at=at)
+    return _told(await replay.page(name, start, limit=limit))
+
+
+@operations.declare("POST", "/api/topics/{name}/records", needs="admin", status=201, errors=[NotFound])
+async def publish_record(call: Call, name: str, body: NewRecord) -> PublishedRecord:
+    """Publish a record; it is durable when the answer comes."""
+    return _shown(
+        await call.engine.log.publish(
+            name, value=body.value, key=body.key, headers=traced(call, body.headers), id=body.id
+        )
+    )
+
+
+def traced(call: Call, headers: Mapping[str, str]) -> dict[str, str]:
+    """A record's headers: those that were given, and the trace that the request is part of."""
+    sent = call.request.headers
+    return {**{name: sent[name] for name in TRACE_HEADERS if name in sent}, **headers}
+
+
+def _told(page: Page) -> RecordPage:
+    return RecordPage([_shown(record) for record in page.records], page.next)
+
+
+def _shown(record: Record) -> PublishedRecord:
+    """The record without what only its consumer needs."""
+    return PublishedRecord(
+        record.topic, record.partition, record.offset, record.at, record.id, record.key, record.headers, record.value
+    )

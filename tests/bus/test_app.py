@@ -1,0 +1,105 @@
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import holdfast
+from holdfast.app import App
+from holdfast.bus.skills import ATTEMPTS, CurrentCommand
+from holdfast.core.errors import AlreadyExists, InvalidInput
+from holdfast.engine import Engine
+
+pytestmark = pytest.mark.req("EDA-05")
+
+COMMAND = CurrentCommand("c-1", "add", 1, {})
+
+
+async def add(first: int, second: int = 1, **more: int) -> int:
+    """What an app may declare."""
+    return first + second + sum(more.values())
+
+
+def positional(first: int, /) -> int:
+    """What has no name to be called by."""
+    return first
+
+
+def variadic(*numbers: int) -> int:
+    """What has no names to be called by."""
+    return sum(numbers)
+
+
+def test_a_declared_function_stays_what_it_was() -> None:
+    app = holdfast.App()
+
+    declared = app.skill("add", rate=5, timeout=2)(add)
+
+    skill = app.skills["add"]
+    assert declared is add
+    assert (skill.function, skill.rate, skill.attempts, skill.timeout) == (add, 5, ATTEMPTS, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "result"), [({"first": 1}, 2), ({"first": 1, "second": 5}, 6), ({"first": 1, "third": 7}, 9)]
+)
+async def test_arguments_are_bound_by_name(arguments: dict[str, int], result: int) -> None:
+    app = App()
+    app.skill("add")(add)
+
+    assert await app.skills["add"].run(COMMAND, arguments) == result
+
+
+@pytest.mark.req("ENG-07")
+async def test_a_missing_argument_is_told_by_name() -> None:
+    app = App()
+    app.skill("add")(add)
+
+    with pytest.raises(InvalidInput, match="missing a required argument: 'first'"):
+        await app.skills["add"].run(COMMAND, {"second": 1})
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.parametrize(
+    ("function", "options", "said"),
+    [
+        (add, {"name": ""}, "its name is not text of 1 to 200 characters"),
+        (add, {"rate": 0}, "its rate is 0, and should be above zero"),
+        (add, {"rate": math.inf}, "its rate is inf"),
+        (add, {"attempts": 0}, "it has 0 attempts, and needs one"),
+        (add, {"timeout": -1}, "its time-out is -1"),
+        (print, {"timeout": 1}, "arguments come by name, and args has none"),
+        (positional, {}, "arguments come by name, and first has none"),
+        (variadic, {}, "arguments come by name, and numbers has none"),
+        (lambda: None, {"timeout": 1}, "a plain function cannot be stopped: make it async"),
+        ("add", {}, "there is no function to call"),
+    ],
+)
+def test_a_skill_that_cannot_work_is_refused_when_it_is_declared(
+    function: Callable[..., Any], options: dict[str, Any], said: str
+) -> None:
+    given: dict[str, Any] = {"name": "add", **options}
+
+    with pytest.raises(InvalidInput, match=said):
+        App().skill(**given)(function)
+
+
+def test_a_name_is_declared_once() -> None:
+    app = App()
+    app.skill("add")(add)
+
+    with pytest.raises(AlreadyExists, match="the skill add is declared twice"):
+        app.skill("add")(add)
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.parametrize(("concurrency", "skills", "said"), [(1, 0, "it has no skill"), (0, 1, "no place")])
+async def test_a_worker_that_could_do_nothing_is_refused(
+    engine: Engine, concurrency: int, skills: int, said: str
+) -> None:
+    app = App()
+    if skills:
+        app.skill("add")(add)
+
+    with pytest.raises(InvalidInput, match=said):
+        engine.worker(app, concurrency=concurrency)

@@ -1,0 +1,152 @@
+"""Commands, each test with a running server and without one: there must be no difference."""
+
+import json
+import re
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from holdfast.cli.commands import argument, shown
+from tests.cli.program import MODULE, Done, Program
+from tests.processes import Process
+
+pytestmark = pytest.mark.req("UI-02", "EDA-01")
+
+SHOP = """
+import holdfast
+
+app = holdfast.App()
+
+
+@app.skill("translate")
+async def translate(text: str, to: str = "de") -> dict[str, str]:
+    return {to: text.upper()}
+
+
+@app.skill("refuse", attempts=1)
+def refuse() -> None:
+    raise ValueError("not today")
+"""
+
+
+@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
+def holdfast(request: pytest.FixtureRequest) -> Program:
+    """The program, on a database of this module."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def worker(holdfast: Program, tmp_path: Path):
+    """A worker for `translate` and `refuse`."""
+    (tmp_path / "shop.py").write_text(SHOP)
+    process = Process([*MODULE, "worker", "shop:app"], holdfast.environment, tmp_path)
+    try:
+        process.wait_for("translate")
+        yield process
+    finally:
+        process.end()
+
+
+def answered(holdfast: Program, id: str, **outcome: object) -> Done:
+    """Answer a command as a worker does that knows only the topics."""
+    return holdfast("topics", "publish", "agent-events", json.dumps({"correlationId": id, **outcome}), "--key", id)
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_result_is_alone_on_stdout_and_a_failure_ends_with_1(holdfast: Program) -> None:
+    done = holdfast("commands", "invoke", "translate", "text=hello", "to=fr")
+    record = holdfast("commands", "invoke", "translate", "text=hello", "--json").json
+    failed = holdfast("commands", "invoke", "refuse", "--json")
+
+    assert (done.code, done.stdout) == (0, '{"fr": "HELLO"}\n'), done.stderr
+    assert (record["command"]["state"], record["completion"]["result"]) == ("done", {"de": "HELLO"})
+    assert (failed.code, failed.stdout, failed.error["code"]) == (1, "", "command_failed")
+    assert "not today" in failed.error["why"]
+
+
+def test_who_does_not_wait_gets_the_id_and_finds_the_answer_later(holdfast: Program) -> None:
+    asked = holdfast("commands", "invoke", "later", "n=1", "--wait", "0", "--priority", "3")
+    id = asked.stdout.strip()
+    before = holdfast("commands", "show", id)
+    answered(holdfast, id, result=["grün"])
+    waited = holdfast("commands", "invoke", "later", "n=1", "--id", id, "--wait", "30")
+    after = holdfast("commands", "show", id)
+    record = holdfast("commands", "show", id, "--json").json
+
+    assert asked.code == 0
+    assert before.stdout.startswith(f"'{id}' queued\nskill      'later'\narguments  {{\"n\": 1}}\n")
+    assert (waited.code, waited.stdout) == (0, '["grün"]\n')
+    assert '\nresult     ["grün"]\n' in after.stdout
+    assert (record["command"]["priority"], record["completions"]) == (3, [record["completion"]])
+
+
+def test_an_answer_that_does_not_come_in_time_ends_with_6_and_the_command_goes_on(holdfast: Program) -> None:
+    id = f"c-{uuid4().hex[:8]}"
+
+    done = holdfast("commands", "invoke", "never", "--id", id, "--wait", "0.5")
+
+    assert (done.code, done.stdout) == (6, "")
+    assert f"holdfast commands show {id}" in done.stderr
+    assert holdfast("commands", "show", id, "--json").json["command"]["state"] == "queued"
+
+
+def test_commands_are_listed_and_cancelled(holdfast: Program) -> None:
+    skill = f"s-{uuid4().hex[:8]}"
+    first, second = (holdfast("commands", "invoke", skill, "--wait", "0").stdout.strip() for _ in range(2))
+    cancelled = holdfast("commands", "cancel", first)
+    table = holdfast("commands", "ls", "--skill", skill).stdout
+    queued = holdfast("commands", "ls", "--skill", skill, "--state", "queued", "--limit", "5", "--json").json
+
+    assert (cancelled.code, cancelled.stdout) == (0, "")
+    assert "is cancelled" in cancelled.stderr
+    assert re.search(rf"^{second} +{skill} +queued", table, re.MULTILINE)
+    assert re.search(rf"^{first} +{skill} +cancelled", table, re.MULTILINE)
+    assert [command["correlation_id"] for command in queued] == [second]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["show", "nothing"], 3, "no command nothing"),
+        (["cancel", "nothing"], 3, "no command nothing"),
+        (["ls", "--state", "lost"], 2, "state"),
+        (["ls", "--limit", "101"], 2, "limit"),
+        (["invoke", "translate", "text"], 2, "is no argument"),
+        (["invoke", "translate", "--id", "a/b"], 2, "does not fit"),
+        (["invoke", "translate", "--wait", "-1"], 2, "wait"),
+        (["invoke", ""], 2, "skill"),
+        (["show", "\udcff"], 2, "not UTF-8"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(holdfast: Program, words: list[str], code: int, said: str) -> None:
+    done = holdfast("commands", *words)
+
+    assert (done.code, done.stdout) == (code, "")
+    assert said in done.stderr
+
+
+def test_a_value_is_json_or_else_text() -> None:
+    given = ["a=1", "b=[1, 2]", "c=hello", 'd="1"', "e=", "f=x=y", "g=null"]
+
+    assert dict(map(argument, given)) == {"a": 1, "b": [1, 2], "c": "hello", "d": "1", "e": "", "f": "x=y", "g": None}
+
+
+def test_a_terminal_obeys_nothing_that_a_command_says() -> None:
+    command = {
+        "correlation_id": "c\n1",
+        "skill": "\x1b[31m",
+        "arguments": {"text": "\x1b"},
+        "state": "queued",
+        "attempts": 2,
+        "worker": None,
+        "created_at": "2026-01-01T00:00:00Z",
+        "finished_at": None,
+        "error": "bad\nluck",
+    }
+
+    text = shown({"command": command, "completion": None})
+
+    assert text.startswith("'c\\n1' queued\n")
+    assert text.endswith("error      'bad\\nluck'")
+    assert "\x1b" not in text

@@ -1,0 +1,127 @@
+import json
+import shutil
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.engine import open_engine
+from tests.cli.program import MODULE, Program
+from tests.processes import Process
+
+pytestmark = pytest.mark.req("EDA-05", "UI-02")
+
+SHOP = Path(__file__).parents[1] / "acceptance" / "programs" / "shop.py"
+PATIENCE = 30
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def shop(prepared: Program) -> Program:
+    """The program in a folder that has an app."""
+    shutil.copy(SHOP, prepared.folder / "shop.py")
+    return prepared
+
+
+@pytest.fixture
+def start(shop: Program) -> Iterator[Start]:
+    """Starts `holdfast worker`, and ends it with the test."""
+    started: list[Process] = []
+
+    def start(*words: str) -> Process:
+        started.append(Process([*MODULE, "worker", *words], shop.environment, shop.folder))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.end()
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.parametrize(
+    ("app", "said"),
+    [
+        ("shop", "'shop' names no app"),
+        (":app", "':app' names no app"),
+        ("shop:", "'shop:' names no app"),
+        ("nowhere:app", "there is no module nowhere"),
+        ("shop.inner:app", "there is no module shop.inner"),
+        ("shop:application", "the module shop has no application"),
+        ("shop:answer", "shop:answer is no holdfast.App: it is a int"),
+        ("shop:empty", "shop:empty has no skills"),
+        ("broken:app", "the module broken cannot be loaded: ModuleNotFoundError: No module named 'missing'"),
+        ("wrong:app", "the module wrong cannot be loaded: ZeroDivisionError"),
+    ],
+)
+def test_an_app_that_is_not_there_is_told_before_anything_starts(shop: Program, app: str, said: str) -> None:
+    (shop.folder / "broken.py").write_text("import missing\n")
+    (shop.folder / "wrong.py").write_text("1 / 0\n")
+
+    done = shop("worker", app, "--data", "elsewhere")
+
+    assert (done.code, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert not (shop.folder / "elsewhere").exists()
+
+
+@pytest.mark.req("ENG-07")
+def test_a_tenant_that_is_not_there_stops_the_start(shop: Program) -> None:
+    done = shop("worker", "shop:app", "--tenant", "nobody", "--json")
+
+    assert (done.code, done.stdout, done.error["code"]) == (3, "", "not_found")
+
+
+async def test_a_worker_tells_what_it_serves_and_does_it(shop: Program, start: Start) -> None:
+    worker = start("shop:app", "--json", "--concurrency", "3")
+    worker.wait_for("}\n")
+
+    async with open_engine(data=shop.data) as engine:
+        result = await engine.commands.invoke("translate", {"text": "hello"}, timeout=PATIENCE)
+    worker.send(signal.SIGTERM)
+    code = worker.wait()
+
+    assert json.loads(worker.stdout.partition("\n")[0]) == {
+        "skills": ["blocking", "print", "report", "translate"],
+        "concurrency": 3,
+        "tenant": "default",
+    }
+    assert (result, code, worker.stderr) == ("HELLO", 0, "")
+
+
+@pytest.mark.req("EDA-04")
+@pytest.mark.parametrize("grace", ["60", "0"])
+async def test_a_worker_that_is_asked_to_end_lets_work_end_or_gives_it_back(
+    shop: Program, start: Start, tmp_path: Path, grace: str
+) -> None:
+    worker, ready = start("shop:app", "--grace", grace), tmp_path / "ready"
+    async with open_engine(data=shop.data) as engine:
+        id = await engine.commands.submit("report", {"ready": str(ready)})
+        worker.wait_for("report attempt 1")
+
+        worker.send(signal.SIGINT)
+        if grace == "60":
+            ready.touch()
+        code = worker.wait()
+
+        command = await engine.commands.get(id)
+        await engine.commands.cancel(id)
+    assert code == 0
+    assert "Stopped." in worker.stderr
+    assert (command.state, command.attempts) == (("done", 1) if grace == "60" else ("queued", 0))
+
+
+async def test_a_second_signal_ends_it_at_once(shop: Program, start: Start, tmp_path: Path) -> None:
+    worker = start("shop:app", "--grace", "600")
+    async with open_engine(data=shop.data) as engine:
+        id = await engine.commands.submit("report", {"ready": str(tmp_path / "never")})
+        worker.wait_for("report attempt 1")
+
+        worker.send(signal.SIGTERM)
+        worker.send(signal.SIGINT)
+        code = worker.wait()
+
+        command = await engine.commands.cancel(id)
+    assert code == 0
+    assert command.attempts == 0

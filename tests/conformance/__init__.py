@@ -1,0 +1,1 @@
+"""What the log promises, on each of its drivers."""

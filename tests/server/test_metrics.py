@@ -1,0 +1,120 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from holdfast.bus.gauges import Gauges
+from holdfast.core.config import Config
+from holdfast.engine import Engine
+from tests.clock import Clock
+from tests.server.conftest import make_key
+from tests.server.wire import Reply, Site
+
+LABELS = ("tenant", "group", "topic", "skill", "state")
+
+Sample = tuple[str, tuple[str, ...]]
+
+pytestmark = pytest.mark.req("BUS-04")
+
+
+@pytest.fixture
+def config(config: Config) -> Config:
+    """The settings of an engine that gives up at the first failure."""
+    return config.model_copy(update={"bus": config.bus.model_copy(update={"max_attempts": 1})})
+
+
+def measured(reply: Reply) -> dict[Sample, float]:
+    """What a monitoring system reads: each sample by its name and the values of its labels, in our order."""
+    assert reply.status == 200, reply
+    assert reply.headers["content-type"].startswith("text/plain; version=")
+    return {
+        (sample.name, tuple(sample.labels[name] for name in LABELS if name in sample.labels)): sample.value
+        for family in text_string_to_metric_families(reply.body.decode())
+        for sample in family.samples
+    }
+
+
+async def fill(engine: Engine) -> None:
+    """Four records of a topic: one that the group `billing` has read, one that it gave up, two that it has not read."""
+    await engine.log.create("orders", partitions=1)
+    for number in range(4):
+        await engine.log.publish("orders", value=number)
+    async with engine.log.subscribe(["orders"], group="billing") as records:
+        done, failed = await records.batch(2)
+        await records.commit(done)
+        await records.fail(failed, "cannot do it")
+
+
+async def test_records_rate_lag_age_and_dead_letters_are_told(
+    engine: Engine, site: Site, key: str, clock: Clock
+) -> None:
+    await fill(engine)
+    await clock.advance(timedelta(seconds=100))
+
+    found = measured(await site.ask("GET", "/metrics", key=key))
+
+    group = ("default", "billing", "orders")
+    assert found["holdfast_topic_records_total", ("default", "orders")] == 4
+    assert found["holdfast_topic_records_per_second", ("default", "orders")] == pytest.approx(0.04, rel=0.2)
+    assert found["holdfast_group_lag", group] == 2
+    assert found["holdfast_group_oldest_unread_seconds", group] == pytest.approx(100, abs=20)
+    assert found["holdfast_dead_letters", group] == 1
+
+
+async def test_a_group_that_has_read_all_waits_for_nothing(engine: Engine, site: Site, key: str) -> None:
+    await fill(engine)
+    await engine.log.reset("billing", "orders", end=True)
+
+    found = measured(await site.ask("GET", "/metrics", key=key))
+
+    group = ("default", "billing", "orders")
+    assert found["holdfast_group_lag", group] == 0
+    assert found["holdfast_group_oldest_unread_seconds", group] == 0
+
+
+@pytest.mark.req("SAFE-03", "ENG-04")
+async def test_an_administrator_is_told_of_their_tenant_and_an_operator_of_all(
+    engine: Engine, site: Site, key: str
+) -> None:
+    await engine.tenants.create("acme")
+    await fill(engine)
+    await fill(engine.tenant("acme"))
+    administrator = await make_key(engine, "eve", tenant="acme")
+    operator = await make_key(engine, "op", scopes=["operator"])
+    user = await make_key(engine, "bob", scopes=["read", "write"])
+
+    def tenants(found: dict[Sample, float]) -> set[str]:
+        return {labels[0] for _, labels in found}
+
+    assert tenants(measured(await site.ask("GET", "/metrics", key=key))) == {"default"}
+    assert tenants(measured(await site.ask("GET", "/metrics", key=administrator))) == {"acme"}
+    assert tenants(measured(await site.ask("GET", "/metrics", key=operator))) == {"acme", "default"}
+    refused = await site.ask("GET", "/metrics", key=user)
+    assert (refused.status, refused.code) == (403, "forbidden")
+    assert (await site.ask("GET", "/metrics")).status == 401
+
+
+async def test_on_this_machine_nobody_needs_a_key_until_there_is_one(engine: Engine, site: Site) -> None:
+    await fill(engine)
+
+    assert measured(await site.ask("GET", "/metrics"))["holdfast_topic_records_total", ("default", "orders")] == 4
+
+
+async def test_there_are_never_more_series_than_the_bound(engine: Engine) -> None:
+    for name in ("c", "a", "b"):
+        await engine.log.create(name, partitions=1)
+        async with engine.log.subscribe([name], group="g"):
+            pass
+
+    gauges = Gauges(engine.postgres.system, most=2)
+
+    assert [gauge.topic for gauge in await gauges.topics()] == ["a", "b"]
+    assert [gauge.topic for gauge in await gauges.groups()] == ["a", "b"]
+
+
+@pytest.mark.parametrize("settings", [{"require_key": True}])
+async def test_nothing_is_told_to_strangers(site: Site, settings: dict[str, Any]) -> None:
+    refused = await site.ask("GET", "/metrics")
+
+    assert (refused.status, refused.code) == (401, "unauthenticated")
