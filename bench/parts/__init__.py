@@ -1,12 +1,8 @@
 """What bench/log.py measures, one module for each part: publishing, delivering, consuming, and all of it with Kafka."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from measure.rounds import Spent
-
-from holdfast.bus import Record, Subscription
-from holdfast.engine import Engine
 
 FLOOR = "the bare statement"
 SUBSCRIBE = "log.subscribe, with commits"
@@ -33,14 +29,3 @@ class Found:
         self.costs |= other.costs
         self.waits |= other.waits
         self.left_out = self.left_out or other.left_out
-
-
-async def commit(engine: Engine, records: Subscription, batch: Sequence[Record]) -> None:
-    """Move the positions behind a batch, in one commit."""
-    last = list({record.partition: record for record in batch}.values())
-    if len(last) == 1:
-        await records.commit(last[0])
-        return
-    async with engine.transaction() as tx:
-        for record in last:
-            await records.commit(record, tx=tx)

@@ -8,7 +8,7 @@ from peers.queue_skip_locked import Queue
 from peers.records import PARTITIONS, Bare, filling
 
 from holdfast.engine import Engine
-from parts import SUBSCRIBE, Case, Found, commit
+from parts import SUBSCRIBE, Case, Found
 
 READ = "the bare statement, by offset"
 CLAIM = "skip locked queue: claim and delete 500"
@@ -23,11 +23,11 @@ def subscribing(engine: Engine, topic: str) -> Flow:
     async def flow(meter: Meter, records: int) -> int:
         done = 0
         async with engine.log.subscribe([topic], group=f"reader-{next(_groups)}") as subscription:
-            await commit(engine, subscription, await subscription.batch())
+            await subscription.commit(*await subscription.batch())
             with meter:
                 while done < records:
                     batch = await subscription.batch()
-                    await commit(engine, subscription, batch)
+                    await subscription.commit(*batch)
                     done += len(batch)
         return done
 

@@ -9,7 +9,7 @@ from peers.queue_skip_locked import Queue
 from peers.records import PARTITIONS, VALUE, Bare
 
 from holdfast.engine import Engine
-from parts import FLOOR, Case, Found, commit
+from parts import FLOOR, Case, Found
 
 PRODUCERS = (1, 16, 256)
 
@@ -26,7 +26,7 @@ async def consumer(engine: Engine, topic: str) -> AsyncGenerator[None]:
     async def consume() -> None:
         async with engine.log.subscribe([topic], group="bench") as records:
             while True:
-                await commit(engine, records, await records.batch())
+                await records.commit(*await records.batch())
 
     consuming = asyncio.create_task(consume())
     yield

@@ -7,6 +7,8 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
+from confluent_kafka.admin._resource import ResourceType
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 PATIENCE = 60.0
@@ -35,7 +37,7 @@ class Plain:
 
     def __init__(self, address: str, prefix: str) -> None:
         self._prefix = prefix
-        self._client = {"bootstrap.servers": address, "log_level": 0}
+        self._client: dict[str, Any] = {"bootstrap.servers": address, "log_level": 0}
         self._admin: Any = AdminClient(self._client)  # its futures say no type
         self._producer = Producer(self._client)
 
@@ -146,8 +148,6 @@ class Plain:
 
     async def set(self, topic: str, name: str, value: str) -> None:
         """Change a setting of a topic."""
-        from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
-
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, self.name(topic), incremental_configs=[entry])
         await self._administer(lambda: self._admin.incremental_alter_configs([resource]))

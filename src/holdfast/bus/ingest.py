@@ -4,7 +4,6 @@ Ours are marked by a header, and are rows already; the rest becomes rows here, o
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -101,8 +100,7 @@ class Ingest:
                     await asyncio.sleep(BREATH)
         finally:
             settling.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await settling
+            await asyncio.wait([settling])
 
     async def _take(self, records: Subscription, record: Record, source: Source) -> None:
         async with records.handle(record) as tx:

@@ -145,6 +145,9 @@ class PostgresLog:
     ) -> dict[int, int]:
         """Have a group read again from an offset, a time, the end or (unless said) the start; its new positions."""
         positions = await self._starts(topic, partition, offset, at, end=end)
+        if offset is not None:  # beyond the end it would skip what is published next
+            ends = await self._starts(topic, partition, None, None, end=True)
+            positions = {number: min(position, ends[number]) for number, position in positions.items()}
         outcome = await self._database.value(
             sql("reset_group"), group_name(group), topic, list(positions), list(positions.values())
         )

@@ -271,5 +271,4 @@ def _is_cancelled() -> bool:
 
 async def _end(task: "asyncio.Task[None]") -> None:
     task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait([task])

@@ -176,8 +176,7 @@ class Turns:
 
 async def _end(task: "asyncio.Task[None]") -> None:
     task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait([task])
 
 
 def _name() -> str:

@@ -155,7 +155,7 @@ class BusSettings(Section):
         default=30, description="days after which a group that nobody reads with no longer keeps records"
     )
     max_record_bytes: Whole = Field(
-        default=1_000_000, ge=1000, le=100_000_000, description="largest record, key and headers included"
+        default=1_000_000, ge=1000, le=8_000_000, description="largest record, key and headers included, at most 8 MB"
     )
     lease: Annotated[Seconds, Field(ge=0.2)] = Field(
         default=10, description="seconds after which a consumer that is not heard of loses its partitions"

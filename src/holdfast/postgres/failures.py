@@ -74,6 +74,7 @@ _KINDS: dict[str, tuple[type[HoldfastError], str]] = {
     "42P01": (SchemaMismatch, "the database lacks a table that this program needs"),
     "42703": (SchemaMismatch, "the database lacks a column that this program needs"),
     "42883": (SchemaMismatch, "the database lacks a function that this program needs"),
+    "25P02": (InvalidInput, "the transaction takes no more, for an earlier statement in it has failed"),
     "25006": (Unavailable, "the database is read-only"),
     "53300": (Unavailable, "the database has no connection left"),
     "3D000": (Unavailable, "there is no such database"),

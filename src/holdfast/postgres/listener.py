@@ -62,8 +62,7 @@ class Listener:
         """Stop listening."""
         if self._task is not None:
             self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait([self._task])
         if self._connection is not None and not self._connection.is_closed():
             with contextlib.suppress(OSError):
                 await self._connection.close(timeout=5)
