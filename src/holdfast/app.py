@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from holdfast.bus.skills import ATTEMPTS, Skill
-from holdfast.core.errors import AlreadyExists
+from holdfast.core.errors import AlreadyExists, InvalidInput
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -38,6 +38,8 @@ class App:
         does not say. `timeout`: seconds that an attempt may take. Arguments come by name; the result must be JSON.
         An attempt may be repeated after a crash: `current_command().correlation_id` stays the same.
         """
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"{name!r:.200} is no name of a skill", next='Write @app.skill("name").')
 
         def declare(function: Function) -> Function:
             if name in self._skills:

@@ -27,7 +27,7 @@ from holdfast.bus.wakes import Wakes
 from holdfast.bus.workers import Shop
 from holdfast.conversations import Conversations, Notes, Sessions, Snapshots, State, Turns
 from holdfast.core.config import Config, load_config
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
 from holdfast.postgres.database import Database, Postgres, Transaction, open_owner
 from holdfast.postgres.embedded import EmbeddedServer
@@ -133,6 +133,8 @@ class Engine:
 
     def worker(self, app: App, *, concurrency: int = 10) -> Worker:
         """Does commands of the app's skills, so many at once, as long as `async with` lasts."""
+        if not isinstance(app, App):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"{app!r:.200} is no holdfast.App", next="Give the app whose skills the worker has.")
         return Worker(self._shop, app.skills, concurrency=concurrency)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:

@@ -1,5 +1,6 @@
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -18,6 +19,21 @@ COMMAND = CurrentCommand("c-1", "add", 1, {})
 async def add(first: int, second: int = 1, **more: int) -> int:
     """What an app may declare."""
     return first + second + sum(more.values())
+
+
+@dataclass
+class Adder:
+    """An object that is called like an async function, and has no hash."""
+
+    second: int = 1
+
+    async def __call__(self, first: int) -> int:
+        return await add(first, self.second)
+
+
+def wrapped(first: int) -> Coroutine[Any, Any, int]:
+    """A plain function around an async one."""
+    return add(first)
 
 
 def positional(first: int, /) -> int:
@@ -50,6 +66,16 @@ async def test_arguments_are_bound_by_name(arguments: dict[str, int], result: in
     assert await app.skills["add"].run(COMMAND, arguments) == result
 
 
+async def test_whatever_gives_something_to_wait_for_is_waited_for() -> None:
+    app = App()
+    app.skill("object", timeout=5)(Adder())
+    app.skill("function")(wrapped)
+
+    assert app.skills["object"].is_async, "it can be stopped"
+    assert await app.skills["object"].run(COMMAND, {"first": 1}) == 2
+    assert await app.skills["function"].run(COMMAND, {"first": 1}) == 2
+
+
 @pytest.mark.req("ENG-07")
 async def test_a_missing_argument_is_told_by_name() -> None:
     app = App()
@@ -64,15 +90,21 @@ async def test_a_missing_argument_is_told_by_name() -> None:
     ("function", "options", "said"),
     [
         (add, {"name": ""}, "its name is not text of 1 to 200 characters"),
-        (add, {"rate": 0}, "its rate is 0, and should be above zero"),
-        (add, {"rate": math.inf}, "its rate is inf"),
-        (add, {"attempts": 0}, "it has 0 attempts, and needs one"),
-        (add, {"timeout": -1}, "its time-out is -1"),
+        (add, {"rate": 0}, r"its rate is no number from 1e-09 to 1e\+09"),
+        (add, {"rate": "x"}, "its rate is no number"),
+        (add, {"rate": math.nan}, "its rate is no number"),
+        (add, {"rate": math.inf}, "its rate is no number"),
+        (add, {"attempts": 0}, "its attempts are no whole number from 1 to 2147483647"),
+        (add, {"attempts": 2**40}, "its attempts are no whole number"),
+        (add, {"attempts": 1.5}, "its attempts are no whole number"),
+        (add, {"timeout": -1}, "its time-out is no number"),
+        (add, {"timeout": "x"}, "its time-out is no number"),
         (print, {"timeout": 1}, "arguments come by name, and args has none"),
         (positional, {}, "arguments come by name, and first has none"),
         (variadic, {}, "arguments come by name, and numbers has none"),
         (lambda: None, {"timeout": 1}, "a plain function cannot be stopped: make it async"),
         ("add", {}, "there is no function to call"),
+        (int, {}, "the names of its arguments are not known"),
     ],
 )
 def test_a_skill_that_cannot_work_is_refused_when_it_is_declared(
@@ -84,6 +116,16 @@ def test_a_skill_that_cannot_work_is_refused_when_it_is_declared(
         App().skill(**given)(function)
 
 
+@pytest.mark.req("ENG-07")
+def test_a_decorator_without_its_name_is_refused() -> None:
+    app: Any = App()
+
+    with pytest.raises(InvalidInput, match=r"""Write @app\.skill\("name"\)"""):
+        app.skill(add)
+
+    assert not app.skills
+
+
 def test_a_name_is_declared_once() -> None:
     app = App()
     app.skill("add")(add)
@@ -93,9 +135,12 @@ def test_a_name_is_declared_once() -> None:
 
 
 @pytest.mark.req("ENG-07")
-@pytest.mark.parametrize(("concurrency", "skills", "said"), [(1, 0, "it has no skill"), (0, 1, "no place")])
+@pytest.mark.parametrize(
+    ("concurrency", "skills", "said"),
+    [(1, 0, "it has no skill"), (0, 1, "it should do 0 commands at once"), ("x", 1, "it should do 'x' commands")],
+)
 async def test_a_worker_that_could_do_nothing_is_refused(
-    engine: Engine, concurrency: int, skills: int, said: str
+    engine: Engine, concurrency: Any, skills: int, said: str
 ) -> None:
     app = App()
     if skills:

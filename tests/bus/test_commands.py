@@ -353,6 +353,11 @@ async def test_an_answer_that_is_read_before_its_invocation_counts(engine: Engin
         ("agent-commands", {"correlationId": "", "skillName": "echo"}, "cannot be a correlation id"),
         ("agent-commands", {"correlationId": "x", "skillName": "echo", "arguments": [1]}, "arguments"),
         ("agent-commands", {"correlationId": "x", "skillName": "echo", "replyTo": "a.b"}, "no name of a topic"),
+        (
+            "agent-commands",
+            {"correlationId": "x", "skillName": "echo", "replyTo": "agent-commands"},
+            "answers cannot go",
+        ),
         ("agent-commands", {"correlationId": "taken", "skillName": "other"}, "taken is taken"),
         ("agent-events", None, "is no SkillCompletionEvent"),
         ("agent-events", {"result": 1}, "missing required field `correlationId`"),
@@ -440,12 +445,22 @@ async def test_commands_are_listed_the_newest_first_a_page_at_a_time(engine: Eng
         ({"correlation_id": ""}, InvalidInput, "cannot be a correlation id"),
         ({"correlation_id": "x" * 201}, InvalidInput, "cannot be a correlation id"),
         ({"reply_to": "another.tenant"}, InvalidInput, "is no name of a topic"),
-        ({"priority": 2**31}, InvalidInput, "its priority"),
-        ({"max_attempts": 0}, InvalidInput, "it has 0 attempts"),
+        ({"reply_to": "agent-commands"}, InvalidInput, "answers cannot go to agent-commands"),
+        ({"priority": 2**31}, InvalidInput, "its priority is no whole number from -2147483647 to 2147483647"),
+        ({"priority": "x"}, InvalidInput, "its priority"),
+        ({"max_attempts": 0}, InvalidInput, "its attempts are no whole number from 1 to 2147483647"),
+        ({"max_attempts": 3_000_000_000}, InvalidInput, "from 1 to 2147483647"),
+        ({"max_attempts": 1.5}, InvalidInput, "its attempts"),
         ({"run_at": datetime(2030, 1, 1)}, InvalidInput, "no time zone"),  # noqa: DTZ001
+        ({"run_at": datetime.max.replace(tzinfo=UTC)}, InvalidInput, "in the year 9999, which is out of reach"),
+        ({"run_at": datetime.min.replace(tzinfo=UTC)}, InvalidInput, "in the year 1"),
+        ({"run_at": "tomorrow"}, InvalidInput, "the time it shall run at is a str"),
         ({"delay": timedelta(-1)}, InvalidInput, "below zero"),
+        ({"delay": timedelta.max}, InvalidInput, "longer than a hundred years"),
+        ({"delay": 5}, InvalidInput, "its delay is a int, not a timedelta"),
         ({"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": timedelta(1)}, InvalidInput, "and a delay"),
         ({"headers": {"x": 1}}, InvalidInput, "headers cannot be used"),
+        ({"headers": "x"}, InvalidInput, "its headers are a str"),
     ],
 )
 async def test_a_command_that_makes_no_sense_is_refused(
@@ -453,10 +468,55 @@ async def test_a_command_that_makes_no_sense_is_refused(
 ) -> None:
     skill = given.pop("skill", "echo")
 
-    with pytest.raises(error, match=said):
-        await engine.commands.submit(skill, **given)
+    refused, innocent = await asyncio.gather(
+        engine.commands.submit(skill, **given), engine.commands.submit("echo"), return_exceptions=True
+    )
+
+    assert type(refused) is error
+    assert said in str(refused)
+    assert [command.correlation_id for command in await engine.commands.list()] == [innocent]
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.parametrize("timeout", [math.nan, "5"])
+async def test_a_time_to_wait_that_is_none_is_refused(engine: Engine, timeout: Any) -> None:
+    with pytest.raises(InvalidInput, match="is no time to wait"):
+        await engine.commands.invoke("echo", timeout=timeout)
+    with pytest.raises(InvalidInput, match="is no time to wait"):
+        await engine.commands.result("c-1", timeout=timeout)
 
     assert await engine.commands.list() == []
+
+
+@pytest.mark.req("EDA-02")
+async def test_who_waits_for_ever_is_answered(engine: Engine, app: App) -> None:
+    async with engine.worker(app):
+        assert await engine.commands.invoke("echo", {"value": 1}, timeout=math.inf) == 1
+
+
+@pytest.mark.req("ENG-07")
+async def test_an_id_that_is_no_text_is_refused(engine: Engine) -> None:
+    wrong: Any = 5
+
+    for asked in (
+        engine.commands.get(wrong),
+        engine.commands.result(wrong),
+        engine.commands.cancel(wrong),
+        engine.commands.completions(wrong),
+        engine.commands.list(before=wrong),
+    ):
+        with pytest.raises(InvalidInput, match="5 cannot be a correlation id"):
+            await asked
+
+
+@pytest.mark.req("ENG-07")
+async def test_a_page_before_a_command_that_is_not_there_is_told(engine: Engine) -> None:
+    first = await engine.commands.submit("echo")
+
+    with pytest.raises(NotFound, match=r"there is no command nope.*`holdfast commands ls` lists"):
+        await engine.commands.list(before="nope")
+
+    assert await engine.commands.list(before=first) == []
 
 
 @pytest.mark.req("ENG-07")

@@ -18,6 +18,13 @@ PATIENCE = 20
 SECOND = timedelta(seconds=1)
 
 
+class Strange(BaseException):
+    """What no `except Exception` sees; its words cannot be read."""
+
+    def __str__(self) -> str:
+        raise ValueError("no words")
+
+
 class Bench:
     """An app whose skill `work` says when it starts, and ends when it is let go."""
 
@@ -263,10 +270,25 @@ async def test_outside_of_a_skill_there_is_no_current_command() -> None:
 
 
 @pytest.mark.req("EDA-04")
-@pytest.mark.parametrize("error", [SystemExit(1), asyncio.CancelledError(), StopIteration(), TimeoutError(), OSError()])
+@pytest.mark.parametrize(
+    "error",
+    [
+        SystemExit(1),
+        KeyboardInterrupt(),
+        Strange(),
+        asyncio.CancelledError(),
+        StopIteration(),
+        TimeoutError(),
+        OSError(),
+    ],
+    ids=repr,
+)
 @pytest.mark.parametrize("plain", [False, True])
-async def test_whatever_a_skill_raises_is_a_failed_attempt(engine: Engine, error: BaseException, plain: bool) -> None:
+async def test_whatever_a_skill_raises_is_a_failed_attempt_and_the_worker_goes_on(
+    engine: Engine, error: BaseException, plain: bool
+) -> None:
     app = App()
+    app.skill("next")(lambda: "done")
 
     async def on_the_loop() -> None:
         raise error
@@ -279,8 +301,43 @@ async def test_whatever_a_skill_raises_is_a_failed_attempt(engine: Engine, error
     async with engine.worker(app):
         with pytest.raises(CommandFailed):
             await engine.commands.invoke("odd", correlation_id="c-1", timeout=PATIENCE)
+        result = await engine.commands.invoke("next", timeout=PATIENCE)
 
     assert (await engine.commands.get("c-1")).state == "dead"
+    assert result == "done"
+
+
+@pytest.mark.req("EDA-04")
+async def test_each_failed_attempt_is_in_the_log_with_its_traceback(
+    engine: Engine, bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.failures = 2
+    bench.go_on.set()
+
+    async with engine.worker(bench.app):
+        with pytest.raises(CommandFailed):
+            await engine.commands.invoke("work", correlation_id="c-1", max_attempts=2, timeout=PATIENCE)
+
+    told = [record for record in caplog.records if record.name == "holdfast.bus.workers"]
+    assert [record.getMessage() for record in told] == [
+        "attempt 1 at the command 'c-1' of work failed, it is tried again",
+        "attempt 2 at the command 'c-1' of work failed, it was the last one, and the command is a dead letter",
+    ]
+    assert {record.levelname for record in told} == {"WARNING"}
+    assert [str(record.exc_info[1]) for record in told if record.exc_info] == ["not yet", "not yet"]
+
+
+@pytest.mark.req("EDA-05")
+async def test_a_worker_needs_no_thread_that_skills_can_take(engine: Engine, bench: Bench) -> None:
+    loop, go_on = asyncio.get_running_loop(), threading.Event()
+    taken = [loop.run_in_executor(None, go_on.wait) for _ in range(100)]
+
+    try:
+        async with asyncio.timeout(PATIENCE), engine.worker(bench.app):
+            pass
+    finally:
+        go_on.set()
+        await asyncio.gather(*taken)
 
 
 @pytest.mark.req("EDA-04")

@@ -105,15 +105,26 @@ def test_commands_are_listed_and_cancelled(holdfast: Program) -> None:
     assert [command["correlation_id"] for command in queued] == [second]
 
 
+@pytest.mark.parametrize("id", ["a/b", "/", "50%", "%2F", "a b", "ü?#"])
+def test_an_id_may_be_any_text(served: Program, id: str) -> None:
+    asked = served("commands", "invoke", "never", "--id", id, "--wait", "0")
+    shown = served("commands", "show", id, "--json")
+    cancelled = served("commands", "cancel", id, "--json")
+
+    assert asked.stdout == f"{id}\n"
+    assert shown.json["command"]["correlation_id"] == id
+    assert (cancelled.json["command"]["correlation_id"], cancelled.json["command"]["state"]) == (id, "cancelled")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["show", "nothing"], 3, "no command nothing"),
+        (["show", "nothing"], 3, "`holdfast commands ls` lists"),
         (["cancel", "nothing"], 3, "no command nothing"),
         (["ls", "--state", "lost"], 2, "state"),
         (["ls", "--limit", "101"], 2, "limit"),
         (["invoke", "translate", "text"], 2, "is no argument"),
-        (["invoke", "translate", "--id", "a/b"], 2, "does not fit"),
+        (["invoke", "translate", "--id", ""], 2, "does not fit"),
         (["invoke", "translate", "--wait", "-1"], 2, "wait"),
         (["invoke", ""], 2, "skill"),
         (["show", "\udcff"], 2, "not UTF-8"),

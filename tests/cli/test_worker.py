@@ -14,6 +14,40 @@ pytestmark = pytest.mark.req("EDA-05", "UI-02")
 
 SHOP = Path(__file__).parents[1] / "acceptance" / "programs" / "shop.py"
 PATIENCE = 30
+STUBBORN = """
+import asyncio
+import threading
+
+import holdfast
+
+app = holdfast.App()
+
+
+def begin():
+    print("it has begun", flush=True)
+
+
+@app.skill("deaf")
+async def deaf():
+    begin()
+    while True:
+        try:
+            await asyncio.sleep(3600)
+        except asyncio.CancelledError:
+            pass
+
+
+@app.skill("pool")
+async def pool():
+    begin()
+    await asyncio.to_thread(threading.Event().wait)
+
+
+@app.skill("plain")
+def plain():
+    begin()
+    threading.Event().wait()
+"""
 
 Start = Callable[..., Process]
 
@@ -67,6 +101,16 @@ def test_an_app_that_is_not_there_is_told_before_anything_starts(shop: Program, 
 
 
 @pytest.mark.req("ENG-07")
+def test_a_module_that_ends_the_program_is_told(shop: Program) -> None:
+    (shop.folder / "quits.py").write_text("import sys\n\nsys.exit(0)\n")
+
+    done = shop("worker", "quits:app")
+
+    assert (done.code, done.stdout) == (1, "")
+    assert "the module quits ends the program when it is loaded: it calls sys.exit(0)" in done.stderr
+
+
+@pytest.mark.req("ENG-07")
 def test_a_tenant_that_is_not_there_stops_the_start(shop: Program) -> None:
     done = shop("worker", "shop:app", "--tenant", "nobody", "--json")
 
@@ -110,6 +154,35 @@ async def test_a_worker_that_is_asked_to_end_lets_work_end_or_gives_it_back(
     assert code == 0
     assert "Stopped." in worker.stderr
     assert (command.state, command.attempts) == (("done", 1) if grace == "60" else ("queued", 0))
+
+
+@pytest.mark.req("EDA-04")
+@pytest.mark.parametrize(
+    ("skill", "grace", "signals"),
+    [
+        ("deaf", "0", [signal.SIGTERM]),
+        ("deaf", "600", [signal.SIGTERM, signal.SIGINT]),
+        ("pool", "0", [signal.SIGTERM]),
+        ("plain", "0", [signal.SIGHUP]),
+    ],
+)
+async def test_a_skill_that_never_ends_does_not_hold_the_worker(
+    shop: Program, start: Start, skill: str, grace: str, signals: list[signal.Signals]
+) -> None:
+    (shop.folder / "stubborn.py").write_text(STUBBORN)
+    worker = start("stubborn:app", "--grace", grace)
+    async with open_engine(data=shop.data) as engine:
+        id = await engine.commands.submit(skill)
+        worker.wait_for("it has begun")
+
+        for number in signals:
+            worker.send(number)
+        code = worker.wait(timeout=PATIENCE)
+
+        command = await engine.commands.get(id)
+        await engine.commands.cancel(id)
+    assert (code, command.state, command.attempts) == (0, "queued", 0)
+    assert "Stopped." in worker.stderr
 
 
 async def test_a_second_signal_ends_it_at_once(shop: Program, start: Start, tmp_path: Path) -> None:

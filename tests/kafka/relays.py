@@ -33,7 +33,7 @@ async def tell(relay: Relay) -> bool:
 
 async def main(how: str = "") -> None:
     """Relay for ever."""
-    Relay._step = tell  # pyright: ignore[reportPrivateUsage]
+    Relay._step = tell  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     if how == "stop":
         Relay._produce = hang  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue]
     async with open_engine():

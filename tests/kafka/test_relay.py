@@ -2,10 +2,9 @@
 
 import asyncio
 import math
-import os
 import signal
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +17,7 @@ from holdfast.core.config import Config
 from holdfast.core.sources import environment_name
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.database import Row
-from tests.conformance.consumers import done, publish, until, values
+from tests.conformance.consumers import PATIENCE, done, publish, until, values
 from tests.kafka.broker import Broker
 from tests.kafka.plain import Plain
 from tests.processes import Process, Processes
@@ -65,7 +64,7 @@ def environment(config: Config) -> Mapping[str, str]:
 
 
 @asynccontextmanager
-async def beside(config: Config, processes: Processes, *how: str) -> AsyncIterator[tuple[Process, Engine]]:
+async def beside(config: Config, processes: Processes, *how: str) -> AsyncGenerator[tuple[Process, Engine]]:
     """A process that relays, and an engine that would if the process did not."""
     process = processes.start(RELAYS, *how, environment=environment(config))
     await asyncio.to_thread(process.wait_for, "open")
@@ -124,7 +123,7 @@ async def test_a_broker_that_hangs_delays_records_and_the_log_says_so(
 
 
 @pytest.mark.req("BUS-01")
-@pytest.mark.parametrize("seconds", [8, pytest.param(300, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("seconds", [20, pytest.param(300, marks=pytest.mark.soak)])
 async def test_a_broker_that_is_killed_delays_records_loses_none_and_needs_no_hand(
     engine: Engine, log: Log, line: str, broker: Broker, seconds: float
 ) -> None:
@@ -173,7 +172,9 @@ async def test_a_relay_that_hung_past_its_lease_does_no_harm_when_it_goes_on(
     async with beside(config, processes, "stop") as (process, engine):
         await engine.log.create("line", partitions=1)
         async with engine.log.subscribe(["line"], group="billing") as records:
-            await publish(engine.log, "line", range(10))
+            async with engine.transaction() as tx:  # it has them all in hand
+                for number in range(10):
+                    await engine.log.publish("line", value=number, tx=tx)
 
             async def hung() -> bool:
                 return psutil.Process(process.pid).status() == psutil.STATUS_STOPPED
@@ -297,13 +298,17 @@ async def test_a_topic_that_the_broker_refuses_holds_up_no_other(
 
 
 @pytest.mark.req("BUS-01")
-async def test_an_engine_closes_at_once_though_the_broker_is_away(config: Config, broker: Broker) -> None:
-    async with open_engine(config=config) as engine:
+async def test_an_engine_that_closes_does_not_wait_for_a_broker_that_hangs(
+    config: Config, broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.bus.kafka.relay.DELIVERY", 600.0)
+    async with AsyncExitStack() as stack:
+        engine = await stack.enter_async_context(open_engine(config=config))
         await engine.log.create("line", partitions=1)
+        await publish(engine.log, "line", [0])
         broker.pause()
-        await publish(engine.log, "line", range(3))
+        await publish(engine.log, "line", [1])
         await until_state(engine, "reduced")
-        started = os.times().elapsed
-    closed = os.times().elapsed
 
-    assert closed - started < 60, "the broker has half a minute to answer, and is not waited for"
+        async with asyncio.timeout(PATIENCE):
+            await stack.aclose()

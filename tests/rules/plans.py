@@ -110,9 +110,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "bus/sql/completions.sql": Plan("command_completion_pkey", ("c 1",)),
     "bus/sql/create_topic.sql": Plan("", ("topic-1", 2)),
     "bus/sql/dead_letter.sql": Plan("dead_letter_pkey", (ID,)),
-    "bus/sql/dead_letter_ids.sql": Plan(
-        "dead_letter_tenant_id_group_name_topic_partition_record_id_key", ("group-1", None)
-    ),
+    "bus/sql/dead_letter_ids.sql": Plan("dead_letter_once", ("group-1", None)),
     "bus/sql/dead_letters.sql": Plan("Index Scan Backward using dead_letter_pkey", (None, None, LAST, 50)),
     "bus/sql/drop_dead_letter.sql": Plan("dead_letter_pkey", (ID,)),
     "bus/sql/ends.sql": Plan("topic_partition_pkey", (["topic-1"],)),
@@ -134,6 +132,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "bus/sql/redriven.sql": Plan("dead_letter_redriven", ("group-1", ["topic-1"], [0])),
     "bus/sql/release_commands.sql": Plan("command_pkey", (["c 1"], [1])),
     "bus/sql/release_partitions.sql": Plan("consumer_offset_pkey", ("group-1", ID, ["topic-1"], [0], [1])),
+    "bus/sql/try_record.sql": Plan("consumer_offset_pkey", ("group-1", "topic-1", 0, ID, 1)),
     "bus/sql/remove_topic.sql": Plan("", ("topic-1",)),
     "bus/sql/renew_commands.sql": Plan("command_pkey", (["c 1"], [1], MINUTE)),
     "bus/sql/reset_group.sql": Plan("", ("group-1", "topic-1", [0], [7])),

@@ -156,11 +156,12 @@ async def test_commands_are_for_who_administers_their_tenant(engine: Engine, sit
         ({}, 400),
         ({"skill": ""}, 400),
         ({"skill": "translate", "arguments": [1]}, 400),
-        ({"skill": "translate", "correlation_id": "a/b"}, 400),
         ({"skill": "translate", "correlation_id": ""}, 400),
         ({"skill": "translate", "reply_to": "a.b"}, 400),
+        ({"skill": "translate", "reply_to": "agent-commands"}, 400),
         ({"skill": "translate", "wait": -1}, 400),
         ({"skill": "translate", "priority": 2**40}, 400),
+        ({"skill": "translate", "max_attempts": 3_000_000_000}, 400),
         ({"skill": "other", "correlation_id": "c-1"}, 409),
         ({"skill": "translate", "arguments": {"text": "x" * 1_000_000}}, 413),
     ],
@@ -174,6 +175,31 @@ async def test_a_command_that_cannot_be_submitted_is_a_clear_problem(
 
     assert reply.status == status
     assert reply.code
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.parametrize("path", ["/nope", "/nope/completions", "?before=nope"])
+async def test_a_command_that_there_is_not_is_told(site: Site, key: str, path: str) -> None:
+    reply = await site.ask("GET", COMMANDS + path, key=key)
+
+    assert (reply.status, reply.code) == (404, "not_found")
+    assert "`holdfast commands ls`" in reply.json()["next"]
+
+
+@pytest.mark.req("EDA-01")
+@pytest.mark.parametrize(
+    ("id", "path"), [("a/b", "a%252Fb"), ("50%", "50%2525"), ("%2F", "%25252F"), ("a b", "a%20b"), ("50%", "50%25")]
+)
+async def test_an_address_carries_any_id(site: Site, key: str, id: str, path: str) -> None:
+    await submit(site, key, correlation_id=id)
+
+    found = await site.ask("GET", f"{COMMANDS}/{path}", key=key)
+    completions = await site.ask("GET", f"{COMMANDS}/{path}/completions", key=key)
+    cancelled = await site.ask("POST", f"{COMMANDS}/{path}/cancel", key=key)
+
+    assert found.json()["command"]["correlation_id"] == id
+    assert completions.json() == {"completions": []}
+    assert cancelled.json()["command"]["state"] == "cancelled"
 
 
 async def test_a_state_that_there_is_not_is_refused(site: Site, key: str) -> None:

@@ -80,6 +80,16 @@ async def test_all_of_a_group_are_redriven_at_once_and_counted(site: Site, key: 
     assert again.json() == {"redriven": 0}
 
 
+@pytest.mark.usefixtures("letters")
+async def test_a_name_that_nothing_can_have_finds_none(site: Site, key: str) -> None:
+    of_group = await site.ask("GET", f"{LETTERS}?group=%00", key=key)
+    of_topic = await site.ask("GET", f"{LETTERS}?topic=%00", key=key)
+    redriven = await site.ask("POST", f"{LETTERS}/redrive", key=key, json={"group": "\0"})
+
+    assert of_group.json() == of_topic.json() == {"dead_letters": []}
+    assert redriven.json() == {"redriven": 0}
+
+
 async def test_one_that_is_dropped_is_gone(site: Site, key: str, letters: list[str]) -> None:
     dropped = await site.ask("DELETE", f"{LETTERS}/{letters[0]}", key=key)
     gone = [

@@ -219,6 +219,17 @@ async def test_what_cannot_be_done_is_a_clear_problem(
     assert reply.json()["next"]
 
 
+@pytest.mark.req("ENG-07")
+async def test_who_removes_what_is_not_there_is_not_told_to_make_it(site: Site, key: str) -> None:
+    reply = await site.ask("DELETE", f"{TOPICS}/unknown", key=key)
+
+    assert reply.json()["next"] == "`holdfast topics ls` lists them."
+
+
+async def test_a_name_that_no_group_can_have_is_unknown(site: Site, key: str, orders: list[int]) -> None:
+    assert (await site.ask("GET", "/api/groups?group=%00", key=key)).json() == {"partitions": []}
+
+
 async def reset(site: Site, key: str, body: dict[str, Any]) -> Reply:
     return await site.ask("POST", "/api/groups/billing/reset", key=key, json=body)
 

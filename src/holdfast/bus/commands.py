@@ -7,6 +7,7 @@ its correlation id, by whoever asks, also after a restart.
 """
 
 import asyncio
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from typing import Any, Literal, get_args
 from holdfast.bus.completions import Completion, Completions
 from holdfast.bus.ingest import Ingest
 from holdfast.bus.orders import Orders
-from holdfast.bus.skill_events import CANCELLED, SkillInvocationEvent
+from holdfast.bus.skill_events import CANCELLED, SkillInvocationEvent, named
 from holdfast.bus.topics import EVENTS
 from holdfast.bus.waiters import Expected, Waiters
 from holdfast.core.errors import CommandFailed, InvalidInput, NotFound, TimedOut
@@ -26,6 +27,7 @@ from holdfast.postgres.sql import statements
 
 State = Literal["queued", "running", "done", "failed", "cancelled", "dead"]
 STATES: tuple[State, ...] = get_args(State)
+FOREVER = 1e9  # seconds
 
 sql = statements(__name__)
 
@@ -80,10 +82,13 @@ class Commands:
         headers: Mapping[str, str] | None = None,
     ) -> Any:
         """Have a skill done, and wait so many seconds for its result; CommandFailed if it failed for good."""
-        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
+        deadline = _deadline(timeout)
         id = str(uuid7()) if correlation_id is None else correlation_id
         order = self._orders.order(
-            _event(id, skill, arguments, reply_to), headers=headers or {}, priority=priority, max_attempts=max_attempts
+            _event(id, skill, arguments, reply_to),
+            headers={} if headers is None else headers,
+            priority=priority,
+            max_attempts=max_attempts,
         )
         with self._waiters.expect(id) as answer:
             created = await self._orders.submit(order)
@@ -114,7 +119,7 @@ class Commands:
         id = str(uuid7()) if correlation_id is None else correlation_id
         order = self._orders.order(
             _event(id, skill, arguments, reply_to),
-            headers=headers or {},
+            headers={} if headers is None else headers,
             priority=priority,
             max_attempts=max_attempts,
             run_at=run_at,
@@ -125,8 +130,8 @@ class Commands:
 
     async def result(self, correlation_id: str, *, timeout: float | None = None) -> Any:
         """The result of a command, whoever submitted it; waits for it so many seconds."""
-        deadline = None if timeout is None else asyncio.get_running_loop().time() + timeout
-        with self._waiters.expect(correlation_id) as answer:
+        deadline = _deadline(timeout)
+        with self._waiters.expect(named("correlation id", correlation_id)) as answer:
             command = await self.get(correlation_id)
             if command.finished_at is None:
                 await self._orders.prepare()
@@ -136,18 +141,18 @@ class Commands:
 
     async def get(self, correlation_id: str) -> Command:
         """One command."""
-        row = await self._database.one(sql("command"), store(correlation_id))
+        row = await self._database.one(sql("command"), store(named("correlation id", correlation_id)))
         if row is None:
             raise _unknown(correlation_id)
         return _command(row)
 
     async def completions(self, correlation_id: str) -> "list[Completion]":
         """Everything that came back for a command, in the order it came: what came late or twice is not applied."""
-        return await self._completions.of(correlation_id)
+        return await self._completions.of(named("correlation id", correlation_id))
 
     async def cancel(self, correlation_id: str) -> Command:
         """End a command that is not finished, and stop its worker; how it is now."""
-        if await self._completions.cancel(correlation_id) is None:
+        if await self._completions.cancel(named("correlation id", correlation_id)) is None:
             raise _unknown(correlation_id)
         return await self.get(correlation_id)
 
@@ -160,16 +165,27 @@ class Commands:
         rows = await self._database.all(
             sql("commands"),
             state,
-            None if skill is None else store(skill),
-            None if before is None else store(before),
+            None if skill is None else store(named("skill's name", skill)),
+            None if before is None else store(named("correlation id", before)),
             limit,
         )
+        if before is not None and not rows:
+            await self.get(before)  # nothing comes before what is not there
         return [_command(row) for row in rows]
 
 
 def _event(id: str, skill: str, arguments: Mapping[str, Any] | None, reply_to: str) -> SkillInvocationEvent:
     given: Any = {} if arguments is None else arguments
     return SkillInvocationEvent(id, skill, given, reply_to)
+
+
+def _deadline(timeout: float | None) -> float | None:
+    """When to wait no longer, by the clock of the event loop."""
+    if timeout is None:
+        return None
+    if not isinstance(timeout, int | float) or math.isnan(seconds := min(timeout, FOREVER)):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{timeout!r:.100} is no time to wait", next="Give a number of seconds, or None to wait on.")
+    return asyncio.get_running_loop().time() + seconds
 
 
 async def _result(id: str, answer: Expected, deadline: float | None) -> Any:
@@ -209,5 +225,5 @@ def _unknown(correlation_id: str) -> NotFound:
     return NotFound(
         f"there is no command {correlation_id:.200}",
         why="it was never submitted, or was finished so long ago that it is forgotten",
-        next="`list` shows those that are known.",
+        next="`holdfast commands ls` lists those that are known.",
     )

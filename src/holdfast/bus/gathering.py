@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
+from holdfast.core.errors import InvalidInput, TooLarge
+
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
@@ -15,7 +17,8 @@ Answer = TypeVar("Answer")
 class Gathering(Generic[Item, Answer]):
     """Does `work` for many callers at once, in the order they came; each gets its own answer or its own exception.
 
-    `work` answers item by item: an exception among the answers is that caller's alone, one it raises is everyone's.
+    `work` answers item by item: an exception among the answers is that caller's alone, one it raises is everyone's, but
+    where an input was refused: then each is done by itself.
     """
 
     def __init__(
@@ -52,6 +55,10 @@ class Gathering(Generic[Item, Answer]):
         try:
             answers = await self._work([item for item, _ in batch])
         except BaseException as error:
+            if isinstance(error, InvalidInput | TooLarge) and len(batch) > 1:  # it is one caller's fault alone
+                for one in batch:
+                    await self._do([one])
+                return
             for _, future in batch:
                 if not future.done():
                     future.set_exception(error) if isinstance(error, Exception) else future.cancel()

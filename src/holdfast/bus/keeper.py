@@ -4,6 +4,7 @@ import asyncio
 import logging
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Self
 
@@ -35,20 +36,20 @@ class Keeper:
         self._lost = lost
         self._held: Held = {}
         self._lock = threading.Lock()
-        self._started = threading.Event()
-        self._ended = False
+        self._ending = False
 
     async def __aenter__(self) -> Self:
         self._worker = asyncio.get_running_loop()
-        self._thread = threading.Thread(target=asyncio.run, args=(self._run(),), name="holdfast keeper", daemon=True)
-        self._thread.start()
-        await asyncio.to_thread(self._started.wait)
+        self._started, self._ended = self._worker.create_future(), asyncio.Event()
+        threading.Thread(target=self._keep, name="holdfast keeper", daemon=True).start()
+        await self._started
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._ended = True
-        self._loop.call_soon_threadsafe(self._woken.set)
-        await asyncio.to_thread(self._thread.join)
+        self._ending = True
+        with suppress(RuntimeError):  # it has ended already
+            self._loop.call_soon_threadsafe(self._woken.set)
+        await self._ended.wait()  # not by a thread of the loop's: skills may have taken all of them
 
     def hold(self, correlation_id: str, token: int) -> None:
         """Keep this one from now on."""
@@ -61,14 +62,26 @@ class Keeper:
             if self._held.get(correlation_id) == token:
                 del self._held[correlation_id]
 
+    def _keep(self) -> None:
+        try:
+            asyncio.run(self._run())
+        except Exception as error:
+            log.exception("leases of commands are no longer renewed")
+            self._tell(_settle, self._started, error)
+        self._tell(self._ended.set)
+
+    def _tell(self, call: Callable[..., None], *arguments: object) -> None:
+        with suppress(RuntimeError):  # the worker's loop is gone: nobody is there to be told
+            self._worker.call_soon_threadsafe(call, *arguments)
+
     async def _run(self) -> None:
         postgres = self._connect()
         database = postgres.tenant(self._tenant)
         try:
             async with postgres.listen(cancelled_channel(self._tenant)) as self._woken:
                 self._loop = asyncio.get_running_loop()
-                self._started.set()
-                while not self._ended:
+                self._tell(_settle, self._started, None)
+                while not self._ending:
                     await until(self._woken, await self._beat(database))
         finally:
             await postgres.close()
@@ -86,8 +99,13 @@ class Keeper:
         for correlation_id, token in held.items():
             if correlation_id not in kept:
                 self.drop(correlation_id, token)
-                self._worker.call_soon_threadsafe(self._lost, correlation_id, token)
+                self._tell(self._lost, correlation_id, token)
         return lease / 3
+
+
+def _settle(future: "asyncio.Future[None]", error: Exception | None) -> None:
+    if not future.done():
+        future.set_result(None) if error is None else future.set_exception(error)
 
 
 async def kept_of(database: Database, held: Held, lease: timedelta) -> set[str]:

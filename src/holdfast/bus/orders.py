@@ -1,15 +1,13 @@
 """Orders: commands on their way to their rows, many in one commit."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from holdfast.bus.gathering import Gathering
 from holdfast.bus.log import Log
 from holdfast.bus.records import Draft, draft, hash_of
-from holdfast.bus.skill_events import SkillInvocationEvent, invocation_headers, named
+from holdfast.bus.skill_events import LARGEST, SkillInvocationEvent, invocation_headers, is_whole, named
 from holdfast.bus.topics import COMMANDS, EVENTS, topic_name
 from holdfast.bus.wakes import Wakes, channel
 from holdfast.core.errors import AlreadyExists, InvalidInput
@@ -19,7 +17,8 @@ from holdfast.core.text import dumps, store
 from holdfast.postgres.database import Database, Statements, Transaction
 from holdfast.postgres.sql import statements
 
-LARGEST = 2**31 - 1
+LONGEST = timedelta(days=36_525)
+YEARS = range(2, 9999)  # a time of these exists in every time zone
 
 sql = statements(__name__)
 
@@ -78,8 +77,15 @@ class Orders:
         """A command that can be stored, or an error that says what is wrong with it."""
         named("correlation id", event.correlation_id)
         named("skill's name", event.skill_name)
-        topic_name(event.reply_to)
-        _refuse_wrong(event.arguments, priority, max_attempts, run_at, delay)
+        if topic_name(event.reply_to) == COMMANDS:
+            raise InvalidInput(
+                f"answers cannot go to {COMMANDS}",
+                why="who reads it would take them for commands",
+                next=f"Use {EVENTS}.",
+            )
+        why = _wrong(event.arguments, headers, priority, max_attempts, run_at, delay)
+        if why:
+            raise InvalidInput("the command cannot be submitted", why=why)
         told = {**headers, **invocation_headers(event)}
         record = draft(COMMANDS, event, key=event.correlation_id, headers=told, max_bytes=self._most)
         return Order(
@@ -141,24 +147,39 @@ def commands_channel(tenant: TenantId) -> str:
     return channel("commands", tenant)
 
 
-def _refuse_wrong(
-    arguments: Any, priority: int, max_attempts: int | None, run_at: datetime | None, delay: timedelta | None
-) -> None:
-    why = ""
+def _wrong(
+    arguments: object, headers: object, priority: object, max_attempts: object, run_at: object, delay: object
+) -> str:
+    """What keeps a command from being submitted; whoever shares its commit must not suffer from it."""
     if not isinstance(arguments, Mapping):
-        why = f"its arguments are a {type(arguments).__name__}, not an object"
-    elif not abs(priority) <= LARGEST:
-        why = f"its priority is {priority}, at most {LARGEST} are possible"
-    elif max_attempts is not None and not 1 <= max_attempts <= LARGEST:
-        why = f"it has {max_attempts} attempts, and needs one"
-    elif run_at is not None and run_at.tzinfo is None:
-        why = "the time it shall run at has no time zone"
-    elif delay is not None and (delay < timedelta() or not math.isfinite(delay.total_seconds())):
-        why = "its delay is below zero"
-    elif run_at is not None and delay is not None:
-        why = "it has a time to run at, and a delay"
-    if why:
-        raise InvalidInput("the command cannot be submitted", why=why)
+        return f"its arguments are a {type(arguments).__name__}, not an object"
+    if not isinstance(headers, Mapping):
+        return f"its headers are a {type(headers).__name__}, not an object"
+    if not is_whole(priority, -LARGEST, LARGEST):
+        return f"its priority is no whole number from {-LARGEST} to {LARGEST}"
+    if max_attempts is not None and not is_whole(max_attempts, 1, LARGEST):
+        return f"its attempts are no whole number from 1 to {LARGEST}"
+    if run_at is not None and delay is not None:
+        return "it has a time to run at, and a delay"
+    return _wrong_time(run_at) or _wrong_delay(delay)
+
+
+def _wrong_time(run_at: object) -> str:
+    if run_at is None:
+        return ""
+    if not isinstance(run_at, datetime):
+        return f"the time it shall run at is a {type(run_at).__name__}, not a datetime"
+    if run_at.utcoffset() is None:
+        return "the time it shall run at has no time zone"
+    return "" if run_at.year in YEARS else f"it shall run in the year {run_at.year}, which is out of reach"
+
+
+def _wrong_delay(delay: object) -> str:
+    if delay is None:
+        return ""
+    if not isinstance(delay, timedelta):
+        return f"its delay is a {type(delay).__name__}, not a timedelta"
+    return "" if timedelta() <= delay <= LONGEST else "its delay is below zero, or longer than a hundred years"
 
 
 def _taken(correlation_id: str) -> AlreadyExists:

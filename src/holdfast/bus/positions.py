@@ -33,6 +33,8 @@ class Holding:
     broker_position: int | None
     attempts: int
     failing_since: datetime | None
+    deaths: int = 0  # of owners, since the position last moved
+    on_trial: bool = False
     retry_at: float = 0.0  # by the loop's clock
     leaving: bool = False  # another consumer shall have it
     generation: int = 0  # what was fetched before a rewind is of an older one
@@ -68,11 +70,12 @@ class Positions:
         """Set where a group begins that has never read these topics: what is published from now on is after the end."""
         await self._database.run(sql("begin_group"), self.group, list(topics), start == "end")
 
-    async def release(self, holdings: Sequence[Holding], *, tx: Transaction | None = None) -> None:
-        """Give partitions up."""
-        if holdings:
+    async def release(self, epochs: Mapping[Slot, int], *, tx: Transaction | None = None) -> None:
+        """Give partitions up, each if it is still ours at this epoch."""
+        if epochs:
             within = await self._database.within(tx)
-            await within.run(sql("release_partitions"), self.group, self.member, *_columns(holdings))
+            columns = [s.topic for s in epochs], [s.partition for s in epochs], list(epochs.values())
+            await within.run(sql("release_partitions"), self.group, self.member, *columns)
 
     async def commit(self, holding: Holding, record: Record, *, tx: Transaction | None = None) -> None:
         """Everything up to `record` is done."""
@@ -106,6 +109,11 @@ class Positions:
             wait,
         )
         if not moved:
+            raise lapsed(holding.slot)
+
+    async def put_on_trial(self, holding: Holding) -> None:
+        """The record that is next is delivered alone: if that kills us too, it was the one."""
+        if not await self._database.run(sql("try_record"), self.group, *holding.slot, self.member, holding.epoch):
             raise lapsed(holding.slot)
 
     async def bury(self, holding: Holding, record: Record, error: str, attempts: int) -> None:
@@ -166,12 +174,10 @@ def _error(error: str) -> str:
     return store(error[:MAX_ERROR])
 
 
-def _columns(holdings: Sequence[Holding]) -> tuple[list[str], list[int], list[int]]:
-    return [h.slot.topic for h in holdings], [h.slot.partition for h in holdings], [h.epoch for h in holdings]
-
-
 def _holding(row: Row) -> Holding:
     position, broker = cast(int, row["position"]), cast("int | None", row["broker_position"])
     slot = Slot(row["topic"], row["partition"])
     attempts, since = row["attempts"], row["failing_since"]
-    return Holding(slot, row["epoch"], position, position, broker, attempts, since, retry_at=row["wait"])
+    holding = Holding(slot, row["epoch"], position, position, broker, attempts, since, row["deaths"], row["on_trial"])
+    holding.retry_at = row["wait"]
+    return holding

@@ -99,9 +99,11 @@ class PostgresFeed:
         tenant = await self._database.tenant()
         self._group_channel = group_channel(tenant, self.positions.group)
         channels = [topic_channel(tenant, topic) for topic in self._reading.topics]
-        self._woken = await self._stack.enter_async_context(self._listen(*channels))
-        self._changed = await self._stack.enter_async_context(self._listen(self._group_channel))
-        await self._beat()
+        async with AsyncExitStack() as stack:
+            self._woken = await stack.enter_async_context(self._listen(*channels))
+            self._changed = await stack.enter_async_context(self._listen(self._group_channel))
+            await self._beat()
+            self._stack = stack.pop_all()
         self._keeping = asyncio.create_task(self._keep(), name="holdfast group member")
         return self
 
@@ -166,10 +168,15 @@ class PostgresFeed:
         async with self._database.transaction() as tx:
             group = await self._members.beat(tx)
             wanted = self._wanted(group)
-            for slot in [slot for slot, h in self._held.items() if group.epochs.get(slot) != h.epoch]:
+            own = {slot: group.epochs[slot] for slot, owner in group.owners.items() if owner == self.member}
+            for slot in [slot for slot, h in self._held.items() if own.get(slot) != h.epoch]:
                 del self._held[slot]
             free = self._free(wanted)
-            await self.positions.release([self._held.pop(slot) for slot in free], tx=tx)
+            for slot in free:
+                del self._held[slot]
+            # Also what is ours and not held: a beat before this one may have failed, or a commit been unheard of.
+            unwanted = {slot: epoch for slot, epoch in own.items() if slot not in wanted and slot not in self._held}
+            await self.positions.release(unwanted, tx=tx)
             missing = [slot for slot in wanted if slot not in self._held]
             taken = await self.positions.claim(missing, start=self._reading.start, tx=tx)
         for holding in taken:
@@ -178,7 +185,7 @@ class PostgresFeed:
         self._renewed = started
         if taken:
             self._woken.set()
-        if free or group.changed:
+        if unwanted or group.changed:
             self._wakes.send(self._group_channel)
 
     def _wanted(self, group: Group) -> set[Slot]:
@@ -214,11 +221,13 @@ class OpenFeed:
     async def __aenter__(self) -> Self:
         tenant = await self._database.tenant()
         channels = [topic_channel(tenant, topic) for topic in self._reading.topics]
-        self._woken = await self._stack.enter_async_context(self._listen(*channels))
-        for row in await self._database.all(sql("ends"), list(self._reading.topics)):
-            slot = Slot(row["topic"], row["partition"])
-            start = row["next_offset"] if self._reading.start == "end" else 0
-            self._held[slot] = Holding(slot, 0, start, start, None, 0, None)
+        async with AsyncExitStack() as stack:
+            self._woken = await stack.enter_async_context(self._listen(*channels))
+            for row in await self._database.all(sql("ends"), list(self._reading.topics)):
+                slot = Slot(row["topic"], row["partition"])
+                start = row["next_offset"] if self._reading.start == "end" else 0
+                self._held[slot] = Holding(slot, 0, start, start, None, 0, None)
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -2,7 +2,7 @@
 
 from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import datetime, timedelta
 from typing import Protocol, Self, cast
 from uuid import UUID
@@ -88,6 +88,8 @@ class PostgresLog:
         names = tuple(dict.fromkeys(map(topic_name, [topics] if isinstance(topics, str) else topics)))
         if not names:
             raise InvalidInput("there is nothing to subscribe to", next="Name a topic.")
+        if start not in (None, "start", "end"):
+            raise InvalidInput(f"a group cannot begin at {start!r:.100}", next="Say `start` or `end`.")
         for name in names:
             await self._topics.partitions(name)
         settings = self._settings
@@ -96,11 +98,13 @@ class PostgresLog:
         if group is None:
             reading = Reading(names, start or "end", settings.batch, settings.batch_bytes, lease)
             async with OpenFeed(self._database, reading, self._listen) as feed:
-                yield Subscription(self._database, feed, None, limits)
+                with closing(Subscription(self._database, feed, None, limits)) as subscription:
+                    yield subscription
             return
         reading = Reading(names, start or "start", settings.batch, settings.batch_bytes, lease)
         async with await self._feed(group_name(group), reading) as feed:
-            yield Subscription(self._database, feed, feed.positions, limits)
+            with closing(Subscription(self._database, feed, feed.positions, limits)) as subscription:
+                yield subscription
 
     async def read(
         self,

@@ -75,6 +75,8 @@ def draft(
             why=f"it is a {type(key).__name__}, and keys are text",
             next="Give text, such as `str(conversation.id)`, or None for any partition.",
         )
+    if id is not None and not isinstance(id, UUID):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("the record's id cannot be used", why=f"it is a {type(id).__name__}", next="Give a UUID.")
     told = {CONTENT_TYPE: JSON_TYPE, **_headers(headers or {})}
     body, head = dumps(value), dumps(told)
     stored_key = None if key is None else store(key)
@@ -112,6 +114,8 @@ def record_of(row: Row, *, dead_letter: UUID | None = None, epoch: int = 0) -> R
 
 
 def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    if not isinstance(headers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput("the record's headers cannot be used", why="they are no mapping", next="Give a dict.")
     for name, value in cast(Mapping[object, object], headers).items():
         if not (isinstance(name, str) and isinstance(value, str) and name):
             raise InvalidInput(

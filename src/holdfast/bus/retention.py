@@ -16,6 +16,7 @@ from holdfast.postgres.sql import statements
 
 FIRST = 60.0  # seconds: a process that ends before has nothing to tend
 EVERY = 3600.0
+SOON = 60.0  # seconds until what others were in the way of is tried again
 DAYS_AHEAD = 3
 
 sql = statements(__name__)
@@ -24,10 +25,11 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tended:
-    """How many days were made and dropped."""
+    """How many days were made and dropped, and how many others were in the way of."""
 
     made: int
     dropped: int
+    skipped: int = 0
 
 
 async def tend(owner: Owner, settings: BusSettings) -> Tended:
@@ -36,7 +38,7 @@ async def tend(owner: Owner, settings: BusSettings) -> Tended:
     forget = timedelta(days=settings.forget_groups_after_days)
     async with owner.transaction():
         row = cast(Row, await owner.one(sql("tend_log"), DAYS_AHEAD, retention, forget))
-    return Tended(row["made"], row["dropped"])
+    return Tended(row["made"], row["dropped"], row["skipped"])
 
 
 class Retention:
@@ -57,11 +59,14 @@ class Retention:
     async def _keep(self) -> None:
         await asyncio.sleep(FIRST * (1 + random.random()))
         while True:
+            pause = EVERY
             try:
                 async with self._owner() as owner:
                     tended = await tend(owner, self._settings)
                 if tended.dropped:
                     log.info("%d days of the log were dropped", tended.dropped)
+                if tended.skipped:
+                    pause = SOON
             except HoldfastError as error:
                 log.warning("the log could not be tended, trying again later: %s", error)
-            await asyncio.sleep(EVERY * (0.9 + random.random() / 5))
+            await asyncio.sleep(pause * (0.9 + random.random() / 5))

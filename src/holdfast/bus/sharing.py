@@ -19,37 +19,39 @@ def share(
 
     `owners` has who reads what now; a partition whose topic nobody reads is left out.
     """
-    readers = {slot: sorted(id for id, topics in members.items() if slot.topic in topics) for slot in partitions}
-    slots = sorted(slot for slot, able in readers.items() if able)
-    load = dict.fromkeys(sorted(members), 0)
-    shared: dict[Slot, UUID] = {}
+    topics = {slot.topic for slot in partitions}
+    readers = {topic: sorted(id for id, reads in members.items() if topic in reads) for topic in topics}
+    slots = sorted(slot for slot in partitions if readers[slot.topic])
+    has: dict[UUID, list[Slot]] = {id: [] for id in sorted(members)}
     for slot in slots:
         owner = owners.get(slot)
-        if owner is not None and owner in readers[slot]:
-            shared[slot] = owner
-            load[owner] += 1
+        if owner is not None and owner in readers[slot.topic]:
+            has[owner].append(slot)
+    shared = {slot for own in has.values() for slot in own}
     for slot in slots:
         if slot not in shared:
-            shared[slot] = _least(readers[slot], load)
-            load[shared[slot]] += 1
-    while (move := _next_move(shared, readers, load)) is not None:
-        slot, least = move
-        load[shared[slot]] -= 1
-        load[least] += 1
-        shared[slot] = least
-    return shared
+            has[_least(readers[slot.topic], has)].append(slot)
+    while (move := _next_move(has, readers)) is not None:
+        giver, slot, taker = move
+        has[giver].remove(slot)
+        has[taker].append(slot)
+    return {slot: id for id, own in has.items() for slot in own}
 
 
 def _next_move(
-    shared: Mapping[Slot, UUID], readers: Mapping[Slot, Sequence[UUID]], load: Mapping[UUID, int]
-) -> tuple[Slot, UUID] | None:
+    has: Mapping[UUID, Sequence[Slot]], readers: Mapping[str, Sequence[UUID]]
+) -> tuple[UUID, Slot, UUID] | None:
     """What evens the load out: from whoever has most, so that nobody gives a partition and gets another for it."""
-    for slot in sorted(shared, key=lambda slot: (-load[shared[slot]], slot)):
-        least = _least(readers[slot], load)
-        if load[shared[slot]] - load[least] > 1:
-            return slot, least
+    fewest = min(map(len, has.values()), default=0)
+    for id in sorted(has, key=lambda id: (-len(has[id]), id)):
+        if len(has[id]) - fewest < 2:
+            return None
+        for topic in sorted({slot.topic for slot in has[id]}):
+            least = _least(readers[topic], has)
+            if len(has[id]) - len(has[least]) > 1:
+                return id, min(slot for slot in has[id] if slot.topic == topic), least
     return None
 
 
-def _least(able: Sequence[UUID], load: Mapping[UUID, int]) -> UUID:
-    return min(able, key=lambda id: (load[id], id))
+def _least(able: Sequence[UUID], has: Mapping[UUID, Sequence[Slot]]) -> UUID:
+    return min(able, key=lambda id: (len(has[id]), id))

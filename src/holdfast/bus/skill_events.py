@@ -16,6 +16,7 @@ COMPLETION_HEADER = "holdfast-completion"
 
 INVOCATION_SCHEMA = "skill-invocation/1.0.0"
 MAX_NAME = 200
+LARGEST = 2**31 - 1  # whole number that PostgreSQL takes for a priority or for attempts
 MAX_MESSAGE = 10_000  # characters of an error that are kept
 CANCELLED = "cancelled"
 
@@ -59,6 +60,11 @@ def named(what: str, name: object) -> str:
     return name
 
 
+def is_whole(number: object, least: int, most: int) -> bool:
+    """Whether it is a whole number in this range."""
+    return isinstance(number, int) and least <= number <= most
+
+
 def invocation_headers(event: SkillInvocationEvent) -> dict[str, str]:
     """What is told beside an invocation of ours."""
     return {SCHEMA_HEADER: INVOCATION_SCHEMA, COMMAND_HEADER: event.correlation_id}
@@ -68,7 +74,10 @@ def error_of(error: BaseException) -> Error:
     """What an exception is on the wire."""
     if isinstance(error, HoldfastError):
         return {"code": error.code, "message": str(error)[:MAX_MESSAGE]}
-    told = str(error) or "it said nothing more"
+    try:
+        told = str(error) or "it said nothing more"
+    except Exception:  # noqa: BLE001 - the words are the skill's own, too
+        told = "what it said cannot be read"
     return {"code": "failed", "message": f"{type(error).__name__}: {told}"[:MAX_MESSAGE]}
 
 

@@ -3,21 +3,20 @@
 import asyncio
 import contextvars
 import inspect
-import math
 import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from typing import Any
 
+from holdfast.bus.skill_events import LARGEST, MAX_NAME, is_whole
 from holdfast.core.errors import InvalidInput, TimedOut
 
 ATTEMPTS = 5  # how often a skill is tried, unless it or its invoker says otherwise
 
-Function = Callable[..., Any]
+LEAST, MOST = 1e-9, 1e9  # starts in a second, and seconds of a time-out
 
-_signature = cache(inspect.signature)
+Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +49,31 @@ class Skill:
     rate: float | None = None
     attempts: int = ATTEMPTS
     timeout: float | None = None
+    signature: inspect.Signature = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        wrong = _wrong(self)
-        if wrong:
+        signature = _signature(self.function)
+        wrong = _wrong(self, signature)
+        if signature is None or wrong:
             raise InvalidInput(f"the skill {self.name!r:.200} cannot be declared", why=wrong)
+        object.__setattr__(self, "signature", signature)
 
     @property
     def is_async(self) -> bool:
         """Whether it runs on the event loop, and can be stopped; else it runs in a thread."""
-        return inspect.iscoroutinefunction(self.function)
+        call = getattr(self.function, "__call__", None)  # noqa: B004 - of an object that is called like a function
+        return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(call)
 
     async def run(self, command: CurrentCommand, arguments: Mapping[str, Any]) -> Any:
         """Call the function; InvalidInput if the arguments do not fit its signature."""
         try:
-            bound = _signature(self.function).bind(**arguments)
+            bound = self.signature.bind(**arguments)
         except TypeError as error:
             raise InvalidInput(f"the arguments do not fit the skill {self.name}", why=str(error)) from None
         _current.set(command)  # of this task alone
         if not self.is_async:
-            return await _in_thread(lambda: self.function(*bound.args, **bound.kwargs))
+            result = await _in_thread(lambda: self.function(*bound.args, **bound.kwargs))
+            return await result if inspect.isawaitable(result) else result
         limit = asyncio.timeout(self.timeout)
         try:
             async with limit:
@@ -80,25 +84,37 @@ class Skill:
             raise TimedOut(f"the skill {self.name} took too long", why=f"it has {self.timeout:g} seconds") from None
 
 
-def _wrong(skill: Skill) -> str:
+def _signature(function: object) -> inspect.Signature | None:
+    try:
+        return inspect.signature(function) if callable(function) else None
+    except (TypeError, ValueError):  # of what is not written in Python
+        return None
+
+
+def _wrong(skill: Skill, signature: inspect.Signature | None) -> str:
     """What keeps a skill from being declared."""
-    if not isinstance(skill.name, str) or not 0 < len(skill.name) <= 200:  # pyright: ignore[reportUnnecessaryIsInstance]
-        return "its name is not text of 1 to 200 characters"
+    if not isinstance(skill.name, str) or not 0 < len(skill.name) <= MAX_NAME:  # pyright: ignore[reportUnnecessaryIsInstance]
+        return f"its name is not text of 1 to {MAX_NAME} characters"
     if not callable(skill.function):
         return "there is no function to call"
-    parameters = _signature(skill.function).parameters.values()
-    nameless = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)]
+    if signature is None:
+        return "the names of its arguments are not known: wrap it in a function that names them"
+    nameless = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)]
     if nameless:
         return f"arguments come by name, and {nameless[0]} has none"
-    if skill.rate is not None and not (math.isfinite(skill.rate) and skill.rate > 0):
-        return f"its rate is {skill.rate}, and should be above zero"
-    if skill.attempts < 1:
-        return f"it has {skill.attempts} attempts, and needs one"
-    if skill.timeout is not None and not skill.timeout > 0:
-        return f"its time-out is {skill.timeout}, and should be above zero"
+    if skill.rate is not None and not _is_possible(skill.rate):
+        return f"its rate is no number from {LEAST:g} to {MOST:g}"
+    if not is_whole(skill.attempts, 1, LARGEST):
+        return f"its attempts are no whole number from 1 to {LARGEST}"
+    if skill.timeout is not None and not _is_possible(skill.timeout):
+        return f"its time-out is no number from {LEAST:g} to {MOST:g}"
     if skill.timeout is not None and not skill.is_async:
         return "it has a time-out, and a plain function cannot be stopped: make it async"
     return ""
+
+
+def _is_possible(number: object) -> bool:
+    return isinstance(number, int | float) and LEAST <= number <= MOST
 
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
@@ -120,8 +136,9 @@ async def _in_thread(call: Callable[[], Any]) -> Any:
         try:
             result = context.run(call)
         except BaseException as raised:  # noqa: BLE001 - whatever it was, it is the caller's
-            # A future cannot carry this one.
-            error = RuntimeError(f"StopIteration: {raised}") if isinstance(raised, StopIteration) else raised
+            error = raised
+            if isinstance(raised, StopIteration | GeneratorExit):  # a future cannot carry the one, a task not the other
+                error = RuntimeError(f"{type(raised).__name__}: {raised}")
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, error)
 

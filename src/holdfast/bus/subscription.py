@@ -17,6 +17,8 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import timedelta
 from functools import partial
 from typing import Protocol, Self, cast
+from uuid import UUID
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -58,6 +60,7 @@ class Feed(Protocol):
 
 
 Buffered = tuple[Holding, int, Record]  # with the generation it was fetched in
+Place = tuple[str, int, int, bool, UUID | None]  # what tells a record from any other
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -76,7 +79,15 @@ class Subscription:
         self._positions = positions
         self._limits = limits
         self._buffer: deque[Buffered] = deque()
+        self._turns: WeakValueDictionary[Slot, asyncio.Lock] = WeakValueDictionary()  # of those that handle records
+        self._handled: dict[Place, Transaction] = {}  # records being handled, and in which transaction
+        self._moved: set[Place] = set()  # those of them whose position moves with it already
         self._looked = 0.0
+        self._closed = False
+
+    def close(self) -> None:
+        """Deliver and commit nothing more."""
+        self._closed = True
 
     def __aiter__(self) -> Self:
         return self
@@ -86,18 +97,22 @@ class Subscription:
 
     async def batch(self, most: int = 1000) -> list[Record]:
         """The next records, as many as are there, at least one: for those who work on many at once."""
+        if most < 1:
+            raise InvalidInput(f"{most} records cannot be waited for", next="Ask for one at least.")
         self._feed.hold(set())
         while True:
+            self._refuse_closed()
             records = self._ready(most)
-            self._feed.hold({Slot(record.topic, record.partition) for record in records})
-            if records and records[0].dead_letter is not None:
-                records = await self._take_redriven(records)
-            elif records and self._is_spent(records[0]):
-                await self._give_up(records[0])
-                continue
-            if records:
-                return records
-            await self._fill()
+            self._feed.hold({Slot(record.topic, record.partition) for record in records if not record.dead_letter})
+            try:
+                if records and (records[0].dead_letter is not None or self._is_suspect(records[0])):
+                    records = await self._examined(records)
+                if records:
+                    return records
+                await self._fill()
+            except (Unavailable, Overloaded) as error:
+                log.warning("records cannot be read, trying again: %s", error)
+                await asyncio.sleep(POLL)
 
     async def commit(self, *records: Record, tx: Transaction | None = None) -> None:
         """These records, and all before them in their partitions, are done: now, or when `tx` commits.
@@ -105,12 +120,21 @@ class Subscription:
         Raises Busy when another consumer has a partition by now, so that `tx` does not commit either.
         """
         positions = self._group()
+        if any(self._handled.get(_place(record), tx) is not tx for record in records):
+            raise InvalidInput(
+                "the record is being handled",
+                why="its position moves with the transaction of `handle`, or the effect could be lost",
+                next="Leave the commit to `handle`.",
+            )
+        records = tuple(record for record in records if _place(record) not in self._moved)
         for record in records:
             if record.dead_letter is not None:
                 await positions.settle(record, tx=tx)
         last = {Slot(record.topic, record.partition): record for record in records if record.dead_letter is None}
-        holdings = {slot: self._holding(record) for slot, record in last.items()}
+        for record in last.values():
+            self._refuse_done(record)
         try:
+            holdings = {slot: self._holding(record) for slot, record in last.items()}
             if len(last) == 1:
                 ((slot, record),) = last.items()
                 await positions.commit(holdings[slot], record, tx=tx)
@@ -120,9 +144,10 @@ class Subscription:
             elif last and tx is not None:
                 await positions.commit_all(list(last.values()), tx=tx)
         except Busy:
-            for holding in holdings.values():
-                self._feed.lose(holding)
+            for record in last.values():  # none of them is done
+                self._lose(record)
             raise
+        self._moved.update(place for place in map(_place, records) if place in self._handled)
         for slot, record in last.items():
             if tx is None:
                 _move(holdings[slot], record)
@@ -153,13 +178,14 @@ class Subscription:
             wait = wait_before(attempts)
             await positions.fail(holding, record, told, wait)
         except Busy:
-            self._feed.lose(holding)
+            self._lose(record)
             raise
         if not record.foreign:
             holding.position = record.offset
         if record.broker_offset is not None:
             holding.broker_position = record.broker_offset
         holding.attempts, holding.failing_since = attempts, known or now
+        holding.deaths, holding.on_trial = 0, False
         self._feed.rewind(holding, wait.total_seconds())
 
     @asynccontextmanager
@@ -168,15 +194,27 @@ class Subscription:
 
         An exception rolls it back and counts as a failed attempt, and the loop goes on.
         """
-        stack = AsyncExitStack()
-        tx = await self._begin(stack, record)
+        self._group()
+        self._refuse_closed()
         try:
-            async with stack:
-                yield tx
-                await self.commit(record, tx=tx)
-        except Exception as error:  # noqa: BLE001 - whatever it was, it is told with the record
-            log.info("an attempt at %s failed: %.500r", _place(record), error)
-            await self._failed(record, error)
+            # In the order in which they come: a commit speaks of everything before it in the partition, too.
+            async with self._turns.setdefault(Slot(record.topic, record.partition), asyncio.Lock()):
+                stack = AsyncExitStack()
+                tx = self._handled[_place(record)] = await self._begin(stack, record)
+                try:
+                    async with stack:
+                        yield tx
+                        await self.commit(record, tx=tx)
+                except Exception as error:
+                    log.warning("an attempt at %s failed: %.500r", _called(record), error, exc_info=True)
+                    del self._handled[_place(record)]
+                    await self._failed(record, error)
+        except BaseException:  # cancelled: that is no attempt, but it is not done either
+            self._deliver_again(record)
+            raise
+        finally:
+            self._handled.pop(_place(record), None)
+            self._moved.discard(_place(record))
 
     async def _begin(self, stack: AsyncExitStack, record: Record) -> Transaction:
         """A transaction, as soon as there is a database for it: that there is none is no failure of the record."""
@@ -184,31 +222,35 @@ class Subscription:
             try:
                 return await stack.enter_async_context(self._database.transaction())
             except (Unavailable, Overloaded) as error:
-                log.warning("%s waits for the database: %s", _place(record), error)
+                log.warning("%s waits for the database: %s", _called(record), error)
                 await asyncio.sleep(POLL)
 
     async def _failed(self, record: Record, error: Exception) -> None:
         try:
             await self.fail(record, error)
         except Busy:
-            log.info("%s is delivered again, here or to another consumer", _place(record))
-        except Unavailable as away:
-            log.warning("the attempt at %s could not be counted, it is made again: %s", _place(record), away)
-            holding = self._feed.holdings.get(Slot(record.topic, record.partition))
-            if holding is not None and record.dead_letter is None:
-                self._feed.rewind(holding, POLL)
+            log.info("%s is delivered again, here or to another consumer", _called(record))
+        except (Unavailable, Overloaded) as away:
+            log.warning("the attempt at %s could not be counted, it is made again: %s", _called(record), away)
+            self._deliver_again(record, POLL)
+
+    def _deliver_again(self, record: Record, wait: float = 0) -> None:
+        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+        if holding is not None and record.dead_letter is None and holding.generation == record.generation:
+            self._feed.rewind(holding, wait)
 
     def _ready(self, most: int) -> list[Record]:
-        """The first records of the buffer that can be delivered together; one that is spent stays there, alone."""
+        """The first records of the buffer that can be delivered together; one that is suspect stays there, alone."""
         records: list[Record] = []
         while self._buffer and len(records) < most:
             holding, generation, record = self._buffer[0]
             redriven = record.dead_letter is not None
             if redriven or self._is_next(holding, generation, record):
-                if records and (redriven != (records[0].dead_letter is not None) or self._is_spent(record)):
+                suspect = self._is_suspect(record)
+                if records and (suspect or redriven != (records[0].dead_letter is not None)):
                     break
                 records.append(record)
-                if self._is_spent(record):
+                if suspect:
                     break
             self._buffer.popleft()
         return records
@@ -221,44 +263,51 @@ class Subscription:
             return holding.broker_position is None or cast(int, record.broker_offset) >= holding.broker_position
         return record.offset >= holding.position
 
-    async def _take_redriven(self, records: Sequence[Record]) -> list[Record]:
-        taken = await self._group().take_redriven([record.dead_letter for record in records if record.dead_letter])
-        return [record for record in records if record.dead_letter in taken]
-
-    def _is_spent(self, record: Record) -> bool:
-        """Whether so many consumers have died with the record in hand that it is not tried again."""
+    def _is_suspect(self, record: Record) -> bool:
+        """Whether so many consumers have died that it may be for the record that comes next in its partition."""
         holding = self._feed.holdings.get(Slot(record.topic, record.partition))
-        if holding is None or holding.attempts < self._limits.max_attempts or record.dead_letter is not None:
+        if holding is None or holding.deaths < self._limits.max_attempts or record.dead_letter is not None:
             return False
         return _is_at(holding, record)
 
-    async def _give_up(self, record: Record) -> None:
-        holding = self._holding(record)
+    async def _examined(self, records: Sequence[Record]) -> list[Record]:
+        """Dead letters that are still to be delivered, or a suspect that is to be tried once more."""
+        if records[0].dead_letter is not None:
+            taken = await self._group().take_redriven([record.dead_letter for record in records if record.dead_letter])
+            return [record for record in records if record.dead_letter in taken]
+        (record,) = records
         try:
-            await self._bury(holding, record, "its consumers stopped without a word", holding.attempts)
+            holding = self._holding(record)
+            if holding.on_trial:
+                await self._bury(holding, record, "its consumers stopped without a word", holding.deaths)
+                return []
+            await self._group().put_on_trial(holding)
         except Busy:
+            self._lose(record)
+            return []
+        holding.on_trial = True
+        self._buffer.popleft()
+        return [record]
+
+    def _lose(self, record: Record) -> None:
+        """The partition may be another's: what was delivered of it comes again, here or there."""
+        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+        if holding is not None and (holding.epoch, holding.generation) == (record.epoch, record.generation):
             self._feed.lose(holding)
-        except Unavailable as away:
-            log.warning("%s could not be made a dead letter, trying again: %s", _place(record), away)
-            self._feed.rewind(holding, POLL)
 
     async def _bury(self, holding: Holding, record: Record, error: str, attempts: int) -> None:
-        log.warning("%s is a dead letter after %d attempts: %.500r", _place(record), attempts, error)
+        log.warning("%s is a dead letter after %d attempts: %.500r", _called(record), attempts, error)
         await self._group().bury(holding, record, error, attempts)
         _move(holding, record)
 
     async def _fill(self) -> None:
-        try:
-            if self._positions is not None:
-                await self._look_for_redriven(self._positions)
-            if not self._buffer:
-                for holding, record in await self._feed.take(POLL):
-                    if holding.generation:
-                        force_setattr(record, "generation", holding.generation)
-                    self._buffer.append((holding, holding.generation, record))
-        except Unavailable as error:
-            log.warning("records cannot be read, trying again: %s", error)
-            await asyncio.sleep(POLL)
+        if self._positions is not None:
+            await self._look_for_redriven(self._positions)
+        if not self._buffer:
+            for holding, record in await self._feed.take(POLL):
+                if holding.generation:
+                    force_setattr(record, "generation", holding.generation)
+                self._buffer.append((holding, holding.generation, record))
 
     async def _look_for_redriven(self, positions: Positions) -> None:
         now = asyncio.get_running_loop().time()
@@ -269,6 +318,17 @@ class Subscription:
         for row in await positions.redriven(holdings):
             holding = holdings[Slot(row["topic"], row["partition"])]
             self._buffer.append((holding, holding.generation, record_of(row, dead_letter=row["dead_letter"])))
+
+    def _refuse_done(self, record: Record) -> None:
+        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+        if holding is None or holding.epoch != record.epoch or record.foreign:
+            return
+        if record.offset < holding.position:
+            raise Busy(f"{_called(record)} was committed before", next="Go on with the next one.")
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise InvalidInput("the subscription has ended", next="Use it inside `async with`, or subscribe again.")
 
     def _group(self) -> Positions:
         if self._positions is None:
@@ -283,7 +343,7 @@ class Subscription:
             raise lapsed(Slot(record.topic, record.partition))
         if holding.generation != record.generation:
             raise Busy(
-                f"{_place(record)} cannot be committed now",
+                f"{_called(record)} cannot be committed now",
                 why="an attempt at it, or at one before it in its partition, has failed",
                 next="Leave it alone: it is delivered again, in its order.",
             )
@@ -302,8 +362,12 @@ def _move(holding: Holding, record: Record) -> None:
         holding.position = max(holding.position, record.offset + 1)
     if record.broker_offset is not None:
         holding.broker_position = max(holding.broker_position or 0, record.broker_offset + 1)
-    holding.attempts, holding.failing_since = 0, None
+    holding.attempts, holding.failing_since, holding.deaths, holding.on_trial = 0, None, 0, False
 
 
-def _place(record: Record) -> str:
+def _called(record: Record) -> str:
     return f"record {record.offset} of {record.topic}/{record.partition}"
+
+
+def _place(record: Record) -> Place:
+    return record.topic, record.partition, record.offset, record.foreign, record.dead_letter

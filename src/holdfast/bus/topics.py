@@ -57,10 +57,10 @@ class Topics:
     async def create(self, name: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
         """Make a topic, unless it is there; the number of its partitions, which never changes."""
         wanted = self._partitions if partitions is None else partitions
-        if not 1 <= wanted <= MAX_PARTITIONS:
+        if type(wanted) is not int or not 1 <= wanted <= MAX_PARTITIONS:
             raise InvalidInput(
                 "the topic cannot be made",
-                why=f"{wanted} partitions are asked for",
+                why=f"{wanted!r:.100} partitions are asked for",
                 next=f"1 to {MAX_PARTITIONS} are possible.",
             )
         within = await self._database.within(tx)
@@ -77,6 +77,8 @@ class Topics:
 
     async def remove(self, name: str) -> None:
         """Remove a topic with its records and the positions of its groups; dead letters stay."""
+        if name in (COMMANDS, EVENTS):
+            raise InvalidInput(f"{name} cannot be removed", why="commands and their answers are published there")
         if not await self._database.value(sql("remove_topic"), topic_name(name)):
             raise unknown_topic(name)
 

@@ -23,7 +23,7 @@ from holdfast.bus.keeper import Keeper, kept_of
 from holdfast.bus.members import group_channel
 from holdfast.bus.orders import Orders, commands_channel
 from holdfast.bus.postgres_feed import Listen
-from holdfast.bus.skill_events import Error, error_of
+from holdfast.bus.skill_events import LARGEST, error_of, is_whole
 from holdfast.bus.skills import CurrentCommand, Skill
 from holdfast.bus.wakes import POLL, Wakes, until
 from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, TooLarge, Unavailable
@@ -37,6 +37,12 @@ SWEEP = 5.0  # seconds between two looks for commands whose worker is gone
 FORGET = 3600.0  # seconds between two looks for commands that are kept long enough
 SETTLING = 5.0  # seconds for cancelled work to end
 HOPELESS = (InvalidInput, TooLarge)  # another attempt would end in the same way
+NEXT = {  # what comes after a failed attempt
+    "queued": "it is tried again",
+    "failed": "it is not tried again",
+    "dead": "it was the last one, and the command is a dead letter",
+    "lost": "the command is no longer this worker's",
+}
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -75,9 +81,11 @@ class Worker:
     """Does commands from `async with` on, so many at once; leaving gives back what is not done."""
 
     def __init__(self, shop: Shop, skills: Mapping[str, Skill], *, concurrency: int = 10) -> None:
-        if not skills or concurrency < 1:
-            why = "it has no place for a command" if skills else "it has no skill"
-            raise InvalidInput("the worker cannot work", why=why)
+        if not skills:
+            raise InvalidInput("the worker cannot work", why="it has no skill", next="Declare one: `@app.skill(...)`.")
+        if not is_whole(concurrency, 1, LARGEST):
+            why = f"it should do {concurrency!r:.100} commands at once"
+            raise InvalidInput("the worker cannot work", why=why, next="Give a whole number above zero.")
         self.name = f"{socket.gethostname()} {os.getpid()}"
         self._shop = shop
         self._database = shop.database
@@ -125,7 +133,10 @@ class Worker:
         with contextlib.suppress(HoldfastError):  # who cannot be told waits for the leases to run out
             await self._release(list(left.values()))
         if left:
-            await asyncio.wait(left, timeout=SETTLING)
+            _, stubborn = await asyncio.wait(left, timeout=SETTLING)
+            for task in stubborn:  # their commands are given back: there is nothing more to do for them
+                self._running.pop(task, None)
+                log.warning("the skill %s does not end when it is stopped", left[task].skill.name)
 
     async def _take(self) -> None:
         """Claim whenever there is something to do and a place for it."""
@@ -171,7 +182,9 @@ class Worker:
         return Claim(command, skill, loads(row["arguments"]), row["token"])
 
     def _done(self, task: "asyncio.Task[None]") -> None:
-        claim = self._running.pop(task)
+        claim = self._running.pop(task, None)
+        if claim is None:
+            return
         self._keeper.drop(claim.id, claim.token)
         if self._more:
             self._woken.set()
@@ -189,21 +202,26 @@ class Worker:
     async def _do(self, claim: Claim) -> None:
         try:
             result = self._shop.completions.result(await claim.skill.run(claim.command, claim.arguments))
-        except HOPELESS as error:
-            await self._fail(claim, error_of(error), again=False)
-        except (Exception, SystemExit, asyncio.CancelledError) as error:
-            if _is_cancelled():
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) or _is_cancelled():
                 raise
-            await self._fail(claim, error_of(error), again=True)
+            await self._fail(claim, error)
         else:
             answer = Answer(claim.id, claim.token, result, None, self.name)
             await _insist(lambda: self._shop.completions.complete(answer))
 
-    async def _fail(self, claim: Claim, error: Error, *, again: bool) -> None:
-        wait = wait_before(claim.command.attempt)
-        log.info("an attempt at %s (%s) failed: %s", claim.id, claim.skill.name, error["message"])
+    async def _fail(self, claim: Claim, error: BaseException) -> None:
+        told, again, wait = error_of(error), not isinstance(error, HOPELESS), wait_before(claim.command.attempt)
         outcome = await _insist(
-            lambda: self._shop.completions.fail(claim.id, claim.token, error, again=again, wait=wait)
+            lambda: self._shop.completions.fail(claim.id, claim.token, told, again=again, wait=wait)
+        )
+        log.warning(
+            "attempt %d at the command %r of %s failed, %s",
+            claim.command.attempt,
+            claim.id,
+            claim.skill.name,
+            NEXT[outcome],
+            exc_info=error,
         )
         if outcome == "queued":
             asyncio.get_running_loop().call_later(wait.total_seconds(), self._woken.set)

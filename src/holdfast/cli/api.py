@@ -9,7 +9,7 @@ import secrets
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from holdfast.cli.invocation import Invocation
 from holdfast.core.errors import HoldfastError, NotFound, Unavailable
@@ -132,7 +132,7 @@ class OpenedEngine:
             "http_version": "1.1",
             "method": method,
             "scheme": "http",
-            "path": path,
+            "path": unquote(path),
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "root_path": "",

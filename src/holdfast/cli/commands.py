@@ -48,9 +48,9 @@ async def ls(
 async def show(invocation: Invocation, id: Id) -> None:
     """Print a command and what came of it; with --json also every completion, late ones too."""
     async with reach(invocation) as api:
-        found = await api.get(address("commands", id))
+        found = await api.get(command_address(id))
         if invocation.json:
-            more = await api.get(address("commands", id, "completions"))
+            more = await api.get(command_address(id, "completions"))
             invocation.output.record({**found, **more})
             return
     write(sys.stdout, shown(found))
@@ -87,9 +87,14 @@ async def invoke(
 async def cancel(invocation: Invocation, id: Id) -> None:
     """End a command that is not finished, and stop its worker."""
     async with reach(invocation) as api:
-        found = await api.post(address("commands", id, "cancel"), {})
+        found = await api.post(command_address(id, "cancel"), {})
     invocation.output.record(found)
     invocation.output.say(f"The command {id} is {found['command']['state']}.")
+
+
+def command_address(id: str, *names: str, **query: Any) -> str:
+    """The address of a command, or of something of it; a slash in its id is encoded twice."""
+    return address("commands", id.replace("%", "%25").replace("/", "%2F"), *names, **query)
 
 
 def argument(text: str) -> tuple[str, Any]:
@@ -136,7 +141,7 @@ async def _finished(api: Api, found: dict[str, Any], deadline: float) -> dict[st
                 next=f"It goes on: `holdfast commands show {id}` shows what came of it.",
                 correlation_id=id,
             )
-        found = await api.get(address("commands", id, wait=left))
+        found = await api.get(command_address(id, wait=left))
     return found
 
 

@@ -3,10 +3,12 @@
 import asyncio
 import importlib
 import logging
+import os
 import signal
 import sys
+import threading
 from collections.abc import Generator
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,13 +17,15 @@ import typer
 from holdfast.app import App
 from holdfast.cli.invocation import Invocation, command, single
 from holdfast.core.config import Config
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.engine import open_engine
 from holdfast.server.serving import run
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+LEAVING = 3.0  # seconds for the process to end by itself, when all work is given back
 
 app = single()
+log = logging.getLogger(__name__)
 
 
 @command(app)
@@ -71,6 +75,12 @@ def _load_module(name: str) -> Any:
             why="it is neither in the current folder nor installed",
             next="Name it as an import statement would, without `.py`.",
         ) from None
+    except SystemExit as error:
+        raise HoldfastError(
+            f"the module {name} ends the program when it is loaded",
+            why=f"it calls sys.exit({error.code!r:.100})",
+            next='Have it do so only `if __name__ == "__main__":`.',
+        ) from error
     except Exception as error:
         raise _unloadable(name, error) from error
 
@@ -94,6 +104,7 @@ async def _work(invocation: Invocation, config: Config, found: App, concurrency:
                 for task in (stopping, hurrying):
                     task.cancel()
                 await asyncio.gather(stopping, hurrying, return_exceptions=True)
+            _leave()
     invocation.output.say("Stopped.")
 
 
@@ -106,13 +117,33 @@ def _signals() -> Generator[tuple[asyncio.Event, asyncio.Event]]:
     def asked() -> None:
         (second if first.is_set() else first).set()
 
-    for number in SIGNALS:
+    # `nohup` has it that a hang-up means nothing.
+    heard = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+    for number in heard:
         loop.add_signal_handler(number, asked)
     try:
         yield first, second
     finally:
-        for number in SIGNALS:
+        for number in heard:
             loop.remove_signal_handler(number)
+
+
+def _leave() -> None:
+    """End the process before long, though a skill has a task or a thread that never ends."""
+
+    def end() -> None:
+        try:
+            log.warning("a skill does not end, and the process ends without it")
+            logging.shutdown()
+            for stream in (sys.stdout, sys.stderr):
+                with suppress(OSError, ValueError):
+                    stream.flush()
+        finally:
+            os._exit(0)
+
+    timer = threading.Timer(LEAVING, end)
+    timer.daemon = True
+    timer.start()
 
 
 def _tell(invocation: Invocation, config: Config, found: App, concurrency: int) -> None:

@@ -1,10 +1,10 @@
 -- Owns partitions that nobody alive owns (or any, if `force`), each at a new epoch; the group's row is locked by the caller.
--- An owner that died with a record in hand has failed at it once more: a record that kills its consumers does not do so for ever.
+-- An owner that died may have failed at the record that is next: one that kills its consumers does not do so for ever.
 -- `wait`: seconds until the record that is next may be tried.
 create or replace function holdfast.claim_partitions(
   tenant uuid, "group" text, member uuid, topics text[], numbers int[], from_end boolean, force boolean
 ) returns table (
-  topic text, partition int, epoch bigint, "position" bigint, broker_position bigint, attempts int, failing_since timestamptz, wait float8
+  topic text, partition int, epoch bigint, "position" bigint, broker_position bigint, attempts int, deaths int, on_trial boolean, failing_since timestamptz, wait float8
 ) language plpgsql as $$
 #variable_conflict use_column
 begin
@@ -16,12 +16,10 @@ begin
   return query
     update public.consumer_offset o set
       owner = member, epoch = o.epoch + 1, updated_at = holdfast.now(),
-      attempts = o.attempts + dead.one, failing_since = case when dead.one = 1 then coalesce(o.failing_since, holdfast.now()) else o.failing_since end,
+      deaths = o.deaths + dead.one,
       error = case when dead.one = 1 then 'its consumer stopped without a word' else o.error end
     from unnest(topics, numbers) as asked (topic, partition), lateral (
-      select (c.owner is not null and c.owner <> member and exists (
-          select from public.topic_partition p
-          where p.tenant_id = tenant and p.topic = c.topic and p.partition = c.partition and p.next_offset > c.position))::int as one
+      select (c.owner is not null and c.owner <> member)::int as one
       from public.consumer_offset c
       where c.tenant_id = tenant and c.group_name = "group" and c.topic = asked.topic and c.partition = asked.partition
     ) dead
@@ -29,7 +27,7 @@ begin
       and (force or o.owner is null or o.owner = member or not exists (
         select from public.consumer_member m
         where m.tenant_id = tenant and m.group_name = "group" and m.id = o.owner and m.leased_until > holdfast.now()))
-    returning o.topic, o.partition, o.epoch, o.position, o.broker_position, o.attempts, o.failing_since,
+    returning o.topic, o.partition, o.epoch, o.position, o.broker_position, o.attempts, o.deaths, o.on_trial, o.failing_since,
       greatest(extract(epoch from o.retry_at - holdfast.now()), 0)::float8;
 end $$;
 revoke execute on function holdfast.claim_partitions from public;

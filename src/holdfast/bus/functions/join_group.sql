@@ -28,7 +28,7 @@ create or replace function holdfast.leave_group(tenant uuid, "group" text, membe
 #variable_conflict use_column
 begin
   perform from public.consumer_group g where g.tenant_id = tenant and g.name = "group" for update;
-  update public.consumer_offset o set owner = null where o.tenant_id = tenant and o.group_name = "group" and o.owner = member;
+  update public.consumer_offset o set owner = null, on_trial = false where o.tenant_id = tenant and o.group_name = "group" and o.owner = member;
   delete from public.consumer_member m where m.tenant_id = tenant and m.group_name = "group" and m.id = member;
 end $$;
 revoke execute on function holdfast.leave_group from public;

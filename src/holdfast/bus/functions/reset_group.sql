@@ -13,7 +13,7 @@ begin
     select tenant, "group", reset_group.topic, asked.partition, asked.position from unnest(partitions, positions) as asked (partition, position)
     on conflict (tenant_id, group_name, topic, partition) do update set
       position = excluded.position, broker_position = null, owner = null, epoch = o.epoch + 1,
-      attempts = 0, failing_since = null, retry_at = null, error = null, updated_at = holdfast.now();
+      attempts = 0, deaths = 0, on_trial = false, failing_since = null, retry_at = null, error = null, updated_at = holdfast.now();
   return 'done';
 end $$;
 revoke execute on function holdfast.reset_group from public;

@@ -212,7 +212,12 @@ class Bridge:
         consumer.incremental_unassign(partitions)
 
     def _ask(self, question: Awaitable[Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(_coroutine(question), self._loop).result(PATIENCE)
+        asked = asyncio.run_coroutine_threadsafe(_coroutine(question), self._loop)
+        try:
+            return asked.result(PATIENCE)
+        except TimeoutError:
+            asked.cancel()
+            raise
 
 
 async def _coroutine(question: Awaitable[Any]) -> Any:

@@ -2,8 +2,10 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
@@ -21,6 +23,7 @@ clients = logging.getLogger(f"{__name__}.client")
 clients.setLevel(logging.CRITICAL)
 
 TIMEOUT = 10.0  # seconds for an answer of the broker
+RECENT = 60.0  # seconds in which what a client complained of may be why something fails: it does not repeat itself
 
 Place = tuple[str, int]  # a topic there, and a partition
 
@@ -32,7 +35,7 @@ class Broker:
         self._settings = settings
         self._known: dict[str, int] = {}
         self._admin: AdminClient | None = None
-        self._complaint = ""
+        self._complaint: tuple[float, str] | None = None
 
     @property
     def address(self) -> str:
@@ -42,6 +45,7 @@ class Broker:
     def client(self, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Settings of a client: ours, those of this client, and what the user adds."""
         bus = self._settings
+        self._refuse_missing_files()
         given = {
             "bootstrap.servers": self.address,
             "security.protocol": bus.security_protocol,
@@ -85,7 +89,7 @@ class Broker:
     def noticed(self, error: KafkaError) -> None:
         """A client of ours complains, such as of a password: what fails afterwards does not say why."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # pyright: ignore[reportPrivateUsage]
-            self._complaint = error.str()
+            self._complaint = time.monotonic(), error.str()
 
     def silent(self) -> Unavailable:
         """It has not answered."""
@@ -103,7 +107,6 @@ class Broker:
         try:
             found: Any = self._admin_client().list_topics(timeout=TIMEOUT)
         except KafkaException as error:
-            self._admin_client().poll(0)  # for what it complains of
             raise self._away(reason(error)) from error
         return f"brokers: {len(found.brokers)}, topics: {len(found.topics)}"
 
@@ -146,15 +149,30 @@ class Broker:
         return self._admin
 
     def _options(self) -> dict[str, str]:
-        return {
-            name.strip(): value.strip() for name, _, value in (one.partition("=") for one in self._settings.options)
-        }
+        options: dict[str, str] = {}
+        for option in self._settings.options:
+            name, equals, value = option.partition("=")
+            if not equals:
+                raise BadSetting(
+                    f"{option} in bus.options has no value", next=f"Write `{option}=…`.", key="bus.options"
+                )
+            options[name.strip()] = value.strip()
+        return options
+
+    def _refuse_missing_files(self) -> None:
+        bus = self._settings
+        for key, file in {"ssl_ca": bus.ssl_ca, "ssl_certificate": bus.ssl_certificate, "ssl_key": bus.ssl_key}.items():
+            if file and not Path(file).exists():
+                raise BadSetting(f"bus.{key} is {file}, and there is no such file", key=f"bus.{key}")
 
     def _away(self, why: str, *, refused: bool = False) -> Unavailable:
-        complaint, self._complaint = self._complaint, ""
+        if self._admin is not None:
+            self._admin.poll(0)  # for what it complains of
+        since, complaint = self._complaint or (0.0, "")
+        recent = complaint and not refused and time.monotonic() < since + RECENT
         return Unavailable(
             f"Kafka at {self.address} does not do what it is asked",
-            why=f"{why}; {complaint}" if complaint else why,
+            why=f"{why}; {complaint}" if recent else why,
             next="Check that it runs, that bus.url is right, and that our user may make topics there. "
             "Records wait in PostgreSQL meanwhile, and none is lost.",
             refused=refused,

@@ -82,8 +82,7 @@ class KafkaFeed:
         self.hold(set())
         self._closing.set()
         self._keeping.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._keeping
+        await asyncio.wait([self._keeping])
         await self._bridge.stop()
         with contextlib.suppress(HoldfastError):  # whoever cannot be told waits for the lease to run out
             await self._members.leave()
@@ -136,7 +135,6 @@ class KafkaFeed:
         slots = [self._slot(place) for place in places]
         taken = await self._claim(slots)
         self._assigned.update(slots)
-        await self._have(taken)
         for holding in taken:
             if holding.retry_at:
                 self._read_again(holding, holding.retry_at)
@@ -157,7 +155,7 @@ class KafkaFeed:
         for holding in holdings:
             self._held.pop(holding.slot, None)
         try:
-            await self.positions.release(holdings)
+            await self.positions.release({holding.slot: holding.epoch for holding in holdings})
         except HoldfastError as error:
             log.warning("partitions could not be given up in PostgreSQL: %s", error)
 
@@ -222,7 +220,9 @@ class KafkaFeed:
     async def _claim(self, slots: Sequence[Slot]) -> list[Holding]:
         while not self._closing.is_set():
             try:
-                return await self.positions.claim(slots, start=self._reading.start, force=True)
+                taken = await self.positions.claim(slots, start=self._reading.start, force=True)
+                await self._have(taken)
+                return taken
             except HoldfastError as error:
                 log.warning("partitions cannot be owned in PostgreSQL, trying again: %s", error)
             with contextlib.suppress(TimeoutError):

@@ -7,9 +7,10 @@ its lease without noticing may send what another has sent already: consumers dro
 import asyncio
 import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
+from itertools import chain
 from typing import Any, Self, cast
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from holdfast.postgres.sql import statements
 
 GROUP = ".relay"  # its positions are those of a group; no user's group can have a dot in its name
 CHANNEL = channel("relay")
-BATCH = 2000
+BATCH = 5000
 BATCH_BYTES = 8_000_000
 DELIVERY = 30.0  # seconds for the broker to acknowledge
 SLOW = 2.0  # seconds without an acknowledgement that are worth telling
@@ -49,6 +50,7 @@ class Relay:
         self._max_bytes = settings.max_record_bytes
         self._id: UUID = uuid7()
         self._shares: dict[int, int] = {}  # with their epochs
+        self._coming: tuple[dict[int, int], asyncio.Task[list[Row]]] | None = None  # the next batch
         self._producer: Producer | None = None
         self._stack = AsyncExitStack()
 
@@ -64,6 +66,7 @@ class Relay:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._forget_coming()
         with contextlib.suppress(HoldfastError):
             await self._system.run(sql("release_relay"), self._id)
         self._close_producer()
@@ -89,19 +92,25 @@ class Relay:
                     self.trouble = ""
                     await until(self._woken, POLL)
             except Exception as error:  # noqa: BLE001 - whatever it was, records wait for it to pass
+                self._forget_coming()
+                if str(error) != self.trouble:
+                    log.warning("records wait to be sent to Kafka: %s", error)
                 self.trouble = str(error)
-                log.warning("records wait to be sent to Kafka: %s", error)
-                await asyncio.sleep(PAUSE)
+                await until(self._woken, PAUSE)
 
     async def _step(self) -> bool:
         """Send a batch; whether there was any. What the broker refuses holds up no other topic."""
-        shares, epochs = list(self._shares), list(self._shares.values())
-        rows = await self._system.all(sql("unsent"), GROUP, shares, BATCH, BATCH_BYTES)
+        shares = dict(self._shares)
+        rows = await self._next(shares)
         if not rows:
             return False
         refusals = await self._ensure(rows)
         rows = [row for row in rows if (row["tenant"], row["topic"]) not in refusals]
+        if not refusals:
+            self._coming = shares, asyncio.create_task(self._unsent(shares, rows))
         failed = await self._send(rows)
+        if failed:
+            self._forget_coming()
         stopped: set[tuple[str, int]] = set()
         ends: dict[tuple[object, ...], int] = {}
         for place, row in enumerate(rows):
@@ -114,10 +123,33 @@ class Relay:
                 )
         if ends:
             columns = [list(column) for column in zip(*ends, strict=True)]
-            await self._system.run(sql("move_relay"), GROUP, *columns, list(ends.values()), self._id, shares, epochs)
-        for trouble in (*refusals.values(), *map(self._broker.refuses, failed.values())):
+            held = list(shares), list(shares.values())
+            await self._system.run(sql("move_relay"), GROUP, *columns, list(ends.values()), self._id, *held)
+        trouble = next(chain(refusals.values(), map(self._broker.refuses, failed.values())), None)
+        if trouble is not None and not ends:
             raise trouble
+        self.trouble = "" if trouble is None else str(trouble)
         return True
+
+    async def _next(self, shares: Mapping[int, int]) -> list[Row]:
+        """What comes next: fetched while the batch before it was sent, unless something has changed since."""
+        coming, self._coming = self._coming, None
+        if coming is not None and coming[0] == shares:
+            return await coming[1] or await self._unsent(shares, ())
+        return await self._unsent(shares, ())
+
+    async def _unsent(self, shares: Mapping[int, int], sending: Sequence[Row]) -> list[Row]:
+        """Records that Kafka has not got, but for those before the end of what is being sent."""
+        ends = {(row["tenant_id"], row["topic"], row["partition"]): row["offset"] + 1 for row in sending}
+        columns = [list(column) for column in zip(*ends, strict=True)] or [[], [], []]
+        return await self._system.all(
+            sql("unsent"), GROUP, list(shares), BATCH, BATCH_BYTES, *columns, [*ends.values()]
+        )
+
+    def _forget_coming(self) -> None:
+        if self._coming is not None:
+            self._coming[1].cancel()
+            self._coming = None
 
     async def _ensure(self, rows: Sequence[Row]) -> dict[tuple[str, str], Unavailable]:
         """Have the topics there; those that the broker will not have, and why."""
@@ -126,7 +158,7 @@ class Relay:
             try:
                 await self._broker.ensure(self._broker.name(tenant, topic), partitions)
             except Unavailable as error:
-                if not error.details["refused"]:
+                if not error.details.get("refused"):
                     raise
                 refusals[tenant, topic] = error
         return refusals
@@ -135,16 +167,21 @@ class Relay:
         """Send them all; the places of those that failed, and why."""
         parcels = [parcel(row, self._broker.name(row["tenant"], row["topic"])) for row in rows]
         failed = await self._produce(parcels)
-        large = [place for place, error in failed.items() if error.code() == KafkaError.MSG_SIZE_TOO_LARGE]
-        if large:  # the broker's limit is below ours: it gets a mark, and consumers read PostgreSQL
-            log.warning("%d records are too large for the broker: consumers read them from PostgreSQL", len(large))
-            marks = [parcel(rows[place], parcels[place].topic, elsewhere=True) for place in large]
-            for place in large:
-                del failed[place]
-            failed |= {large[place]: error for place, error in (await self._produce(marks)).items()}
+        large = [place for place, error in failed.items() if _is_too_large(error)]
+        for place in large:  # the broker means all that was sent together: each is tried alone
+            del failed[place]
+            if error := await self._send_large(rows[place], parcels[place]):
+                failed[place] = error
         for place in failed:
             self._broker.forget(parcels[place].topic)
         return failed
+
+    async def _send_large(self, row: Row, whole: Parcel) -> KafkaError | None:
+        error = (await self._produce([whole])).get(0)
+        if error is None or not _is_too_large(error):
+            return error
+        log.warning("a record of %s is too large for the broker: consumers read it from PostgreSQL", whole.topic)
+        return (await self._produce([parcel(row, whole.topic, elsewhere=True)])).get(0)
 
     async def _produce(self, parcels: Sequence[Parcel]) -> dict[int, KafkaError]:
         """Send, and wait until all are acknowledged or given up; the places of those that were not taken."""
@@ -156,28 +193,28 @@ class Relay:
 
     def _produce_all(self, parcels: Sequence[Parcel]) -> dict[int, KafkaError]:
         failed: dict[int, KafkaError] = {}
-        left = set(range(len(parcels)))
 
         def report(place: int) -> Any:
-            def delivered(error: KafkaError | None, _message: object) -> None:
-                left.discard(place)
+            def refused(error: KafkaError | None, _message: object) -> None:  # only failures are reported
                 if error is not None:
                     failed[place] = error
 
-            return delivered
+            return refused
 
         producer = self._open_producer()
         for place, one in enumerate(parcels):
             try:
                 self._enqueue(producer, one, report(place))
             except KafkaException as error:
-                left.discard(place)
                 failed[place] = error.args[0]
-        producer.flush(DELIVERY + 5)
+        left = producer.flush(DELIVERY + 5)
         if left or any(error.code() < 0 for error in failed.values()):
             # What is still under way is given up with its producer: it may arrive, and is sent again.
             self._close_producer()
-        return failed | {place: KafkaError(KafkaError._TIMED_OUT) for place in left}  # pyright: ignore[reportPrivateUsage]
+        if left:
+            silence = KafkaError(KafkaError._TIMED_OUT)  # pyright: ignore[reportPrivateUsage]
+            return dict.fromkeys(range(len(parcels)), silence) | failed
+        return failed
 
     def _enqueue(self, producer: Producer, one: Parcel, report: Any) -> None:
         while True:
@@ -200,8 +237,11 @@ class Relay:
             settings = {
                 "error_cb": self._broker.noticed,
                 "enable.idempotence": True,
+                "delivery.report.only.error": True,
                 "linger.ms": 2,
+                "batch.size": 250_000,  # well below the largest that brokers take
                 "message.timeout.ms": int(DELIVERY * 1000),
+                "topic.metadata.propagation.max.ms": 5000,  # one that is missing then was removed: it is made again
                 "message.max.bytes": self._max_bytes + 100_000,
             }
             try:
@@ -214,3 +254,7 @@ class Relay:
         if self._producer is not None:
             self._producer.purge()
             self._producer = None
+
+
+def _is_too_large(error: KafkaError) -> bool:
+    return error.code() == KafkaError.MSG_SIZE_TOO_LARGE

@@ -1,10 +1,12 @@
 """A record as Kafka carries it: value and key as they are, the rest in headers. Pure."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid5
+
+import msgspec
 
 from holdfast.bus.records import Record
 from holdfast.core.errors import InvalidInput
@@ -27,8 +29,7 @@ _FOREIGN = UUID("1f6f6f0e-5d3a-4f0e-9a53-2b6f8d1c7e44")
 Headers = Sequence[tuple[str, bytes | None]]
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(msgspec.Struct, frozen=True, gc=False):
     """A record as it came from Kafka, not yet decoded."""
 
     partition: int
@@ -44,8 +45,7 @@ class Arrival:
         return len(self.value or b"") + len(self.key or b"")
 
 
-@dataclass(frozen=True, slots=True)
-class Parcel:
+class Parcel(msgspec.Struct, frozen=True, gc=False):
     """A record on its way to Kafka."""
 
     topic: str
@@ -56,6 +56,7 @@ class Parcel:
     milliseconds: int
 
 
+@lru_cache(maxsize=1000)
 def mark(tenant: TenantId, topic: str, id: UUID) -> bytes:
     """What tells a topic from all others, also from one that had its name before."""
     return f"{tenant}/{topic}/{id}".encode()
@@ -64,21 +65,29 @@ def mark(tenant: TenantId, topic: str, id: UUID) -> bytes:
 def parcel(row: Row, topic: str, *, elsewhere: bool = False) -> Parcel:
     """What to send for a stored record; `elsewhere`: only that it is there."""
     text: str = row["value"]
-    told: dict[str, str] = loads(row["headers"])
-    headers = [(name, _bytes(value)) for name, value in told.items() if name not in _OURS and _is_utf8(name)]
+    told, whole = _told(row["headers"])
     value = b"null" if elsewhere else text.encode()
     if ESCAPE in text:  # what JSON cannot say: a plain client gets what comes nearest
         value, elsewhere = render(loads(text)), True
-    headers += [
+    headers = [
+        *told,
         (LOG, mark(row["tenant_id"], row["topic"], row["topic_id"])),
-        (OFFSET, str(row["offset"]).encode()),
+        (OFFSET, b"%d" % row["offset"]),
         (ID, str(row["id"]).encode()),
         (AT, row["at"].isoformat().encode()),
     ]
-    if elsewhere or len(headers) < len(told) + 4:  # a header had to be left out
+    if elsewhere or not whole:
         headers.append((ELSEWHERE, b"postgres"))
     key = None if row["key"] is None else _bytes(restore(row["key"]))
     return Parcel(topic, row["partition"], key, value, headers, int(row["at"].timestamp() * 1000))
+
+
+@lru_cache(maxsize=1000)
+def _told(headers: str) -> tuple[tuple[tuple[str, bytes], ...], bool]:
+    """The headers that a record was published with, and whether Kafka can have all of them."""
+    told: dict[str, str] = loads(headers)
+    able = tuple((name, _bytes(value)) for name, value in told.items() if name not in _OURS and _is_utf8(name))
+    return able, len(able) == len(told)
 
 
 def log_offset(arrival: Arrival, mark: bytes) -> int | None:

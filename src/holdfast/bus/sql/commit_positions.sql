@@ -2,7 +2,7 @@
 -- The topics are named twice: without statistics the join alone would go through all of the group's positions.
 update consumer_offset o set
   position = greatest(o.position, given.position), broker_position = greatest(o.broker_position, given.broker_position),
-  attempts = 0, failing_since = null, retry_at = null, error = null, updated_at = holdfast.now()
+  attempts = 0, failing_since = null, retry_at = null, error = null, deaths = 0, on_trial = false, updated_at = holdfast.now()
 from unnest($4::text[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[]) as given (topic, partition, epoch, position, broker_position)
 where o.tenant_id = $1 and o.group_name = $2 and o.owner = $3 and o.topic = any($4::text[])
   and o.topic = given.topic and o.partition = given.partition and o.epoch = given.epoch

@@ -1,18 +1,19 @@
--- The next records of partitions ($2, $3), each from its offset ($4): $5 of them at most, shared among those that have any, and about $6 bytes.
--- Of each partition the first comes however large it is: none gets stuck.
+-- The next records of partitions ($2, $3), each from its offset ($4): $5 of them at most, and about $6 bytes, shared among those that have any.
+-- The first of each partition come first, in turns that chance gives, so that none waits for ever; one record comes however large it is.
 with ready as materialized (
-  select asked.*, count(*) over () as number
+  select asked.*, random() as turn, count(*) over () as number
   from unnest($2::text[], $3::int[], $4::bigint[]) as asked (topic, partition, start)
   join topic_partition p on p.tenant_id = $1 and p.topic = asked.topic and p.partition = asked.partition and p.next_offset > asked.start
 )
-select found.topic, found.partition, found."offset", found.at, found.id, found.key, found.headers, found.value
-from ready cross join lateral (
-  select page.*, sum(page.bytes) over (order by page."offset") - page.bytes as before
-  from (
-    select r.* from record r
+select topic, partition, "offset", at, id, key, headers, value
+from (
+  select found.*, row_number() over fairly as rank, sum(found.bytes) over fairly - found.bytes as before
+  from ready cross join lateral (
+    select r.*, row_number() over (order by r."offset") as place from record r
     where r.tenant_id = $1 and r.topic = ready.topic and r.partition = ready.partition and r."offset" >= ready.start
     order by r."offset" limit greatest($5 / ready.number, 1)
-  ) page
-) found
-where found.before = 0 or found.before < $6::bigint / ready.number
-order by found.topic, found.partition, found."offset"
+  ) found
+  window fairly as (order by found.place, ready.turn rows unbounded preceding)
+) page
+where rank <= $5 and before < $6::bigint
+order by topic, partition, "offset"

@@ -72,7 +72,9 @@ create table consumer_member (
 call holdfast.hold_to_tenant('consumer_member');
 
 -- How far a group has read a partition: `position` is the next offset, `broker_position` Kafka's. Only its `owner` at this `epoch`
--- moves it. `attempts` at the record that is next have failed, `failing_since` then; it is not tried before `retry_at`.
+-- moves it; epochs begin anywhere, so that those of a topic that was removed and made again are others. `attempts` at the record that is
+-- next have failed, `failing_since` then; it is not tried before `retry_at`. `deaths`: owners that died since the position last moved,
+-- whatever they had in hand; after too many the record is `on_trial`, delivered alone, and a dead letter if its owner dies once more.
 -- No key to the topic: the relay to Kafka is a group here too, and Kafka may have partitions that we do not.
 create table consumer_offset (
   tenant_id uuid not null,
@@ -82,8 +84,10 @@ create table consumer_offset (
   position bigint not null,
   broker_position bigint,
   owner uuid,
-  epoch bigint not null default 0,
+  epoch bigint not null default (random() * 1e15)::bigint,
   attempts int not null default 0,
+  deaths int not null default 0,
+  on_trial boolean not null default false,
   failing_since timestamptz,
   retry_at timestamptz,
   error text,
@@ -113,7 +117,7 @@ create table dead_letter (
   failed_at timestamptz not null default holdfast.now(),
   state text not null default 'dead' check (state in ('dead', 'redriven')),
   primary key (tenant_id, id),
-  unique (tenant_id, group_name, topic, partition, record_id)
+  constraint dead_letter_once unique (tenant_id, group_name, topic, partition, "offset", record_id)
 );
 create index dead_letter_redriven on dead_letter (tenant_id, group_name) where state = 'redriven' and correlation_id is null;
 call holdfast.hold_to_tenant('dead_letter');

@@ -1,7 +1,12 @@
-"""Commands: work for the tenant's workers; for who administers the tenant."""
+"""Commands: work for the tenant's workers; for who administers the tenant.
+
+Correlation ids are whatever their invokers chose, slashes included. A path is decoded before it is taken apart, so
+a slash in an id, and with it the percent sign, is encoded twice: as %252F and %2525.
+"""
 
 from contextlib import suppress
 from typing import Annotated, Any
+from urllib.parse import unquote
 
 import msgspec
 
@@ -17,8 +22,7 @@ operations = Operations("commands")
 MAX_PAGE = 100  # each comes with its arguments
 SHARE = 0.8  # of the time that a request has, for waiting
 
-# An address cannot carry a slash.
-CorrelationId = Annotated[str, msgspec.Meta(min_length=1, max_length=200, pattern=r"^[^/]*$")]
+CorrelationId = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 Wait = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -58,7 +62,7 @@ class CompletionList(msgspec.Struct, frozen=True):
     completions: list[Completion]
 
 
-@operations.declare("GET", "/api/commands", needs="admin")
+@operations.declare("GET", "/api/commands", needs="admin", errors=[NotFound])
 async def list_commands(
     call: Call, state: State | None = None, skill: str | None = None, limit: Limit = 50, before: str | None = None
 ) -> CommandPage:
@@ -84,21 +88,21 @@ async def submit_command(call: Call, body: NewCommand) -> CommandState:
 @operations.declare("GET", "/api/commands/{id}", needs="admin", errors=[NotFound])
 async def get_command(call: Call, id: str, wait: Wait = 0) -> CommandState:
     """A command and its answer, after a while if there is none yet."""
-    return await _state(call, id, wait)
+    return await _state(call, unquote(id), wait)
 
 
 @operations.declare("GET", "/api/commands/{id}/completions", needs="admin", errors=[NotFound])
 async def list_completions(call: Call, id: str) -> CompletionList:
     """Everything that came back for a command, also what came late or twice."""
-    await call.engine.commands.get(id)
-    return CompletionList(await call.engine.commands.completions(id))
+    command = await call.engine.commands.get(unquote(id))
+    return CompletionList(await call.engine.commands.completions(command.correlation_id))
 
 
 @operations.declare("POST", "/api/commands/{id}/cancel", needs="admin", errors=[NotFound])
 async def cancel_command(call: Call, id: str) -> CommandState:
     """End a command that is not finished, and stop its worker; one that is finished stays as it is."""
-    await call.engine.commands.cancel(id)
-    return await _state(call, id, 0)
+    command = await call.engine.commands.cancel(unquote(id))
+    return await _state(call, command.correlation_id, 0)
 
 
 async def _state(call: Call, id: str, wait: float) -> CommandState:

@@ -7,6 +7,7 @@ import msgspec
 
 from holdfast.bus.dead_letters import DeadLetter
 from holdfast.core.errors import NotFound
+from holdfast.core.text import store
 from holdfast.server.operations import Call, Operations
 
 operations = Operations("dead letters")
@@ -40,14 +41,15 @@ async def list_dead_letters(
     call: Call, group: str | None = None, topic: str | None = None, limit: Limit = 50, before: UUID | None = None
 ) -> DeadLetterPage:
     """What could not be processed, the newest first."""
-    return DeadLetterPage(await call.engine.dead_letters.list(group=group, topic=topic, limit=limit, before=before))
+    found = await call.engine.dead_letters.list(**_narrowed(group, topic), limit=limit, before=before)
+    return DeadLetterPage(found)
 
 
 # A name comes before ids: the first path that fits is taken.
 @operations.declare("POST", "/api/dead-letters/redrive", needs="admin")
 async def redrive_dead_letters(call: Call, body: Redrive) -> Redriven:
     """Have every dead letter of a group, a topic or both processed once more."""
-    return Redriven(await call.engine.dead_letters.redrive_all(group=body.group, topic=body.topic))
+    return Redriven(await call.engine.dead_letters.redrive_all(**_narrowed(body.group, body.topic)))
 
 
 @operations.declare("GET", "/api/dead-letters/{id}", needs="admin", errors=[NotFound])
@@ -66,3 +68,8 @@ async def redrive_dead_letter(call: Call, id: UUID) -> None:
 async def drop_dead_letter(call: Call, id: UUID) -> None:
     """Forget a dead letter, for good."""
     await call.engine.dead_letters.drop(id)
+
+
+def _narrowed(group: str | None, topic: str | None) -> dict[str, str | None]:
+    """The names as PostgreSQL can compare them: one that nothing can have finds nothing."""
+    return {"group": None if group is None else store(group), "topic": None if topic is None else store(topic)}

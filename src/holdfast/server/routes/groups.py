@@ -4,6 +4,7 @@ import msgspec
 
 from holdfast.bus.topics import Lag
 from holdfast.core.errors import Busy, NotFound
+from holdfast.core.text import store
 from holdfast.server.operations import Call, Operations
 from holdfast.server.routes.topics import Moment, Offset, Partition
 
@@ -35,7 +36,7 @@ class GroupPositions(msgspec.Struct, frozen=True):
 @operations.declare("GET", "/api/groups", needs="admin")
 async def list_lag(call: Call, group: str | None = None) -> GroupLag:
     """How far every group, or one, is behind on each partition."""
-    return GroupLag(await call.engine.log.lag(group))
+    return GroupLag(await call.engine.log.lag(None if group is None else store(group)))
 
 
 @operations.declare("POST", "/api/groups/{group}/reset", needs="admin", errors=[NotFound, Busy])

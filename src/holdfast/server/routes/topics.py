@@ -92,7 +92,10 @@ async def create_topic(call: Call, body: NewTopic) -> MadeTopic:
 @operations.declare("DELETE", "/api/topics/{name}", needs="admin", status=204, errors=[NotFound])
 async def remove_topic(call: Call, name: str) -> None:
     """Remove a topic with its records and the positions of its groups, for good; dead letters stay."""
-    await call.engine.log.remove(name)
+    try:
+        await call.engine.log.remove(name)
+    except NotFound as error:  # which advises to make it
+        raise NotFound(error.what, next="`holdfast topics ls` lists them.") from None
 
 
 @operations.declare("GET", "/api/topics/{name}/records", needs="admin", errors=[NotFound])
