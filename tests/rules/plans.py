@@ -175,7 +175,7 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "bus/kafka/sql/release_relay.sql": Plan("", (ID,), whole=("relay_lease",)),
     "bus/kafka/sql/unsent.sql": Plan(
         "record_other_pkey",
-        (".relay", [0, 1], 100, 1000),
+        (".relay", [0, 1], 100, 1000, [ID], ["topic-1"], [0], [7]),
         whole=("tenant", "topic", "topic_partition"),
     ),
 }

@@ -28,7 +28,7 @@ from holdfast.bus.positions import Holding, Positions, lapsed
 from holdfast.bus.records import Record, record_of
 from holdfast.bus.sharing import Slot
 from holdfast.bus.wakes import POLL
-from holdfast.core.errors import Busy, InvalidInput, Overloaded, Unavailable
+from holdfast.core.errors import Busy, HoldfastError, InvalidInput, Overloaded, Unavailable
 from holdfast.postgres.database import Database, Transaction
 
 log = logging.getLogger(__name__)
@@ -206,7 +206,8 @@ class Subscription:
                         yield tx
                         await self.commit(record, tx=tx)
                 except Exception as error:
-                    log.warning("an attempt at %s failed: %.500r", _called(record), error, exc_info=True)
+                    traced = not isinstance(error, HoldfastError)  # which says by itself what is wrong
+                    log.warning("an attempt at %s failed: %.500r", _called(record), error, exc_info=traced)
                     del self._handled[_place(record)]
                     await self._failed(record, error)
         except BaseException:  # cancelled: that is no attempt, but it is not done either
