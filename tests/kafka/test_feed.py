@@ -178,7 +178,6 @@ async def test_foreign_records_come_as_they_are_and_are_committed(
 
 
 @pytest.mark.req("BUS-01", "EDA-01")
-@pytest.mark.xfail(reason="the position of a foreign record says nothing of those before it")
 async def test_committing_a_foreign_record_commits_those_of_ours_before_it(
     log: Log, line: str, plain: Plain, join: Join
 ) -> None:

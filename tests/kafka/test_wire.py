@@ -128,9 +128,9 @@ def test_anything_foreign_is_a_record_and_the_same_one_each_time(
 ) -> None:
     arrival = Arrival(3, 40, key, value, headers, milliseconds)
 
-    record, wrong = foreign_record(arrival, "orders", epoch=5)
-    again, _ = foreign_record(arrival, "orders", epoch=6)
-    other, _ = foreign_record(Arrival(3, 41, key, value, headers, milliseconds), "orders", epoch=5)
+    record, wrong = foreign_record(arrival, "orders", epoch=5, position=0)
+    again, _ = foreign_record(arrival, "orders", epoch=6, position=0)
+    other, _ = foreign_record(Arrival(3, 41, key, value, headers, milliseconds), "orders", epoch=5, position=0)
 
     assert (record.offset, record.broker_offset, record.foreign, record.partition) == (40, 40, True, 3)
     assert record.id == again.id != other.id
@@ -143,14 +143,14 @@ def test_anything_foreign_is_a_record_and_the_same_one_each_time(
     ("value", "read"), [(b'{"a": [1, null]}', {"a": [1, None]}), (b" 7 ", 7), (None, None), (b'"\xc3\xb6"', "ö")]
 )
 def test_a_foreign_value_is_json(value: bytes | None, read: Any) -> None:
-    record, wrong = foreign_record(Arrival(0, 0, None, value, [], 0), "orders", epoch=1)
+    record, wrong = foreign_record(Arrival(0, 0, None, value, [], 0), "orders", epoch=1, position=0)
 
     assert (record.value, wrong) == (read, None)
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"NaN", b"\xff\xfe", b"[" * 200 + b"]" * 200])
 def test_a_foreign_value_that_is_not_json_is_kept_as_text_with_what_is_wrong(value: bytes) -> None:
-    record, wrong = foreign_record(Arrival(0, 0, None, value, [], 0), "orders", epoch=1)
+    record, wrong = foreign_record(Arrival(0, 0, None, value, [], 0), "orders", epoch=1, position=0)
 
     assert isinstance(record.value, str)
     assert wrong is not None

@@ -104,8 +104,10 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "bus/sql/claim_partitions.sql": Plan("", ("group-1", ID, ["topic-1"], [0], False, False)),
     "bus/sql/command.sql": Plan("command_pkey", ("c 1",)),
     "bus/sql/commands.sql": Plan("Index Scan Backward using command_by_time", (None, None, "c 1", 50)),
-    "bus/sql/commit_position.sql": Plan("consumer_offset_pkey", ("group-1", "topic-1", 0, ID, 1, 7, None)),
-    "bus/sql/commit_positions.sql": Plan("consumer_offset_pkey", ("group-1", ID, ["topic-1"], [0], [1], [7], [None])),
+    "bus/sql/commit_position.sql": Plan("consumer_offset_pkey", ("group-1", "topic-1", 0, ID, 1, 7, None, False)),
+    "bus/sql/commit_positions.sql": Plan(
+        "consumer_offset_pkey", ("group-1", ID, ["topic-1"], [0], [1], [7], [None], [False])
+    ),
     "bus/sql/complete_commands.sql": Plan("", (*(NOTHING,) * 6, "topic-1", False)),
     "bus/sql/completions.sql": Plan("command_completion_pkey", ("c 1",)),
     "bus/sql/create_topic.sql": Plan("", ("topic-1", 2)),

@@ -96,7 +96,7 @@ class Positions:
 
     async def fail(self, holding: Holding, record: Record, error: str, wait: timedelta) -> None:
         """Everything before `record` is done, and one more attempt at it has failed."""
-        position = holding.position if record.foreign else record.offset
+        position = record.position if record.foreign else record.offset
         moved = await self._database.run(
             sql("fail_record"),
             self.group,
@@ -164,10 +164,10 @@ def lapsed(slot: Slot) -> Busy:
     )
 
 
-def _after(record: Record) -> tuple[int | None, int | None]:
-    """The positions behind a record: ours, and Kafka's."""
-    position = None if record.foreign else record.offset + 1
-    return position, None if record.broker_offset is None else record.broker_offset + 1
+def _after(record: Record) -> tuple[int, int | None, bool]:
+    """The positions behind a record: ours, and Kafka's; and whether it is the latter that must move."""
+    position = record.position if record.foreign else record.offset + 1
+    return position, None if record.broker_offset is None else record.broker_offset + 1, record.foreign
 
 
 def _error(error: str) -> str:

@@ -23,7 +23,8 @@ ENVELOPE = 100  # bytes of a record beside key, headers and value, about
 class Record(msgspec.Struct, frozen=True, gc=False):
     """A record of a topic: `offset` counts its partition's records from 0.
 
-    `broker_offset`: where Kafka has it. `foreign`: a producer that knows only Kafka wrote it, and `offset` is Kafka's.
+    `broker_offset`: where Kafka has it. `foreign`: a producer that knows only Kafka wrote it, `offset` is Kafka's, and
+    `position` that of the first record of ours after it.
     `dead_letter`: it was one, and is delivered once more.
     """
 
@@ -37,6 +38,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     at: datetime
     broker_offset: int | None = None
     foreign: bool = False
+    position: int = 0
     dead_letter: UUID | None = None
     epoch: int = 0  # of the partition's owner it was delivered to
     generation: int = 0  # rises when attempts fail: what was delivered after a failed record comes again behind it

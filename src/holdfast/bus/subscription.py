@@ -180,8 +180,7 @@ class Subscription:
         except Busy:
             self._lose(record)
             raise
-        if not record.foreign:
-            holding.position = record.offset
+        holding.position = record.position if record.foreign else record.offset
         if record.broker_offset is not None:
             holding.broker_position = record.broker_offset
         holding.attempts, holding.failing_since = attempts, known or now
@@ -359,8 +358,7 @@ def _is_at(holding: Holding, record: Record) -> bool:
 
 
 def _move(holding: Holding, record: Record) -> None:
-    if not record.foreign:
-        holding.position = max(holding.position, record.offset + 1)
+    holding.position = max(holding.position, record.position if record.foreign else record.offset + 1)
     if record.broker_offset is not None:
         holding.broker_position = max(holding.broker_position or 0, record.broker_offset + 1)
     holding.attempts, holding.failing_since, holding.deaths, holding.on_trial = 0, None, 0, False

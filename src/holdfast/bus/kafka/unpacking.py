@@ -114,7 +114,7 @@ class Unpacking:
         return [], True
 
     async def _foreign(self, holding: Holding, arrival: Arrival) -> Found:
-        record, wrong = foreign_record(arrival, holding.slot.topic, holding.epoch)
+        record, wrong = foreign_record(arrival, holding.slot.topic, holding.epoch, holding.next)
         if wrong is None:
             return [record], True
         # Its place is passed when what comes after it is committed: what came before may still be in hand.

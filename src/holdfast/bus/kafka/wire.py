@@ -144,7 +144,7 @@ def own_record(arrival: Arrival, topic: str, offset: int, epoch: int) -> Record 
         return None
 
 
-def foreign_record(arrival: Arrival, topic: str, epoch: int) -> tuple[Record, str | None]:
+def foreign_record(arrival: Arrival, topic: str, epoch: int, position: int) -> tuple[Record, str | None]:
     """A record of a producer that knows only Kafka, and what is wrong with it, if it is not JSON.
 
     It has the same id each time it is delivered.
@@ -166,6 +166,7 @@ def foreign_record(arrival: Arrival, topic: str, epoch: int) -> tuple[Record, st
         _time(arrival),
         broker_offset=arrival.offset,
         foreign=True,
+        position=position,
         epoch=epoch,
     )
     return record, wrong
