@@ -21,7 +21,7 @@ def test_a_broker_that_answers_is_told_of(prepared: Program, free_port: dict[str
     (kafka,) = [check for check in done.json["checks"] if check["part"] == "kafka"]
     assert (done.code, kafka["state"]) == (0, "ok"), kafka
     assert broker.address in kafka["found"]
-    assert "1 broker" in kafka["found"]
+    assert "brokers: 1" in kafka["found"]
 
 
 def test_a_broker_that_is_away_is_a_failure_that_hides_nothing(prepared: Program, free_port: dict[str, str]) -> None:

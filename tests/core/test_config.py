@@ -88,11 +88,13 @@ def test_every_setting_can_be_given_by_its_environment_variable(load: Load) -> N
         "database.tenancy": "transaction",
         "server.require_key": "true",
         "memory.storage.type": "postgresql",
-    }
+        "bus.url": "kafka://h:9092",
+        "bus.group_protocol": "consumer",
+        "bus.max_record_bytes": "5000",
+        "bus.security_protocol": "ssl",
+    } | dict.fromkeys((key for key in KEYS.known if key.endswith("url") and key != "bus.url"), "postgresql://h/db")
     environ = {
-        environment_name(key): "postgresql://h/db"
-        if key.endswith("url")
-        else fitting.get(key, "1" if isinstance(values[key], int | float) else "x")
+        environment_name(key): fitting.get(key, "1" if isinstance(values[key], int | float) else "x")
         for key in KEYS.known
         if key != "memory.knowledge.overlap"
     } | {"HOLDFAST_MEMORY__KNOWLEDGE__OVERLAP": "0"}

@@ -22,6 +22,7 @@ import pytest
 POM = Path(__file__).parent / "pom.xml"
 VERSION = ElementTree.parse(POM).findtext("{*}properties/{*}kafka.version")
 READY_TIMEOUT = 60.0
+REVIVAL_TIMEOUT = 20.0
 STOP_TIMEOUT = 30.0
 LOG_TAIL = 4000
 PORTS = range(20_000, 32_000)  # below those the system gives to clients, who would take a killed broker's port
@@ -134,9 +135,12 @@ class Broker:
         """Have it running and answering, whatever a test did to it."""
         if self.running:
             self.resume()
-            self._wait_until_ready()
-        else:
-            self._launch()
+            try:
+                self._wait_until_ready(REVIVAL_TIMEOUT)
+                return
+            except RuntimeError:  # it has not got over it
+                self.kill()
+        self._launch()
 
     def __enter__(self) -> Self:
         return self
@@ -181,19 +185,19 @@ class Broker:
                 process_group=0,  # a Ctrl-C is for the tests, which stop it in their order
             )
 
-    def _wait_until_ready(self) -> None:
+    def _wait_until_ready(self, timeout: float = READY_TIMEOUT) -> None:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
         quiet = {"log_level": 0, "reconnect.backoff.max.ms": 100}
         admin = AdminClient({"bootstrap.servers": self.address, **quiet})
-        deadline = time.monotonic() + READY_TIMEOUT
+        deadline = time.monotonic() + timeout
         while self.running and time.monotonic() < deadline:
             with suppress(KafkaException):
                 if admin.list_topics(timeout=0.5).brokers:
                     return
         tail = (self._folder / "kafka.log").read_text("utf-8", errors="replace")[-LOG_TAIL:]
-        how = f"does not answer within {READY_TIMEOUT:.0f} s" if self.running else "ended"
+        how = f"does not answer within {timeout:.0f} s" if self.running else "ended"
         raise RuntimeError(f"Kafka on {self.address} {how}; its log ends with:\n{tail}")
 
 
