@@ -291,6 +291,7 @@ class KafkaFeed:
                 "isolation.level": "read_committed",
                 "topic.metadata.refresh.interval.ms": 5000,
                 "fetch.wait.max.ms": 100,
+                "fetch.queue.backoff.ms": 5,  # when its queue was full the client would wait a second
                 "queued.min.messages": max(self._reading.batch, 1000),
                 "queued.max.messages.kbytes": 16_384,
                 **(classic if self._protocol == "classic" else {}),
