@@ -107,7 +107,7 @@ class Relay:
         refusals = await self._ensure(rows)
         rows = [row for row in rows if (row["tenant"], row["topic"]) not in refusals]
         if not refusals:
-            self._coming = shares, asyncio.create_task(self._unsent(shares, rows))
+            self._fetch_ahead(shares, rows)
         failed = await self._send(rows)
         if failed:
             self._forget_coming()
@@ -145,6 +145,12 @@ class Relay:
         return await self._system.all(
             sql("unsent"), GROUP, list(shares), BATCH, BATCH_BYTES, *columns, [*ends.values()]
         )
+
+    def _fetch_ahead(self, shares: dict[int, int], rows: Sequence[Row]) -> None:
+        task = asyncio.create_task(self._unsent(shares, rows))
+        # It may be forgotten before anyone asks how it went: its failure is that of the next step's, which asks again.
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self._coming = shares, task
 
     def _forget_coming(self) -> None:
         if self._coming is not None:
