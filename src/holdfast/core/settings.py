@@ -1,6 +1,7 @@
 """The sections of the settings: every key with its default, its limits and its meaning."""
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
@@ -194,6 +195,9 @@ class BusSettings(Section):
     )
 
 
+Cosine = Annotated[Number, Field(ge=-1, le=1)]
+
+
 class EmbeddingSettings(Section):
     """The model that turns text into vectors."""
 
@@ -203,6 +207,35 @@ class EmbeddingSettings(Section):
         default="Represent this sentence for searching relevant passages: ",
         description="what is put before a query, and never before a memory",
     )
+    chinese_model: str = Field(
+        default="bge-small-zh-v1.5-q",
+        max_length=1000,
+        description="embedding model for Chinese; empty: texts of every language go to `model`",
+    )
+    chinese_dimensions: Whole = Field(default=512, ge=1, le=4000, description="length of its vectors, at most 4000")
+    chinese_query_prefix: str = Field(
+        default="为这个句子生成表示以用于检索相关文章：",  # noqa: RUF001
+        description="what is put before a Chinese query",
+    )
+    unrelated: Cosine = Field(
+        default=0.42, description="cosine that `model` gives to texts with nothing in common: where the scale begins"
+    )
+    chinese_unrelated: Cosine = Field(default=0.32, description="the same of `chinese_model`")
+    with_previous_turn: bool = Field(
+        default=False,
+        description="embed a short turn of a conversation together with the one before: finds more, embeds slower",
+    )
+    folder: Path | None = Field(
+        default=None, description="folder with a folder for each model; looked at before the cache of fetched models"
+    )
+    fetch: bool = Field(default=True, description="fetch a model that is missing, once, when it is first needed")
+    url: Name | None = Field(
+        default=None, description="OpenAI-compatible endpoint to ask instead, such as `http://host:8000/v1`"
+    )
+    api_key: Secret = Field(default=None, description="key for that endpoint")
+    timeout: Seconds = Field(default=30, description="seconds that the endpoint gets for one request")
+    threads: Whole = Field(default=0, ge=0, le=256, description="texts embedded at once, in process; 0: one per core")
+    cached_queries: Whole = Field(default=1000, ge=0, description="vectors of queries that are kept")
 
 
 class StorageSettings(Section):
@@ -257,6 +290,49 @@ class KnowledgeSettings(Section):
         return overlap
 
 
+class RetentionSettings(Section):
+    """How memories of users and agents fade."""
+
+    half_life_days: Annotated[Number, Field(gt=0)] = Field(
+        default=90, description="days after which half is left of a memory of importance 0.5 that is never used"
+    )
+    faded_below: Number = Field(
+        default=0.02, ge=0, lt=1, description="what is left of a memory when it is found no more, and deleted"
+    )
+    sweep_minutes: Annotated[Number, Field(gt=0)] = Field(
+        default=10, description="minutes between two sweeps, which delete what has expired or faded"
+    )
+
+
+Weight = Annotated[Number, Field(ge=0, le=10)]
+
+
+class ScoringSettings(Section):
+    """What a memory's score is made of: weights of the parts that are added to the cosine."""
+
+    words: Weight = Field(default=0.1, description="words that question and memory share")
+    english_length: Count = Field(default=24, description="distinct words from which an English memory counts as long")
+    chinese_length: Count = Field(default=48, description="the same for characters and pairs of a Chinese one")
+    neighbours: Weight = Field(default=0.2, description="the better of the turns before and after, in a conversation")
+    around: Weight = Field(default=0.15, description="the best of two turns before to two after")
+    conversation: Weight = Field(
+        default=0.3, description="the best turn of the conversation; where there is none, the best memory of the day"
+    )
+    author: Weight = Field(default=0.12, description="said by the one whom the question names")
+    date: Weight = Field(default=0.25, description="said when the question asks about")
+    when: Weight = Field(default=0.05, description="tells a time, where the question asks when")
+    recency: Weight = Field(default=0.05, description="what is left of the memory: see `memory.retention`")
+    importance: Weight = Field(default=0.1, description="its importance")
+    trust: Weight = Field(default=0.1, description="trust in who said it")
+    pool_from: Count = Field(
+        default=2000, description="memories of an owner from which the best by vector and by words alone are weighed"
+    )
+    pool: Whole = Field(default=50, ge=10, le=10_000, description="how many of each are weighed then")
+    index_from: Count = Field(
+        default=10_000, description="organizational memories of a tenant from which they get a vector index"
+    )
+
+
 class MemorySettings(Section):
     """What agents remember."""
 
@@ -264,4 +340,6 @@ class MemorySettings(Section):
     storage: StorageSettings = StorageSettings()
     short_term: ShortTermSettings = ShortTermSettings()
     long_term: LongTermSettings = LongTermSettings()
+    retention: RetentionSettings = RetentionSettings()
+    scoring: ScoringSettings = ScoringSettings()
     knowledge: KnowledgeSettings = KnowledgeSettings()

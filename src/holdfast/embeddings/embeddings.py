@@ -1,0 +1,181 @@
+"""The models of an engine."""
+
+import asyncio
+import logging
+from collections.abc import Hashable, Sequence
+from typing import Literal, Self
+
+from holdfast.core.errors import BadSetting, HoldfastError, InvalidInput, Unavailable
+from holdfast.core.settings import EmbeddingSettings
+from holdfast.embeddings.embedder import Vector
+from holdfast.embeddings.known import KNOWN
+from holdfast.embeddings.language import Language, language_of
+from holdfast.embeddings.local import LocalModel
+from holdfast.embeddings.pool import Pool
+from holdfast.embeddings.queries import Queries
+from holdfast.embeddings.remote import Endpoint, RemoteModel
+from holdfast.embeddings.store import Store
+from holdfast.embeddings.supply import Supply
+
+log = logging.getLogger(__name__)
+
+WITH_PREVIOUS = "+previous"  # ends the model of vectors that are of a turn and the one before it
+TOGETHER = 64  # texts that succeed or fail together when the embedder goes away
+
+
+class Embeddings:
+    """The models of an engine, one for each language that has one; without a model, None and the reason.
+
+    Nothing is loaded before the first text. `arrived` is set whenever a model becomes usable that was not.
+    """
+
+    def __init__(self, settings: EmbeddingSettings, *, store: Store | None = None) -> None:
+        self.arrived = asyncio.Event()
+        self._settings = settings
+        self._context = WITH_PREVIOUS if settings.with_previous_turn else ""
+        self._store = store or Store(settings.folder)
+        self._pool = Pool(settings.threads)
+        self._endpoint = Endpoint(settings) if settings.url else None
+        self._queries = Queries(settings.cached_queries)
+        main = self._supply(settings.model, settings.dimensions, settings.query_prefix)
+        self._by_language: dict[Language, Supply] = {"en": main}
+        self._former: dict[str, Supply] = {}
+        if settings.chinese_model in ("", settings.model):
+            self._by_language |= {"zh": main, "other": main}
+        else:
+            self._by_language["zh"] = self._supply(
+                settings.chinese_model, settings.chinese_dimensions, settings.chinese_query_prefix
+            )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """End what is running, and let go of the models."""
+        await self._queries.close()
+        for supply in [*self._by_language.values(), *self._former.values()]:
+            await supply.close()
+        if self._endpoint is not None:
+            await self._endpoint.close()
+        self._pool.close()
+
+    @property
+    def state(self) -> tuple[Literal["ok", "reduced"], str]:
+        """Whether texts of every language that has a model can be embedded; else why not, and what to do."""
+        if self._by_language["zh"] is self._by_language["en"]:
+            supplies = {"every language": self._by_language["en"]}
+        else:
+            supplies = {"English": self._by_language["en"], "Chinese": self._by_language["zh"]}
+        lacks = [f"{language} by words only: {why}" for language, supply in supplies.items() if (why := supply.why)]
+        return ("reduced", " ".join(lacks)) if lacks else ("ok", ", ".join(each.name for each in supplies.values()))
+
+    def model(self, language: Language) -> str | None:
+        """The model that vectors of this language are meant to be of; None where no model is for it."""
+        supply = self._by_language.get(language)
+        return f"{supply.name}{self._context}" if supply else None
+
+    def dimensions(self, model: str) -> int:
+        """How long a model's vectors are."""
+        supply = self._of(model)
+        if supply is None:
+            raise InvalidInput(f"{model[:200]!r} is no model of these settings", next="Ask `holdfast models ls`.")
+        return supply.dimensions
+
+    def ready(self, model: str) -> bool:
+        """Whether it can embed now, as far as is known."""
+        supply = self._of(model)
+        return supply is not None and not supply.why
+
+    def is_former(self, model: str) -> bool:
+        """Whether it is none of the settings' models, and can embed all the same."""
+        return model not in {f"{supply.name}{self._context}" for supply in self._by_language.values()} and self.ready(
+            model
+        )
+
+    def unrelated(self, model: str) -> float:
+        """The cosine that it gives to texts which have nothing in common."""
+        chinese = self._of(model) is self._by_language.get("zh") is not self._by_language["en"]
+        return self._settings.chinese_unrelated if chinese else self._settings.unrelated
+
+    async def vectors(self, texts: Sequence[str], languages: Sequence[Language] | None = None) -> list[Vector | None]:
+        """The vectors of texts as they are stored, in order; None where no model is to be had, or it failed."""
+        places: dict[Supply, list[int]] = {}
+        given = languages or [language_of(text) for text in texts]
+        for place, language in enumerate(given):
+            supply = self._by_language.get(language)
+            if supply is not None:
+                places.setdefault(supply, []).append(place)
+        vectors: list[Vector | None] = [None] * len(texts)
+
+        async def fill(supply: Supply, places: Sequence[int]) -> None:
+            for start in range(0, len(places), TOGETHER):
+                some = places[start : start + TOGETHER]
+                found = await self._embed(supply, [texts[place] for place in some])
+                for place, vector in zip(some, found, strict=True):
+                    vectors[place] = vector
+
+        await asyncio.gather(*(fill(supply, some) for supply, some in places.items()))
+        return vectors
+
+    async def query(self, text: str, model: str, *, asker: Hashable = None) -> Vector | None:
+        """The vector of a question, with the model's prefix; None when it cannot be had.
+
+        What one asker asked is no faster for another: nobody learns what others ask.
+        """
+        supply = self._of(model)
+        embedder = await supply.embedder() if supply else None
+        if supply is None or embedder is None:
+            return None
+        try:
+            return await self._queries.vector((asker, embedder.name, text), lambda: embedder.embed_query(text))
+        except HoldfastError as error:
+            _note(supply, error)
+            return None
+
+    async def _embed(self, supply: Supply, texts: Sequence[str]) -> Sequence[Vector | None]:
+        embedder = await supply.embedder()
+        if embedder is None:
+            return [None] * len(texts)
+        try:
+            return await embedder.embed(texts)
+        except HoldfastError as error:
+            if len(texts) == 1 or _is_lasting(error):
+                _note(supply, error)
+                return [None] * len(texts)
+        # One of them is refused: the others need not suffer for it.
+        half = len(texts) // 2
+        return [*await self._embed(supply, texts[:half]), *await self._embed(supply, texts[half:])]
+
+    def _of(self, model: str) -> Supply | None:
+        model = model.removesuffix(WITH_PREVIOUS)
+        for supply in self._by_language.values():
+            if supply.name == model:
+                return supply
+        # While memories are embedded anew, those that have vectors of a former model are searched with it.
+        known = KNOWN.get(model)
+        if model not in self._former and known is not None and self._store.find(model):
+            self._former[model] = self._local(model, known.dimensions, known.query_prefix, fetch=False)
+        return self._former.get(model)
+
+    def _supply(self, name: str, dimensions: int, prefix: str) -> Supply:
+        if self._endpoint is not None:
+            return Supply(RemoteModel(self._endpoint, name, dimensions=dimensions, prefix=prefix), self.arrived)
+        return self._local(name, dimensions, prefix, fetch=self._settings.fetch)
+
+    def _local(self, name: str, dimensions: int, prefix: str, *, fetch: bool) -> Supply:
+        model = LocalModel(name, dimensions=dimensions, prefix=prefix, store=self._store, pool=self._pool, fetch=fetch)
+        return Supply(model, self.arrived)
+
+
+def _is_lasting(error: HoldfastError) -> bool:
+    return isinstance(error, Unavailable | BadSetting)
+
+
+def _note(supply: Supply, error: HoldfastError) -> None:
+    if _is_lasting(error):
+        supply.lose(error)
+    else:
+        log.warning("a text has no vector: %s", error)

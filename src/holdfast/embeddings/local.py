@@ -1,0 +1,125 @@
+"""A model in this process, from the store."""
+
+import asyncio
+import threading
+import time
+from concurrent.futures import Future
+from functools import partial
+
+from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.embeddings.embedder import Embedder
+from holdfast.embeddings.known import KNOWN
+from holdfast.embeddings.onnx import OnnxEmbedder
+from holdfast.embeddings.pool import Pool
+from holdfast.embeddings.sources import GivenUp, Progress, no_progress
+from holdfast.embeddings.store import ModelFiles, Store
+
+FETCH_AGAIN = 300.0  # seconds after which a fetch that failed is tried again
+
+
+class LocalModel:
+    """A model that is loaded from the store, and fetched into it where that is allowed."""
+
+    longest_pause = 3.0  # someone may have fetched it, or put it there
+
+    def __init__(self, name: str, *, dimensions: int, prefix: str, store: Store, pool: Pool, fetch: bool) -> None:
+        self._configured = name
+        self._dimensions = dimensions
+        self._prefix = prefix
+        self._store = store
+        self._pool = pool
+        self._fetch = fetch and name in KNOWN
+        self._fetch_after = 0.0
+        self._failed_fetch: HoldfastError | None = None
+        self._fetching = False
+
+    @property
+    def name(self) -> str:
+        """What its vectors know it by; of an unknown model that is not here, the configured name."""
+        files = self._store.find(self._configured)
+        return self._store.identity(files) if files else self._configured
+
+    @property
+    def dimensions(self) -> int:
+        """How long they are."""
+        return self._dimensions
+
+    def lack(self) -> HoldfastError | None:
+        """That it is not here."""
+        if self._fetching:
+            return Unavailable(f"the embedding model {self._configured} is not here", next="It is being fetched.")
+        if self._store.find(self._configured):
+            return None
+        if self._failed_fetch is not None:
+            return self._failed_fetch
+        if self._fetch:
+            next = "It is fetched when it is first needed; `holdfast models fetch` fetches it now."
+        elif self._configured in KNOWN:
+            next = "Run `holdfast models fetch`."
+        else:
+            next = (
+                f"Put its .onnx file and its tokenizer.json in a folder {self._configured} in memory.embedding.folder."
+            )
+        return Unavailable(f"the embedding model {self._configured} is not here", next=next)
+
+    async def open(self) -> Embedder:
+        """Load it."""
+        files = self._store.find(self._configured)
+        if files is None:
+            lack = self.lack()
+            raise lack or Unavailable(f"the embedding model {self._configured} has just gone")
+        return await self._load(files)
+
+    async def provide(self) -> Embedder:
+        """Load it, fetched before if it is missing."""
+        if self._fetch and time.monotonic() >= self._fetch_after:
+            files = self._store.find(self._configured)
+            if files is None or (files.cached and await self._pool.run(partial(self._store.damaged, files))):
+                await self._fetch_it()
+        return await self.open()
+
+    async def _fetch_it(self) -> None:
+        self._failed_fetch, self._fetching = None, True
+        try:
+            await fetched(self._store, self._configured)
+        except HoldfastError as error:
+            self._failed_fetch, self._fetch_after = error, time.monotonic() + FETCH_AGAIN
+        finally:
+            self._fetching = False
+
+    async def _load(self, files: ModelFiles) -> Embedder:
+        try:
+            await self._pool.run(partial(self._store.verify, files), urgent=True)
+            name = await self._pool.run(partial(self._store.identity, files), urgent=True)
+        except OSError as error:
+            raise Unavailable(f"the embedding model {files.name} cannot be read", why=str(error)) from None
+        return await OnnxEmbedder.load(
+            files, name=name, dimensions=self._dimensions, prefix=self._prefix, pool=self._pool
+        )
+
+
+async def fetched(store: Store, name: str, progress: Progress = no_progress) -> ModelFiles:
+    """Fetch a model without blocking; when the caller is cancelled it ends at its next step.
+
+    The thread is a daemon: a program that ends does not wait for a network that does not answer.
+    """
+    done: Future[ModelFiles] = Future()
+    done.set_running_or_notify_cancel()
+    given_up = threading.Event()
+
+    def step(here: int, total: int) -> None:
+        if given_up.is_set():
+            raise GivenUp
+        progress(here, total)
+
+    def work() -> None:
+        try:
+            done.set_result(store.fetch(name, step))
+        except BaseException as error:  # noqa: BLE001
+            done.set_exception(error)
+
+    threading.Thread(target=work, name=f"holdfast fetch {name}", daemon=True).start()
+    try:
+        return await asyncio.wrap_future(done)
+    finally:
+        given_up.set()

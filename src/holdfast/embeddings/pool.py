@@ -1,0 +1,64 @@
+"""The threads that models run on, shared by all of them."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from holdfast.core.errors import Broken
+
+Result = TypeVar("Result")
+
+
+class Pool:
+    """Runs short work on so many threads: what is urgent first, else in the order of asking.
+
+    Whoever waits is not yet in the executor: a cancelled caller leaves behind at most what is running.
+    """
+
+    def __init__(self, threads: int = 0) -> None:
+        self.threads = threads or len(os.sched_getaffinity(0))
+        self._executor = ThreadPoolExecutor(self.threads, thread_name_prefix="holdfast embedding")
+        self._free = self.threads
+        self._closed = False
+        self._urgent: deque[asyncio.Future[None]] = deque()
+        self._ordinary: deque[asyncio.Future[None]] = deque()
+
+    async def run(self, work: Callable[[], Result], *, urgent: bool = False) -> Result:
+        """What `work` returns, done on one of the threads."""
+        if self._closed:
+            raise Broken("the embedding models are closed", why="the engine was", next="Open it again.")
+        await self._enter(self._urgent if urgent else self._ordinary)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        finally:
+            self._leave()
+
+    def close(self) -> None:
+        """Take no more; the threads end when what they are doing is done."""
+        self._closed = True
+        self._executor.shutdown(wait=False, cancel_futures=True)
+
+    async def _enter(self, line: deque[asyncio.Future[None]]) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn = asyncio.get_running_loop().create_future()
+        line.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # it was given a turn, and does not take it
+                self._leave()
+            raise
+
+    def _leave(self) -> None:
+        for line in (self._urgent, self._ordinary):
+            while line:
+                turn = line.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    return
+        self._free += 1

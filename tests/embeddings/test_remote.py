@@ -1,0 +1,132 @@
+import json
+import math
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from aiohttp import web
+from pydantic import SecretStr
+
+from holdfast.core.errors import BadSetting, HoldfastError, InvalidInput, TimedOut, Unavailable
+from holdfast.core.settings import EmbeddingSettings
+from holdfast.embeddings.remote import Endpoint, RemoteModel
+from tests.embeddings.endpoint import FakeEndpoint
+
+pytestmark = pytest.mark.req("EMB-03")
+
+
+@pytest.fixture
+async def model(endpoint: FakeEndpoint) -> AsyncIterator[RemoteModel]:
+    """A model behind the endpoint."""
+    client = Endpoint(EmbeddingSettings(url=endpoint.url, api_key=SecretStr("sk-1"), timeout=3))
+    yield RemoteModel(client, "text-embedding-3-small", dimensions=384, prefix="query: ")
+    await client.close()
+
+
+async def test_the_request_is_as_openai_has_it(endpoint: FakeEndpoint, model: RemoteModel) -> None:
+    await model.embed(["tea", "coffee"])
+    await model.embed_query("tea")
+
+    assert endpoint.requests == [
+        {"model": "text-embedding-3-small", "input": ["tea", "coffee"]},
+        {"model": "text-embedding-3-small", "input": ["query: tea"]},
+    ]
+    assert endpoint.keys == ["Bearer sk-1"] * 2
+
+
+async def test_many_texts_go_in_several_requests(endpoint: FakeEndpoint, model: RemoteModel) -> None:
+    await model.embed([f"entry {number}" for number in range(130)])
+
+    assert [len(request["input"]) for request in endpoint.requests] == [64, 64, 2]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+async def test_what_may_pass_is_tried_again(endpoint: FakeEndpoint, model: RemoteModel, status: int) -> None:
+    endpoint.failures.append(lambda: web.Response(status=status))
+
+    vectors = await model.embed(["tea"])
+
+    assert len(vectors) == 1
+    assert len(endpoint.requests) == 2
+
+
+async def test_it_waits_as_long_as_it_is_told(endpoint: FakeEndpoint, model: RemoteModel) -> None:
+    endpoint.failures.append(lambda: web.Response(status=429, headers={"Retry-After": "1"}))
+    started = time.monotonic()
+
+    await model.embed(["tea"])
+
+    assert 1 <= time.monotonic() - started < 3
+
+
+async def test_it_does_not_wait_longer_than_it_has_time(endpoint: FakeEndpoint, model: RemoteModel) -> None:
+    endpoint.broken = lambda _: web.Response(status=429, headers={"Retry-After": "60"}, text="slow down")
+    started = time.monotonic()
+
+    with pytest.raises(Unavailable, match="answered 429: slow down"):
+        await model.embed(["tea"])
+
+    assert time.monotonic() - started < 3
+
+
+async def test_an_endpoint_that_does_not_answer_is_given_up(endpoint: FakeEndpoint) -> None:
+    client = Endpoint(EmbeddingSettings(url=endpoint.url, timeout=0.001))
+
+    with pytest.raises(TimedOut, match=r"within 0.001 s. See memory.embedding.url"):
+        await RemoteModel(client, "m", dimensions=384).embed(["tea"])
+
+    await client.close()
+
+
+async def test_an_endpoint_that_is_not_there_is_said(endpoint: FakeEndpoint) -> None:
+    client = Endpoint(EmbeddingSettings(url="http://127.0.0.1:1/v1"))
+
+    with pytest.raises(Unavailable, match=r"127.0.0.1:1/v1/embeddings cannot be reached"):
+        await RemoteModel(client, "m", dimensions=384).embed(["tea"])
+
+    await client.close()
+
+
+def rows(*embeddings: object, first: int = 0) -> dict[str, Any]:
+    """An answer with these vectors."""
+    data = [{"index": first + place, "embedding": embedding} for place, embedding in enumerate(embeddings)]
+    return {"text": json.dumps({"data": data})}
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "said"),
+    [
+        (rows([1.0] * 3), BadSetting, "3 numbers, not 384. Set memory.embedding.dimensions"),
+        (rows([math.nan] * 384), Unavailable, "memory.embedding.dimensions"),
+        (rows([0.0] * 384), Unavailable, "a vector has the length 0"),
+        (rows(["1"] * 384), Unavailable, "a vector is no list of numbers"),
+        (rows("AAAA"), Unavailable, "a vector is no list of numbers"),
+        (rows([1.0] * 384, first=7), Unavailable, "which vector is whose"),
+        (rows(), Unavailable, "0 vectors for 1 texts"),
+        ({"text": '{"data": null}'}, Unavailable, "no list of vectors"),
+        ({"text": "[1]"}, Unavailable, "no list of vectors"),
+        ({"text": "<html>"}, Unavailable, "did not answer with JSON"),
+        ({"status": 401, "text": "who are you"}, BadSetting, "answered 401: who.*memory.embedding.api_key"),
+        ({"status": 404}, BadSetting, "answered 404.*memory.embedding.model"),
+        ({"status": 400, "text": "no such model"}, BadSetting, "answered 400: no such model"),
+    ],
+)
+async def test_an_answer_that_cannot_be_used_is_a_clear_error(
+    endpoint: FakeEndpoint, model: RemoteModel, answer: dict[str, Any], error: type[HoldfastError], said: str
+) -> None:
+    endpoint.broken = lambda _: web.Response(**answer)
+
+    with pytest.raises(error, match=said):
+        await model.embed(["tea"])
+
+
+async def test_a_text_that_it_refuses_is_not_taken_for_a_wrong_setting(
+    endpoint: FakeEndpoint, model: RemoteModel
+) -> None:
+    endpoint.broken = lambda body: web.Response(status=400, text="too long") if "tea" in body["input"] else None
+
+    with pytest.raises(InvalidInput, match="answered 400: too long") as refused:
+        await model.embed(["tea", "coffee"])
+
+    assert not isinstance(refused.value, BadSetting)
