@@ -20,9 +20,12 @@ from holdfast.postgres.embedded import DATABASE, EmbeddedServer
 from holdfast.postgres.migrate import migrate
 from holdfast.postgres.options import Options
 from tests.clock import Clock
+from tests.embeddings.models import models
 from tests.kafka.broker import Broker, broker_or_skip
 from tests.processes import Processes
 from tests.remote import RemoteServer, remote_server
+
+__all__ = ["models"]
 
 pytest_plugins = ("tests.requirements_plugin",)
 
@@ -108,13 +111,31 @@ def tenancy() -> Tenancy:
 @pytest.fixture
 def config(database_url: str, tmp_path: Path, tenancy: Tenancy) -> Config:
     """Settings of an engine on the test's database; nothing is read from the machine's environment."""
-    flags = {"database.url": database_url, "database.tenancy": tenancy, "data": tmp_path / "data"}
+    flags = {
+        "database.url": database_url,
+        "database.tenancy": tenancy,
+        "data": tmp_path / "data",
+        "memory.embedding.fetch": False,  # models are there, or the tests that need them are skipped
+    }
     return load_config(flags, environ={}, cwd=tmp_path)
 
 
 @pytest.fixture
 async def engine(config: Config) -> AsyncIterator[Engine]:
     """An open engine."""
+    async with open_engine(config=config) as engine:
+        yield engine
+
+
+@pytest.fixture
+def no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines that are opened from here on have no model."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+async def words_only(config: Config, no_models: None) -> AsyncIterator[Engine]:
+    """An open engine that has no model, and finds by words alone."""
     async with open_engine(config=config) as engine:
         yield engine
 

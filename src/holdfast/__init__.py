@@ -32,14 +32,32 @@ if TYPE_CHECKING:
     from holdfast.core.errors import Unavailable as Unavailable
     from holdfast.engine import Engine as Engine
     from holdfast.engine import open_engine as open_engine
+    from holdfast.memory import Draft as Draft
+    from holdfast.memory import Hit as Hit
+    from holdfast.memory import Hits as Hits
+    from holdfast.memory import Memory as Memory
+    from holdfast.memory import Owner as Owner
+    from holdfast.memory import agent as agent
+    from holdfast.memory import organization as organization
+    from holdfast.memory import session as session
+    from holdfast.memory import user as user
 
 _HOMES = {
     "App": "app",
     "Config": "core.config",
+    "Draft": "memory",
     "Engine": "engine",
+    "Hit": "memory",
+    "Hits": "memory",
+    "Memory": "memory",
+    "Owner": "memory",
+    "agent": "memory",
     "current_command": "bus.skills",
     "load_config": "core.config",
     "open_engine": "engine",
+    "organization": "memory",
+    "session": "memory",
+    "user": "memory",
 }
 
 

@@ -29,6 +29,15 @@ from holdfast.conversations import Conversations, Notes, Sessions, Snapshots, St
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
+from holdfast.embeddings import Embeddings
+from holdfast.memory import Memories
+from holdfast.memory.indexes import Indexes
+from holdfast.memory.indexing import Indexer
+from holdfast.memory.owners import Owners
+from holdfast.memory.recall import Recall
+from holdfast.memory.sweep import Sweeper
+from holdfast.memory.transfer import Transfer
+from holdfast.memory.usage import Usage
 from holdfast.postgres.database import Database, Postgres, Transaction, open_owner
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.failures import REFUSED_LOGIN
@@ -78,6 +87,9 @@ class Shared:
     wakes: Wakes
     bus: Bus
     background: Background
+    embeddings: Embeddings
+    usage: Usage
+    indexer: Indexer
     connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
@@ -120,6 +132,11 @@ class Engine:
         self.turns = Turns(self.database, self.conversations, self.postgres.listen)
         self.sessions = Sessions(self.database, self.identities)
         self.notes = Notes(self.database, self.identities)
+        self.embeddings = shared.embeddings
+        owners = Owners(self.identities)
+        recall = Recall(self.database, owners, self.embeddings, shared.usage, self.config.memory)
+        self.memory = Memories(self.database, owners, self.embeddings, recall, self.config.memory)
+        self.memory_transfer = Transfer(self.database, owners, self.embeddings, self.config.memory)
 
     def tenant(self, tenant: str | TenantId) -> "Engine":
         """The same services for another tenant, by name or id; one that does not exist is an error at its first use."""
@@ -160,6 +177,8 @@ class Engine:
                 f"{strangers} keys were made under another secret: set HOLDFAST_SECRET_FILE to have them recognised"
             )
             parts.append(Part("keys", "reduced", detail))
+        parts.append(Part("embeddings", *self.embeddings.state))
+        parts.append(Part("memory", *self._shared.indexer.state))
         return [*parts, *([Part("log", *self._shared.bus.state)] if self._shared.bus.state else [])]
 
 
@@ -195,9 +214,17 @@ async def open_engine(
         bus = await stack.enter_async_context(open_bus(config.bus, postgres, tenants, wakes))
         background = Background()
         stack.push_async_callback(background.close)
+        embeddings = await stack.enter_async_context(Embeddings(config.memory.embedding))
+        usage = Usage()
+        stack.push_async_callback(usage.close)
+        indexer = await stack.enter_async_context(Indexer(postgres, embeddings, config.memory))
+        await stack.enter_async_context(Sweeper(postgres, config.memory))
+        await stack.enter_async_context(Indexes(postgres.owner, config.memory))
         small = partial(connect, replace(place.options, pool_size=1))
+        memory = (embeddings, usage, indexer)
         yield Engine(
-            Shared(config, place, postgres, secret, tenants, keys, wakes, bus, background, small), config.tenant
+            Shared(config, place, postgres, secret, tenants, keys, wakes, bus, background, *memory, small),
+            config.tenant,
         )
 
 

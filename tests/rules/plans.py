@@ -51,7 +51,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/create_conversation.sql": Plan("", (ID, "s", None, "shop", ID, "ann", "support", {})),
     "conversations/sql/delete_node.sql": Plan("", (ID, 1)),
     "conversations/sql/edit_node.sql": Plan("", (ID, 1, "", None, True)),
-    "conversations/sql/end_active_session.sql": Plan("", (ID, "web")),
+    "conversations/sql/end_active_session.sql": Plan("", (ID, "web", ID)),
     "conversations/sql/exported_nodes.sql": Plan("node_pkey", (ID, 0)),
     "conversations/sql/fork_conversation.sql": Plan("", (ID, 7, ID, "s")),
     "conversations/sql/move_node.sql": Plan("", (ID, 1, ID, None)),
@@ -95,6 +95,35 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/tree.sql": Plan("node_pkey", (ID, 100)),
     "conversations/sql/user_state.sql": Plan("state_pkey", ("shop", ID)),
     "conversations/sql/write_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support", "", 2, "append")),
+    "memory/sql/change.sql": Plan("", (ID, None, "edit", "{}", None, None)),
+    "memory/sql/contains.sql": Plan("memory_user_tenant_id_id_idx", (ID, {})),
+    "memory/sql/count_unembedded.sql": Plan("memory_user_tenant_id_language_embedded_idx", (["en"], ["m"])),
+    "memory/sql/count_uses.sql": Plan("memory_user_tenant_id_id_idx", ([ID], [1])),
+    "memory/sql/expired.sql": Plan("memory_session_", (100,)),
+    "memory/sql/export.sql": Plan("memory_user_pkey", ("user", ID, LAST, ID, ID, 100)),
+    "memory/sql/fading.sql": Plan("memory_user_", (90.0, 5.6, timedelta(days=200), 100)),
+    "memory/sql/forget.sql": Plan("memory_user_tenant_id_id_idx", (ID,)),
+    "memory/sql/get.sql": Plan("memory_user_tenant_id_id_idx", (ID,)),
+    "memory/sql/history.sql": Plan("memory_revision_pkey", (ID,)),
+    "memory/sql/index.sql": Plan("", ("[]", NOTHING)),
+    "memory/sql/keep_revisions.sql": Plan("memory_user_tenant_id_id_idx", ("user", ID, [ID], "[]")),
+    "memory/sql/keep_vectors.sql": Plan("memory_user_tenant_id_id_idx", ("user", ID, [ID], ["m"], NOTHING)),
+    "memory/sql/known.sql": Plan("memory_user_tenant_id_scope_owner_key_idx", ("user", ID, ["k"], [b"hash"])),
+    "memory/sql/present.sql": Plan("memory_user_tenant_id_id_idx", ("user", ID, [ID])),
+    "memory/sql/previous_turns.sql": Plan(
+        "Index Scan Backward using memory_user_tenant_id_scope_owner_conversation_seq_idx",
+        ("user", ID, [1], ["talk 1"], [7]),
+    ),
+    "memory/sql/remember.sql": Plan("", ("user", ID, None, "[]", NOTHING, NOTHING)),
+    "memory/sql/search.sql": Plan(
+        "", (*(NOTHING,) * 12, False, False, *(NOTHING,) * 5, 90, 0.02, None, {}, *(None,) * 3)
+    ),
+    "memory/sql/sweep.sql": Plan("memory_user_", ("user", ID, [ID], "expired", MINUTE)),
+    "memory/sql/tombstone.sql": Plan("memory_tombstone_pkey", (ID,)),
+    "memory/sql/trim_session.sql": Plan("memory_session_pkey", (ID, 100)),
+    "memory/sql/unembedded.sql": Plan("memory_user_tenant_id_language_embedded_idx", ("en", "m", NOTHING, 32)),
+    "memory/sql/unread.sql": Plan("memory_user_tenant_id_idx", (32,)),
+    "memory/sql/wake_indexer.sql": Plan(""),
     "bus/sql/adopt_completion.sql": Plan("", ("c 1",)),
     "bus/sql/answers.sql": Plan("completion_applied_once", (["c 1", "c 2"],)),
     "bus/sql/begin_group.sql": Plan("topic_partition_pkey", ("group-1", ["topic-1"], False)),
@@ -180,8 +209,19 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
         (".relay", [0, 1], 100, 1000, [ID], ["topic-1"], [0], [7]),
         whole=("tenant", "topic", "topic_partition"),
     ),
+    "memory/sql/forget_tombstones.sql": Plan("memory_tombstone_", (MINUTE, 100)),
+    "memory/sql/scope_gauges.sql": Cold("counts the memories of all tenants, for who watches"),
+    "memory/sql/tenants_to_sweep.sql": Plan("memory_session_", (timedelta(days=200),), whole=("tenant",)),
+    "memory/sql/unindexed_tenants.sql": Plan("memory_user_", (["en"], ["m"]), whole=("tenant",)),
 }
 OF_THE_OWNER: dict[str, Plan | Cold] = {
+    "memory/sql/hold_indexes.sql": Plan(""),
+    "memory/sql/list_index.sql": Plan("", (ID, "m", 384)),
+    "memory/sql/listed_indexes.sql": Cold("a row for each tenant with very many memories, read once in many minutes"),
+    "memory/sql/organizations.sql": Cold("counts organizational memories of all tenants, once in many minutes"),
+    "memory/sql/unlist_index.sql": Plan("memory_index_pkey", (ID, "m")),
+    "memory/sql/vector_index.sql": Plan("", ("name", ID, "m", 384)),
+    "memory/sql/vector_indexes.sql": Cold("reads the catalogue"),
     "bus/sql/tend_log.sql": Plan("", (3, timedelta(days=7), timedelta(days=30))),
 }
 # Which role runs a statement: a tenant's, unless it is listed for another.
@@ -262,6 +302,23 @@ insert into command_completion (tenant_id, correlation_id, applied, result)
   select tenant_id, correlation_id, n = 1, '{}' from command, generate_series(1, 2) n where state = 'done';
 insert into skill_rate (tenant_id, skill, per_second, tokens)
   select id, 'skill-' || n, 5, 5 from busy, generate_series(0, 9) n;
+insert into memory (tenant_id, scope, owner, digest, content, length, terms, key, conversation, seq)
+  select b.id, s.scope, md5(b.id::text || n % 5)::uuid, gen_random_uuid(), 'prefers tea', 2, '{1,2}',
+    case when n % 2 = 1 then 'key ' || n end, case when n % 2 = 1 then 'talk ' || n % 3 end, n
+  from busy b, (values ('session'), ('user'), ('agent'), ('organization')) as s (scope), generate_series(1, 60) n;
+insert into memory_vector (tenant_id, scope, owner, memory_id, dimensions, importance, live_until, model, embedding)
+  select tenant_id, scope, owner, id, length, 1, 'infinity', 'm', array_fill(0.1, array[length])::halfvec
+  from (
+    select *, case scope when 'session' then 3 when 'agent' then 512 else 384 end as length
+    from (select tenant_id, scope, owner, id from memory)
+  );
+insert into memory_term (tenant_id, scope, owner, term, memory_id)
+  select tenant_id, scope, owner, unnest(terms), id from memory;
+insert into memory_revision (tenant_id, memory_id, version, operation, content, type, importance, trust, metadata)
+  select tenant_id, id, 1, 'remember', content, type, importance, trust, metadata from memory;
+insert into memory_tombstone (tenant_id, memory_id, scope, owner, reason)
+  select tenant_id, gen_random_uuid(), scope, owner, 'expired' from memory;
+insert into memory_index (tenant_id, model, dimensions) select id, 'm', 384 from tenant;
 analyze;
 """
 

@@ -31,6 +31,8 @@ SYSTEM_TABLES = {
     "public.dead_letter": "counts them for metrics",
     "public.command": "counts those that wait or are being done for metrics",
     "public.relay_lease": "shares the relay to Kafka among processes",
+    "public.memory": "finds the tenants who have memories to delete or to embed; counts them for metrics",
+    "public.memory_tombstone": "forgets in time that there were memories",
 }
 # What everybody may call: it reads and changes nothing.
 PUBLIC_FUNCTIONS = {"holdfast.now", "holdfast.uuid7"}

@@ -5,7 +5,7 @@ from typing import cast
 from uuid import UUID
 
 from holdfast.core.errors import NotFound
-from holdfast.core.ids import Kind, identity_id
+from holdfast.core.ids import Kind, TenantId, identity_id
 from holdfast.core.names import stored_name
 from holdfast.core.text import restore
 from holdfast.postgres.database import Database, Transaction
@@ -22,6 +22,11 @@ class Identities:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._stored: OrderedDict[tuple[Kind, str], UUID] = OrderedDict()
+        self._names: OrderedDict[tuple[Kind, UUID], str] = OrderedDict()
+
+    async def tenant(self) -> TenantId:
+        """The tenant that they belong to."""
+        return await self._database.tenant()
 
     async def known_as(self, kind: Kind, name: str) -> UUID:
         """The uuid of a name that is only looked for: nothing is stored."""
@@ -43,9 +48,21 @@ class Identities:
             self._stored.popitem(last=False)
         return id
 
-    async def name(self, kind: Kind, id: UUID) -> str:
+    async def name(self, kind: Kind, id: UUID, *, tx: Transaction | None = None) -> str:
         """The name a uuid stands for."""
-        name = cast(str | None, await self._database.value(sql("identity_name"), kind, id))
+        name = cast(str | None, await (await self._database.within(tx)).value(sql("identity_name"), kind, id))
         if name is None:
             raise NotFound(f"no {kind} has the id {id}")
         return restore(name)
+
+    async def name_or_id(self, kind: Kind, id: UUID, *, tx: Transaction | None = None) -> str:
+        """The name a uuid stands for; the uuid itself where nobody gave it one, as in rows that came by plain SQL."""
+        known = self._names.get((kind, id))
+        if known is None:
+            try:
+                known = self._names[kind, id] = await self.name(kind, id, tx=tx)
+            except NotFound:
+                return str(id)
+            if len(self._names) > REMEMBERED:
+                self._names.popitem(last=False)
+        return known

@@ -64,10 +64,11 @@ class Sessions:
         return _active_session(row, user, agent)
 
     async def end(self, session_id: str, *, user: str | None = None, tx: Transaction | None = None) -> None:
-        """End a session: nobody is in it any more. With `user` only if it is theirs."""
+        """End a session: nobody is in it any more, and its memories expire. With `user` only if it is theirs."""
         session = stored_name("session", session_id)
         user_id = None if user is None else await self._identities.known_as("user", user)
-        if not await (await self._database.within(tx)).value(sql("end_active_session"), user_id, session):
+        owner = await self._identities.known_as("session", session_id)
+        if not await (await self._database.within(tx)).value(sql("end_active_session"), user_id, session, owner):
             raise _not_found(session_id)
 
 

@@ -22,8 +22,10 @@ def decode_vector(data: bytes) -> list[float]:
     return numbers.tolist()
 
 
-def encode_halfvec(values: Sequence[float]) -> bytes:
-    """A `halfvec`: its length, then 16-bit floats."""
+def encode_halfvec(values: Sequence[float] | bytes) -> bytes:
+    """A `halfvec`: its length, then 16-bit floats. What is encoded already stays so: in a list, vectors have to be."""
+    if isinstance(values, bytes):
+        return values
     return struct.pack(f">HH{len(values)}e", len(values), 0, *values)
 
 

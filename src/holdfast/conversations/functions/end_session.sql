@@ -1,16 +1,27 @@
--- Ends a session: its conversation, and every place where it is the active one. A user ends their own; of one that is nobody's
--- they only leave; without a user it is ended whoever has it. False: there was nothing to end.
-create or replace function holdfast.end_session(tenant uuid, ending_user uuid, session text) returns boolean
+-- Ends a session: its conversation, its memories, and every place where it is the active one. A user ends their own; of one that is
+-- nobody's they only leave; without a user it is ended whoever has it. False: there was nothing to end.
+-- `owner` is the uuid by which its memories know the session: they expire with it, before anybody can read them again.
+drop function if exists holdfast.end_session(uuid, uuid, text);
+create or replace function holdfast.end_session(tenant uuid, ending_user uuid, session text, owner uuid) returns boolean
 language plpgsql as $$
 declare
   ended boolean;
+  left_behind boolean;
 begin
   update public.conversation set ended_at = coalesce(ended_at, holdfast.now())
   where tenant_id = tenant and session_id = session and (ending_user is null or user_id = ending_user);
   ended := found;
   delete from public.user_agent_active_sessions
   where tenant_id = tenant and active_session_id = session and (ended or ending_user is null or user_id = ending_user);
-  return ended or found;
+  left_behind := found;
+  if ended or ending_user is null then
+    update public.memory m set expires_at = holdfast.now()
+    where m.tenant_id = tenant and m.scope = 'session' and m.owner = end_session.owner and m.expires_at > holdfast.now();
+    ended := ended or found;
+    update public.memory_vector v set live_until = holdfast.now()
+    where v.tenant_id = tenant and v.scope = 'session' and v.owner = end_session.owner and v.live_until > holdfast.now();
+  end if;
+  return ended or left_behind;
 end $$;
 revoke execute on function holdfast.end_session from public;
 grant execute on function holdfast.end_session to holdfast_app;

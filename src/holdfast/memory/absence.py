@@ -1,0 +1,68 @@
+"""Absence: why a memory was not recalled."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from holdfast.core.settings import RetentionSettings
+from holdfast.memory.memory import Memory
+from holdfast.memory.owners import Owner
+from holdfast.memory.retention import retention
+
+Reason = Literal[
+    "returned",
+    "unknown",
+    "deleted",
+    "scope",
+    "buried",
+    "expired",
+    "superseded",
+    "not yet valid",
+    "faded",
+    "filtered",
+    "no embedding yet",
+    "below the cut",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Why a memory was not among those returned, or that it was; its place and score where it was weighed."""
+
+    reason: Reason
+    detail: str
+    rank: int | None = None
+    score: float | None = None
+
+
+def hidden(memory: Memory, owner: Owner, *, moment: datetime, settings: RetentionSettings) -> WhyNot | None:
+    """Why a memory is hidden from every question of an owner at a moment; None where it is not."""
+    if (memory.owner.scope, memory.owner.name) != (owner.scope, owner.name):
+        return WhyNot("scope", f"it belongs to another owner, in the scope {memory.owner.scope}")
+    if owner.agent is not None and owner.scope in ("user", "session") and memory.owner.agent != owner.agent:
+        return WhyNot("scope", f"the agent {owner.agent} did not bring it in")
+    if memory.buried:
+        return WhyNot("buried", "it was buried; unbury it to have it recalled")
+    if memory.expires_at is not None and memory.expires_at <= moment:
+        return WhyNot("expired", f"it expired at {memory.expires_at:%Y-%m-%d %H:%M:%S}")
+    if memory.valid_to is not None and memory.valid_to <= moment:
+        successor = f"by {memory.superseded_by} " if memory.superseded_by else ""
+        return WhyNot("superseded", f"it was superseded {successor}at {memory.valid_to:%Y-%m-%d %H:%M:%S}")
+    if memory.valid_from > moment:
+        return WhyNot("not yet valid", f"it is valid from {memory.valid_from:%Y-%m-%d %H:%M:%S} on")
+    left = what_is_left(memory, moment=moment, settings=settings)
+    if left < settings.faded_below:
+        return WhyNot("faded", f"{left:.4f} is left of it, less than {settings.faded_below}; pin it to keep it")
+    return None
+
+
+def what_is_left(memory: Memory, *, moment: datetime, settings: RetentionSettings) -> float:
+    """What is left of a memory: only those of users and agents fade, and no pinned one."""
+    if memory.pinned or memory.owner.scope not in ("user", "agent"):
+        return 1.0
+    return retention(
+        moment - memory.last_accessed,
+        half_life=timedelta(days=settings.half_life_days),
+        importance=memory.importance,
+        uses=memory.access_count,
+    )

@@ -1,0 +1,211 @@
+"""Drafts: what is about to be remembered, checked and made ready to store."""
+
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import InvalidInput, TooLarge
+from holdfast.core.ids import uuid7
+from holdfast.core.names import stored_name
+from holdfast.core.text import dumps, store
+from holdfast.embeddings.language import language_of
+from holdfast.memory.dates import tells_when
+from holdfast.memory.memory import TRUSTS, Trust
+from holdfast.memory.owners import Owner, OwnerIds, Scope
+from holdfast.memory.words import author_terms, terms
+
+MAX_CONTENT_BYTES = 64 * 1024  # a memory is a short text; documents are knowledge
+SHORT_TURN = 400  # characters
+LONGEST_TTL = timedelta(days=365_000)
+
+ROLES = frozenset(
+    {"user", "human", "assistant", "ai", "agent", "model", "bot", "system", "tool", "developer", "用户", "助手"}
+)
+TYPES: dict[Scope, str] = {"session": "turn", "user": "fact", "agent": "learning", "organization": "knowledge"}
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a caller says of a memory: all but its content may be left out."""
+
+    content: str
+    type: str | None = None
+    importance: float = 1.0
+    ttl: timedelta | float | None = None
+    trust: Trust = "user"
+    metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    source: UUID | str | None = None
+    key: str | None = None
+    conversation: str | None = None
+    seq: int | None = None
+    author: str | None = None
+    at: datetime | None = None
+
+    def __post_init__(self) -> None:
+        _check_content(self.content)
+        check_importance(self.importance)
+        if self.trust not in TRUSTS:
+            raise InvalidInput(f"there is no trust {self.trust!r:.100}", next=f"Use one of {', '.join(TRUSTS)}.")
+        check_metadata(self.metadata)
+        _check_seq(self.seq)
+        if self.seq is not None and self.conversation is None:
+            raise InvalidInput("a place without a conversation", next="Say in which conversation it was said.")
+        check_moment(self.at)
+        lifetime(self.ttl)
+
+    @classmethod
+    def of(cls, given: "Draft | Mapping[str, Any] | str") -> "Draft":
+        """A draft from what callers give: itself, a mapping with its fields, or the bare text."""
+        if isinstance(given, Draft):
+            return given
+        if isinstance(given, str):
+            return cls(given)
+        if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"{given!r:.100} is no memory", next="Give its text, or a mapping with `content`.")
+        names = [each.name for each in fields(cls)]
+        for name in given:
+            if name not in names:
+                raise InvalidInput(f"a memory has no {name!r:.100}", next=f"It has {', '.join(names)}.")
+        if "content" not in given:
+            raise InvalidInput("a memory without `content`", next="Give its text.")
+        return cls(**given)
+
+
+def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
+    """A draft as a row of `memory`; what is left out the database adds."""
+    content = store(draft.content)
+    type = stored_name("type", draft.type or TYPES[owner.scope])
+    at = None if draft.at is None else aware(draft.at)
+    conversation = None if draft.conversation is None else stored_name("conversation", draft.conversation)
+    author = None if draft.author is None else stored_name("author", draft.author)
+    found = terms(spoken(draft.content, draft.author))
+    return {
+        "id": uuid7(),
+        "agent_id": ids.agent,
+        "user_id": ids.user,
+        "content": content,
+        "type": type,
+        "importance": float(draft.importance),
+        "trust": draft.trust,
+        "metadata": msgspec.Raw(dumps(dict(draft.metadata)).encode()),
+        "source": None if draft.source is None else stored_name("source", str(draft.source)),
+        "key": None if draft.key is None else stored_name("key", draft.key),
+        "conversation": conversation,
+        "seq": draft.seq,
+        "author": author,
+        "author_terms": [] if draft.author is None else author_terms(draft.author),
+        "by_owner": is_by_owner(draft.author, owner),
+        "said_at": at,
+        "tells_when": tells_when(draft.content),
+        "language": language_of(spoken(draft.content, draft.author)),
+        "terms": found,
+        "length": len(found),
+        "digest": digest_of(ids, content, type, conversation, draft.seq, author, at),
+    }
+
+
+def spoken(content: str, author: str | None) -> str:
+    """What vector and words are made of: a text that somebody said is about them, too, unless a role is all we know."""
+    if (
+        author is None
+        or author.casefold() in ROLES
+        or re.match(rf"{re.escape(author)}(?![a-z])", content, re.IGNORECASE)
+    ):
+        return content
+    return f"{author}: {content}"
+
+
+def in_context(said: str, previous: str | None) -> str:
+    """What the vector of a turn is made of where the one before it counts: a short turn says little alone."""
+    return said if previous is None or len(said) > SHORT_TURN else f"{previous}\n{said}"
+
+
+def digest_of(
+    ids: OwnerIds,
+    content: str,
+    type: str,
+    conversation: str | None,
+    seq: int | None,
+    author: str | None,
+    at: datetime | None,
+) -> UUID:
+    """What stands for a text, its owner and its place: equal for what was said before, there and by the same."""
+    said = "" if at is None else at.astimezone(UTC).isoformat()
+    parts = (ids.scope, ids.id, ids.agent or "", type, conversation or "", seq or "", author or "", said, content)
+    joined = "\0".join(str(part) for part in parts)  # stored text has no NUL
+    return UUID(bytes=hashlib.blake2b(joined.encode(), digest_size=16).digest())
+
+
+def is_by_owner(author: str | None, owner: Owner) -> bool:
+    """Whether the user whose memory it is said it themselves."""
+    whose = owner.name if owner.scope == "user" else owner.user
+    return author is not None and author.casefold() in {"user", whose.casefold() if whose else "user"}
+
+
+def lifetime(ttl: timedelta | float | None) -> timedelta | None:
+    """How long it lasts, given as a time span or in seconds."""
+    if ttl is None:
+        return None
+    try:
+        span = ttl if isinstance(ttl, timedelta) else timedelta(seconds=ttl)
+    except (TypeError, ValueError, OverflowError):
+        span = timedelta(0)
+    if not timedelta(0) < span <= LONGEST_TTL:
+        raise InvalidInput(f"a memory cannot live for {ttl!r:.100}", next="Give a time span greater than zero.")
+    return span
+
+
+def check_moment(moment: object) -> None:
+    """Refuse what is no time."""
+    if moment is not None and not isinstance(moment, datetime):
+        raise InvalidInput(f"{moment!r:.100} is no time", next="Give a datetime.")
+
+
+def check_importance(importance: float) -> None:
+    """Refuse what is no importance."""
+    if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"the importance cannot be {importance!r:.100}", next="Give a number from 0 to 1.")
+
+
+def check_metadata(metadata: object) -> None:
+    """Refuse what is no JSON object."""
+    if not isinstance(metadata, Mapping):
+        raise InvalidInput(
+            "the metadata is no object", why=f"it is {metadata!r:.100}", next="Give a mapping with text as keys."
+        )
+    if not all(isinstance(key, str) for key in cast(Mapping[object, object], metadata)):
+        raise InvalidInput("a key of the metadata is no text", next="Give a mapping with text as keys.")
+
+
+def _check_content(content: object) -> None:
+    if not isinstance(content, str):
+        raise InvalidInput(f"{content!r:.100} is no text", next="Give the text to remember.")
+    if not content.strip():
+        raise InvalidInput("the memory is empty", next="Give the text to remember.")
+    size = len(store(content).encode())
+    if size > MAX_CONTENT_BYTES:
+        raise TooLarge(
+            "the memory is too large",
+            why=f"it has {size} bytes, at most {MAX_CONTENT_BYTES} are taken",
+            next="Remember what matters of it, in short texts.",
+            size=size,
+            limit=MAX_CONTENT_BYTES,
+        )
+
+
+def _check_seq(seq: object) -> None:
+    if seq is None:
+        return
+    if not isinstance(seq, int) or isinstance(seq, bool) or not -(2**63) <= seq < 2**63:
+        raise InvalidInput(f"the place cannot be {seq!r:.100}", next="Give a whole number.")
+
+
+def aware(moment: datetime) -> datetime:
+    """A moment with its zone: UTC where it says none."""
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -1,0 +1,28 @@
+-- Folds what is said again into what is there, by its key or by its very words.
+create or replace function holdfast.fold_memory(tenant uuid, of_scope text, of_owner uuid, item public.memory) returns public.memory
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+declare
+  kept public.memory;
+begin
+  select m.* into kept from public.memory m
+  where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.key = item.key
+  for update;
+  if not found then
+    select m.* into kept from public.memory m
+    where m.tenant_id = tenant and m.scope = of_scope and m.digest = item.digest and m.valid_to = 'infinity' and m.buried_at is null
+    for update;
+  end if;
+  if not found then
+    raise exception using errcode = 'serialization_failure', message = 'the memory that this one is folded into was just deleted';
+  end if;
+  if kept.importance < item.importance or kept.expires_at < item.expires_at then
+    update public.memory m
+    set importance = greatest(m.importance, item.importance), expires_at = greatest(m.expires_at, item.expires_at)
+    where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.id = kept.id
+    returning m.* into kept;
+    perform holdfast.follow_memory(kept);
+  end if;
+  return kept;
+end $$;
+revoke execute on function holdfast.fold_memory from public;
+grant execute on function holdfast.fold_memory to holdfast_app;

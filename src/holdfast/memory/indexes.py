@@ -1,0 +1,148 @@
+"""Vector indexes for the organizational memories of tenants that have many."""
+
+import asyncio
+import logging
+import random
+import zlib
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from typing import Self
+from uuid import UUID
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.settings import MemorySettings
+from holdfast.postgres.database import Owner
+from holdfast.postgres.sql import statements
+
+FIRST = 60.0  # seconds: a process that ends before makes no index
+EVERY = 600.0
+LEAST_MEMORY, MOST_MEMORY = 64, 2048  # megabytes for making an index
+LONGEST = 4000  # numbers of a vector, beyond which halfvec takes no index
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The organizational memories of a tenant that one model has embedded."""
+
+    tenant: UUID
+    model: str
+    dimensions: int
+    memories: int = 0
+
+    @property
+    def index(self) -> str:
+        """The name of its index: at most 63 bytes, another for every tenant, model and length."""
+        told_apart = zlib.crc32(f"{self.model}\0{self.dimensions}".encode())
+        return f"memory_nearest_{self.tenant.hex}_{told_apart:08x}"
+
+    @property
+    def megabytes(self) -> int:
+        """What making its index takes, so that it is made in memory: vectors of 16 bits, and their links."""
+        return min(max(LEAST_MEMORY, self.memories * (2 * self.dimensions + 600) // 1_000_000), MOST_MEMORY)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be done, in this order."""
+
+    unlist: list[Library]
+    drop: list[str]
+    make: list[Library]
+    list: list[Library]
+
+
+def changes(
+    many: Mapping[str, Library], kept: Mapping[str, Library], there: Mapping[str, bool], listed: Mapping[str, Library]
+) -> Changes:
+    """How to get from what is there to what should be, all by the names of indexes.
+
+    `many` should have an index, `kept` keep one that they have; `there` says of an index whether it is whole, `listed`
+    are those that searches use. Of a process that was killed in the middle an index may be left that is not whole, or
+    that nobody uses.
+    """
+    whole = {name for name, is_whole in there.items() if is_whole}
+    stay = whole & (many.keys() | kept.keys())
+    return Changes(
+        unlist=[listed[name] for name in sorted(listed.keys() - stay)],
+        drop=sorted(there.keys() - stay),
+        make=[many[name] for name in sorted(many.keys() - stay)],
+        list=[many.get(name) or kept[name] for name in sorted((stay | many.keys()) - (listed.keys() & stay))],
+    )
+
+
+class Indexes:
+    """Makes an index when a tenant has many organizational memories, and drops it when few are left."""
+
+    def __init__(self, owner: Callable[[], AbstractAsyncContextManager[Owner]], settings: MemorySettings) -> None:
+        self._owner = owner
+        self._from = settings.scoring.index_from
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._keep(), name="holdfast memory indexes")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def tend(self) -> Changes | None:
+        """Make and drop what is due; None if another process is at it.
+
+        An index is made without keeping anybody from writing, which no transaction can do: the lock is another one's.
+        """
+        async with self._owner() as holder, holder.transaction():
+            if not await holder.value(sql("hold_indexes")):
+                return None
+            # The server keeps the snapshot of that statement until the next one, and would make no index before.
+            await holder.script("select")
+            async with self._owner() as owner:
+                due = await self._due(owner)
+                await self._do(owner, due)
+        return due
+
+    async def _due(self, owner: Owner) -> Changes:
+        # Between the two numbers an index stays as it is, so that none is made and dropped in turns.
+        kept = {
+            library.index: library
+            for row in await owner.all(sql("organizations"), max(1, self._from // 2))
+            if (library := Library(row["tenant_id"], row["model"], row["dimensions"], row["memories"]))
+            and library.dimensions <= LONGEST
+        }
+        many = {name: library for name, library in kept.items() if library.memories >= self._from}
+        there = {row["name"]: row["whole"] for row in await owner.all(sql("vector_indexes"))}
+        listed = {
+            library.index: library
+            for row in await owner.all(sql("listed_indexes"))
+            if (library := Library(row["tenant_id"], row["model"], row["dimensions"]))
+        }
+        return changes(many, kept, there, listed)
+
+    async def _do(self, owner: Owner, due: Changes) -> None:
+        # Workers would share the memory for it among them, of which a container may have little.
+        await owner.script("set search_path = public, extensions; set max_parallel_maintenance_workers = 0")
+        for library in due.unlist:
+            await owner.run(sql("unlist_index"), library.tenant, library.model)
+        for name in due.drop:
+            await owner.script(f"drop index concurrently if exists public.{name}")
+        for library in due.make:
+            await owner.script(f"set maintenance_work_mem = '{library.megabytes}MB'")
+            statement: str = await owner.value(
+                sql("vector_index"), library.index, library.tenant, library.model, library.dimensions
+            )
+            await owner.script(statement)
+            log.info("%d organizational memories of %s have an index", library.memories, library.tenant)
+        for library in due.list:
+            await owner.run(sql("list_index"), library.tenant, library.model, library.dimensions)
+
+    async def _keep(self) -> None:
+        await asyncio.sleep(FIRST * (1 + random.random()))
+        while True:
+            try:
+                await self.tend()
+            except HoldfastError as error:
+                log.warning("vector indexes could not be tended, trying again later: %s", error)
+            await asyncio.sleep(EVERY * (0.9 + random.random() / 5))

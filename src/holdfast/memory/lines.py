@@ -1,0 +1,195 @@
+"""Lines: memories in a file, one JSON object each, behind a header that says what they are."""
+
+import base64
+import binascii
+import math
+import struct
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Literal, cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.text import parse, render, restore
+from holdfast.memory.drafts import Draft
+from holdfast.memory.memory import Memory, Trust
+from holdfast.memory.owners import Owner, Scope
+from holdfast.postgres.database import Row
+
+FORMAT = "holdfast.memories"
+VERSION = 1
+MAX_DIMENSIONS = 16_000  # of a halfvec
+
+Whole = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class Header(msgspec.Struct, frozen=True):
+    """The first line: what the others are, and the models that the exporting engine made vectors with."""
+
+    format: Literal["holdfast.memories"]
+    version: Literal[1]
+    models: list[str] = []
+
+
+class LineOwner(msgspec.Struct, frozen=True):
+    """Whose a memory was."""
+
+    scope: Scope
+    name: str = ""
+    agent: str | None = None
+    user: str | None = None
+
+    def owner(self) -> Owner:
+        """As services take it."""
+        return Owner(self.scope, self.name, self.agent, self.user)
+
+
+class LineVector(msgspec.Struct, frozen=True):
+    """A vector, and the model that made it, '' where it was a client; 16-bit floats, little-endian, in base64."""
+
+    model: str
+    data: str
+
+    def numbers(self) -> tuple[float, ...]:
+        """The vector."""
+        try:
+            packed = base64.b64decode(self.data, validate=True)
+            numbers = struct.unpack(f"<{len(packed) // 2}e", packed)
+        except (binascii.Error, struct.error, ValueError) as error:
+            raise InvalidInput("a vector cannot be read", why=str(error)) from None
+        if not 0 < len(numbers) <= MAX_DIMENSIONS or not all(map(math.isfinite, numbers)):
+            raise InvalidInput("a vector cannot be used", why="it is empty, too long, or has a number without end")
+        return numbers
+
+
+class LineRevision(msgspec.Struct, frozen=True):
+    """A version that a memory had."""
+
+    version: Version
+    operation: str
+    at: datetime
+    content: str
+    type: str
+    importance: float
+    trust: Trust
+    metadata: dict[str, Any]
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True):
+    """A memory with everything that brings it back."""
+
+    id: UUID
+    owner: LineOwner
+    content: str
+    type: str
+    importance: float = 1.0
+    trust: Trust = "user"
+    metadata: dict[str, Any] = {}
+    source: str | None = None
+    key: str | None = None
+    conversation: str | None = None
+    seq: int | None = None
+    author: str | None = None
+    at: datetime | None = None
+    created_at: datetime
+    valid_from: datetime
+    valid_to: datetime | None = None
+    expires_at: datetime | None = None
+    superseded_by: UUID | None = None
+    pinned: bool = False
+    buried_at: datetime | None = None
+    access_count: Whole = 0
+    last_accessed: datetime
+    version: Version = 1
+    vectors: list[LineVector] = []
+    revisions: list[LineRevision] = []
+
+    def draft(self) -> Draft:
+        """What a caller would have said of it."""
+        return Draft(
+            self.content,
+            type=self.type,
+            importance=self.importance,
+            trust=self.trust,
+            metadata=self.metadata,
+            source=self.source,
+            key=self.key,
+            conversation=self.conversation,
+            seq=self.seq,
+            author=self.author,
+            at=self.at,
+        )
+
+    def past(self) -> dict[str, Any]:
+        """What became of it since, by the columns of `memory`."""
+        return {
+            "version": self.version,
+            "created_at": self.created_at,
+            "valid_from": self.valid_from,
+            "valid_to": self.valid_to,
+            "expires_at": self.expires_at,
+            "pinned": self.pinned,
+            "buried_at": self.buried_at,
+            "access_count": self.access_count,
+            "last_accessed": self.last_accessed,
+        }
+
+
+def header(models: Sequence[str]) -> str:
+    """The first line."""
+    return render(Header(FORMAT, VERSION, list(models))).decode()
+
+
+def line_of(memory: Memory, row: Row) -> str:
+    """A memory as a line, with what else its row in the export has."""
+    models: Sequence[str] = row["models"] or []
+    embeddings: Sequence[Sequence[float]] = row["embeddings"] or []
+    fields = {name: getattr(memory, name) for name in Line.__struct_fields__ if hasattr(memory, name)}
+    return render(
+        {
+            **fields,
+            "buried_at": row["buried_at"],
+            "vectors": [
+                {"model": model, "data": base64.b64encode(struct.pack(f"<{len(numbers)}e", *numbers)).decode()}
+                for model, numbers in zip(models, embeddings, strict=True)
+            ],
+            "revisions": [
+                {**kept, "content": restore(kept["content"]), "type": restore(kept["type"])}
+                for kept in cast(Sequence[Mapping[str, Any]], row["revisions"] or ())
+            ],
+        }
+    ).decode()
+
+
+def read_header(text: bytes, number: int) -> Header:
+    """What the first line says of the others."""
+    try:
+        return msgspec.convert(parse(text), Header)
+    except (HoldfastError, msgspec.ValidationError) as error:
+        raise InvalidInput(
+            f"line {number} is no header of memories",
+            why=str(error),
+            next=f'Begin with {{"format": "{FORMAT}", "version": {VERSION}}}, as an export does.',
+            line=number,
+        ) from None
+
+
+def read_line(text: bytes, number: int) -> Line:
+    """The memory in a line."""
+    try:
+        return msgspec.convert(parse(text), Line)
+    except (HoldfastError, msgspec.ValidationError, UnicodeEncodeError) as error:
+        raise broken(number, error) from None
+
+
+def broken(number: int, error: Exception) -> InvalidInput:
+    """The error of a line that cannot be imported."""
+    return InvalidInput(
+        f"line {number} cannot be imported",
+        why=str(error),
+        next="What came before it is imported. Correct the line and import the file again.",
+        line=number,
+    )

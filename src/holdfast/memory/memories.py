@@ -1,0 +1,373 @@
+"""Memories: written, found, corrected, forgotten."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
+from holdfast.core.names import stored_name
+from holdfast.core.settings import MemorySettings
+from holdfast.core.text import dumps, restore, store
+from holdfast.embeddings import Embeddings
+from holdfast.embeddings.language import language_of
+from holdfast.memory.absence import WhyNot
+from holdfast.memory.dates import tells_when
+from holdfast.memory.drafts import Draft, aware, check_importance, check_metadata, digest_of, item_of, lifetime, spoken
+from holdfast.memory.memory import TRUSTS, Memory, Trust, memory_of, owner_ids
+from holdfast.memory.owners import Owner, Owners, Scope
+from holdfast.memory.recall import Filters, Hits, Recall
+from holdfast.memory.sweep import Swept, sweep
+from holdfast.memory.turns import draft_texts
+from holdfast.memory.words import terms
+from holdfast.postgres.codecs import encode_halfvec
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+
+MAX_AT_ONCE = 10_000
+Operation = Literal["remember", "edit", "supersede", "pin", "unpin", "bury", "unbury"]
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRevision:
+    """A version of a memory, and the operation that made it."""
+
+    version: int
+    operation: str
+    at: datetime
+    content: str
+    type: str
+    importance: float
+    trust: Trust
+    metadata: dict[str, Any]
+
+
+class Memories:
+    """Writes, finds and changes memories."""
+
+    def __init__(
+        self, database: Database, owners: Owners, embeddings: Embeddings, recall: Recall, settings: MemorySettings
+    ) -> None:
+        self._database = database
+        self._owners = owners
+        self._embeddings = embeddings
+        self._recall = recall
+        self._settings = settings
+
+    async def remember(
+        self,
+        owner: Owner,
+        content: str,
+        *,
+        type: str | None = None,
+        importance: float = 1.0,
+        ttl: timedelta | float | None = None,
+        trust: Trust = "user",
+        metadata: Mapping[str, Any] | None = None,
+        source: UUID | str | None = None,
+        key: str | None = None,
+        conversation: str | None = None,
+        seq: int | None = None,
+        author: str | None = None,
+        at: datetime | None = None,
+        tx: Transaction | None = None,
+    ) -> Memory:
+        """Remember a text; it is found as soon as this returns, or with `tx` when that commits.
+
+        The same `key` again, or the very same words in the same place, and what is there already is returned.
+        """
+        draft = Draft(content, type, importance, ttl, trust, metadata or {}, source, key, conversation, seq, author, at)
+        return (await self.remember_many(owner, [draft], tx=tx))[0]
+
+    async def remember_many(
+        self, owner: Owner, drafts: Sequence[Draft | Mapping[str, Any] | str], *, tx: Transaction | None = None
+    ) -> list[Memory]:
+        """Remember many texts of one owner, all of them or none."""
+        if isinstance(drafts, str | Mapping):
+            raise InvalidInput("one memory where many are meant", next="Give a list, or use `remember`.")
+        if len(drafts) > MAX_AT_ONCE:
+            raise InvalidInput(
+                f"{len(drafts)} memories are too many at once", next=f"Give at most {MAX_AT_ONCE}, in several calls."
+            )
+        checked = [Draft.of(draft) for draft in drafts]
+        if not checked:
+            return []
+        ids = await self._owners.stored(owner, tx=tx)
+        run = await self._database.within(tx)
+        short = self._settings.short_term
+        ttl = timedelta(minutes=short.ttl_minutes) if owner.scope == "session" else None
+        items = [item_of(draft, owner, ids) for draft in checked]
+        if self._settings.embedding.with_previous_turn:
+            texts = await draft_texts(run, ids, checked)
+        else:
+            texts = [spoken(draft.content, draft.author) for draft in checked]
+        vectors = await self._embeddings.vectors(texts, [item["language"] for item in items])
+        for item, vector in zip(items, vectors, strict=True):
+            item["embedded"] = None if vector is None else self._embeddings.model(item["language"])
+        rows = await run.all(
+            sql("remember"),
+            ids.scope,
+            ids.id,
+            short.max_memories if owner.scope == "session" else None,
+            msgspec.json.encode(items).decode(),
+            [ttl if draft.ttl is None else lifetime(draft.ttl) for draft in checked],
+            [None if vector is None else encode_halfvec(vector) for vector in vectors],
+        )
+        return [memory_of(row, owner) for row in rows]
+
+    async def get(self, id: UUID, *, tx: Transaction | None = None) -> Memory:
+        """A memory, whatever became of it, unless it was deleted."""
+        row = await (await self._database.within(tx)).one(sql("get"), id)
+        if row is None:
+            raise await self._gone(id)
+        return await self._memory(row, tx)
+
+    async def search(
+        self,
+        owner: Owner,
+        query: str,
+        *,
+        limit: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        types: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        as_of: datetime | None = None,
+        min_importance: float | None = None,
+        explain: bool = False,
+    ) -> Hits:
+        """Find what answers `query` among the memories of an owner, best first.
+
+        `where` is contained in the metadata, `since` and `until` are about when it was said; `as_of` finds what was
+        valid then. What matters little (`memory.long_term.min_importance`) is left out unless it is asked for.
+        """
+        filters = Filters(where, types, since, until, as_of, min_importance)
+        limit = self._settings.long_term.max_results if limit is None else limit
+        return await self._recall.search(owner, query, filters, limit=limit, explain=explain)
+
+    async def context(
+        self,
+        query: str,
+        *,
+        session: str | None = None,
+        user: str | None = None,
+        agent: str | None = None,
+        limits: Mapping[Scope, int] | None = None,
+        where: Mapping[str, Any] | None = None,
+        types: Sequence[str] | None = None,
+        explain: bool = False,
+    ) -> Hits:
+        """Find what answers `query` in all four scopes, in one ranking: 10 of the session, 5, 3 and 5 of the others."""
+        return await self._recall.context(
+            query,
+            session_id=session,
+            user_name=user,
+            agent_name=agent,
+            limits=limits,
+            filters=Filters(where, types),
+            explain=explain,
+        )
+
+    async def why_not(
+        self,
+        id: UUID,
+        owner: Owner,
+        query: str,
+        *,
+        limit: int | None = None,
+        where: Mapping[str, Any] | None = None,
+        types: Sequence[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        as_of: datetime | None = None,
+        min_importance: float | None = None,
+    ) -> WhyNot:
+        """Why a memory is not among those that `search` with the same arguments returns; or that it is."""
+        filters = Filters(where, types, since, until, as_of, min_importance)
+        try:
+            memory = await self.get(id)
+        except NotFound as error:
+            return WhyNot("deleted" if error.why else "unknown", error.why or "there is no such memory")
+        limit = self._settings.long_term.max_results if limit is None else limit
+        return await self._recall.why_not(memory, owner, query, filters, limit=limit)
+
+    async def edit(
+        self,
+        id: UUID,
+        *,
+        content: str | None = None,
+        type: str | None = None,
+        importance: float | None = None,
+        trust: Trust | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        ttl: timedelta | float | None = None,
+        version: int | None = None,
+        tx: Transaction | None = None,
+    ) -> Memory:
+        """Change what is given; with `version` only if that is the current one, else Conflict."""
+        changes: dict[str, object] = {}
+        if type is not None:
+            changes["type"] = stored_name("type", type)
+        if importance is not None:
+            check_importance(importance)
+            changes["importance"] = float(importance)
+        if trust is not None:
+            if trust not in TRUSTS:
+                raise InvalidInput(f"there is no trust {trust!r:.100}", next=f"Use one of {', '.join(TRUSTS)}.")
+            changes["trust"] = trust
+        if metadata is not None:
+            check_metadata(metadata)
+            changes["metadata"] = msgspec.Raw(dumps(dict(metadata)).encode())
+        if ttl is not None:
+            changes["expires_at"] = await self._database.now() + (lifetime(ttl) or timedelta(0))
+        if content is None and not changes:
+            raise InvalidInput("nothing is to be changed", next="Give what is.")
+        return await self._change(id, "edit", changes, version=version, content=content, tx=tx)
+
+    async def supersede(
+        self,
+        id: UUID,
+        content: str,
+        *,
+        at: datetime | None = None,
+        version: int | None = None,
+        tx: Transaction | None = None,
+    ) -> Memory:
+        """Put a new memory in the place of one that is no longer true, from now or from `at` on.
+
+        The old one is recalled no more, but by a search as of the time when it was valid.
+        """
+
+        async def work(tx: Transaction) -> Memory:
+            old = await self.get(id, tx=tx)
+            if old.superseded_by is not None:
+                raise InvalidInput(
+                    "the memory was superseded already",
+                    why=f"{old.superseded_by} took its place",
+                    next="Supersede that one.",
+                )
+            moment = await tx.now() if at is None else aware(at)
+            if moment < old.valid_from:
+                raise InvalidInput(
+                    "the memory was not valid yet",
+                    why=f"it is valid from {old.valid_from.isoformat()} on",
+                    next="Give a later time.",
+                )
+            new = await self.remember(
+                old.owner,
+                content,
+                type=old.type,
+                importance=old.importance,
+                trust=old.trust,
+                metadata=old.metadata,
+                source=old.source,
+                at=at,
+                tx=tx,
+            )
+            if new.id == old.id:
+                raise InvalidInput("the memory says the same already", next="Give what is true now.")
+            changes: dict[str, object] = {"valid_to": moment, "superseded_by": new.id}
+            await self._change(id, "supersede", changes, version=version, tx=tx)
+            return new
+
+        return await work(tx) if tx is not None else await self._database.atomically(work)
+
+    async def pin(self, id: UUID, *, pinned: bool = True, tx: Transaction | None = None) -> Memory:
+        """Keep a memory from fading and from being dropped, or let it go again."""
+        return await self._change(id, "pin" if pinned else "unpin", {"pinned": pinned}, tx=tx)
+
+    async def bury(self, id: UUID, *, buried: bool = True, tx: Transaction | None = None) -> Memory:
+        """Keep a memory, and recall it no more; or bring it back."""
+        return await self._change(id, "bury" if buried else "unbury", {}, tx=tx)
+
+    async def forget(self, id: UUID, *, tx: Transaction | None = None) -> None:
+        """Delete a memory and all that was kept of it; that it was there remains known."""
+        if not await (await self._database.within(tx)).value(sql("forget"), id):
+            raise await self._gone(id)
+
+    async def sweep(self, *, dry_run: bool = False) -> Swept:
+        """Delete what has expired or faded, which happens by itself, too; with `dry_run` only say what that is."""
+        return await sweep(self._database, self._settings.retention, dry_run=dry_run)
+
+    async def history(self, id: UUID) -> list[MemoryRevision]:
+        """The versions of a memory, newest first."""
+        rows = await self._database.all(sql("history"), id)
+        if not rows:
+            raise await self._gone(id)
+        return [
+            MemoryRevision(
+                row["version"],
+                row["operation"],
+                row["at"],
+                restore(row["content"]),
+                restore(row["type"]),
+                row["importance"],
+                row["trust"],
+                row["metadata"],
+            )
+            for row in rows
+        ]
+
+    async def _change(
+        self,
+        id: UUID,
+        operation: Operation,
+        changes: dict[str, object],
+        *,
+        content: str | None = None,
+        version: int | None = None,
+        tx: Transaction | None = None,
+    ) -> Memory:
+        model, vector = None, None
+        run = await self._database.within(tx)
+        if content is not None:
+            old = await self.get(id, tx=tx)
+            stored = store(Draft(content).content)
+            said = spoken(content, old.author)
+            found, language = terms(said), language_of(said)
+            if self._settings.embedding.with_previous_turn and old.conversation and old.seq is not None:
+                vector = None  # made by the Indexer, of both turns
+            else:
+                [vector] = await self._embeddings.vectors([said], [language])
+            model = None if vector is None else self._embeddings.model(language)
+            ids = await self._owners.stored(old.owner, tx=tx)
+            changes |= {
+                "content": stored,
+                "terms": found,
+                "length": len(found),
+                "tells_when": tells_when(content),
+                "language": language,
+                "digest": digest_of(ids, stored, store(old.type), old.conversation, old.seq, old.author, old.at),
+            }
+        try:
+            row = await run.one(
+                sql("change"),
+                id,
+                version,
+                operation,
+                msgspec.json.encode(changes).decode(),
+                model,
+                None if vector is None else encode_halfvec(vector),
+            )
+        except AlreadyExists:
+            raise AlreadyExists("another memory says the same already", next="Forget one of the two.") from None
+        if row is None:
+            raise await self._gone(id)
+        if row["id"] is None:
+            raise Conflict(f"the memory {id} was changed", expected=version or 0, current=row["current_version"])
+        return await self._memory(row, tx)
+
+    async def _memory(self, row: Row, tx: Transaction | None) -> Memory:
+        return memory_of(row, await self._owners.owner(owner_ids(row), tx=tx))
+
+    async def _gone(self, id: UUID) -> NotFound:
+        row = await self._database.one(sql("tombstone"), id)
+        if row is None:
+            return NotFound(f"there is no memory {id}", next="Search for it.")
+        why = f"it was deleted at {row['deleted_at']:%Y-%m-%d %H:%M} ({row['reason']})"
+        return NotFound(f"there is no memory {id}", why=why)

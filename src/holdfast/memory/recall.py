@@ -1,0 +1,332 @@
+"""Recall: finding the memories that answer a question."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from typing import Any, cast
+from uuid import UUID
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.settings import MemorySettings
+from holdfast.core.text import store
+from holdfast.embeddings import Embeddings
+from holdfast.embeddings.language import language_of
+from holdfast.memory import questions
+from holdfast.memory.absence import WhyNot, hidden
+from holdfast.memory.dates import DateNamed, dates_named
+from holdfast.memory.drafts import aware, check_importance, check_metadata, check_moment
+from holdfast.memory.memory import Memory, memory_of, owner_ids
+from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, agent, organization, session, user
+from holdfast.memory.usage import Usage
+from holdfast.memory.words import names, terms
+from holdfast.postgres.codecs import encode_halfvec
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+
+MAX_LIMIT = 1000
+EVERYTHING = 1_000_000
+MAX_OWNERS = 10_000  # whose further models are remembered
+MAX_QUESTION = 20_000  # characters
+LIMITS: dict[Scope, int] = {"session": 10, "user": 5, "agent": 3, "organization": 5}
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a score is the sum of."""
+
+    vector: float
+    words: float
+    neighbours: float
+    conversation: float
+    author: float
+    date: float
+    recency: float
+    importance: float
+    trust: float
+    graph: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Their sum: the score."""
+        return sum(getattr(self, each.name) for each in fields(self))
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A memory and how well it answers."""
+
+    memory: Memory
+    score: float
+    parts: Parts | None = None  # what the score is made of, when asked
+
+
+class Hits(list[Hit]):
+    """What was found, best first; `reduced` says why it was not found by meaning, where it was not."""
+
+    reduced: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What may be found."""
+
+    where: Mapping[str, Any] | None = None
+    types: Sequence[str] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+    min_importance: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.where is not None:
+            check_metadata(self.where)
+        if self.min_importance is not None:
+            check_importance(self.min_importance)
+        types = cast(object, self.types)
+        if types is not None and (
+            not isinstance(types, Iterable)
+            or isinstance(types, str)
+            or not all(isinstance(each, str) for each in cast(Iterable[object], types))
+        ):
+            raise InvalidInput(f"the types cannot be {types!r:.100}", next="Give a list of texts.")
+        for moment in (self.since, self.until, self.as_of):
+            check_moment(moment)
+
+    def arguments(self) -> tuple[object, ...]:
+        """As the statement takes them."""
+        types = None if self.types is None else [store(each) for each in self.types]
+        moments = (None if each is None else aware(each) for each in (self.since, self.until, self.as_of))
+        return types, dict(self.where or {}), *moments
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, as the statement takes it."""
+
+    text: str
+    parts: tuple[str, ...]  # the whole, then its sentences
+    vectors: Mapping[str, Sequence[bytes]]  # of the parts, by each model that could be asked
+    reduced: str
+
+    def arguments(self, dates: Sequence[DateNamed], unrelated: Mapping[str, float]) -> tuple[object, ...]:
+        """Vectors, terms, names and dates, in the order of the statement."""
+        vectors = [(n, model, each) for model, some in self.vectors.items() for n, each in enumerate(some)]
+        found = [(n, term) for n, part in enumerate(self.parts) for term in terms(part)]
+        return (
+            [n for n, _, _ in vectors],
+            [model for _, model, _ in vectors],
+            [vector for _, _, vector in vectors],
+            [unrelated[model] for _, model, _ in vectors],
+            [n for n, _ in found],
+            [term for _, term in found],
+            names(self.text),
+            questions.is_first_person(self.text),
+            questions.asks_when(self.text),
+            [named.first for named in dates],
+            [named.last for named in dates],
+            [named.yearly for named in dates],
+            [named.fade for named in dates],
+        )
+
+
+class Recall:
+    """Finds memories."""
+
+    def __init__(
+        self, database: Database, owners: Owners, embeddings: Embeddings, usage: Usage, settings: MemorySettings
+    ) -> None:
+        self._database = database
+        self._owners = owners
+        self._embeddings = embeddings
+        self._usage = usage
+        self._settings = settings
+        self._also: dict[UUID, frozenset[str]] = {}  # owners who still have vectors of former models
+
+    async def search(self, owner: Owner, query: str, filters: Filters, *, limit: int, explain: bool) -> Hits:
+        """What answers `query` among the memories of an owner, best first."""
+        ids = await self._owners.sought(owner)
+        rows, reduced = await self._rows([(owner, ids, check_limit(limit))], query, filters)
+        return await self._hits(rows, reduced, {ids.id: owner}, explain=explain)
+
+    async def context(
+        self,
+        query: str,
+        *,
+        session_id: str | None,
+        user_name: str | None,
+        agent_name: str | None,
+        limits: Mapping[Scope, int] | None,
+        filters: Filters,
+        explain: bool,
+    ) -> Hits:
+        """What answers `query` in all four scopes, in one ranking; each scope has its own limit."""
+        wanted = {**LIMITS, **_checked(limits)}
+        owners = [organization()]
+        owners += [session(session_id)] if session_id is not None else []
+        owners += [user(user_name)] if user_name is not None else []
+        owners += [agent(agent_name)] if agent_name is not None else []
+        sought = [(each, await self._owners.sought(each), check_limit(wanted[each.scope])) for each in owners]
+        rows, reduced = await self._rows([each for each in sought if each[2] > 0], query, filters)
+        whose = {(ids.scope, ids.id): each for each, ids, _ in sought}
+        rows.sort(key=lambda row: -row["score"])
+        return await self._hits(rows, reduced, {id: owner for (_, id), owner in whose.items()}, explain=explain)
+
+    async def why_not(self, memory: Memory, owner: Owner, query: str, filters: Filters, *, limit: int) -> WhyNot:
+        """Why a memory is not among the first `limit` that answer `query`; or that it is."""
+        check_limit(limit)
+        moment = await self._database.now() if filters.as_of is None else aware(filters.as_of)
+        absent = hidden(memory, owner, moment=moment, settings=self._settings.retention)
+        absent = absent or await self._filtered(memory, filters)
+        if absent is not None:
+            return absent
+        rows, _ = await self._rows([(owner, await self._owners.sought(owner), EVERYTHING)], query, filters)
+        rank, row = next(((n, row) for n, row in enumerate(rows, 1) if row["id"] == memory.id), (None, None))
+        score = None if row is None else row["score"]
+        if rank is not None and rank <= limit:
+            return WhyNot("returned", f"it is the {rank}. of {len(rows)}", rank, score)
+        if not memory.embedded and self._embeddings.model(language_of(memory.content)) is not None:
+            return WhyNot("no embedding yet", "it was weighed by its words alone", rank, score)
+        cut = f"; the {limit}. has {rows[limit - 1]['score']:.4f}" if 0 < limit <= len(rows) else ""
+        where = "it is not among those that were weighed" if rank is None else f"it is the {rank}. with {score:.4f}"
+        return WhyNot("below the cut", where + cut, rank, score)
+
+    async def _filtered(self, memory: Memory, filters: Filters) -> WhyNot | None:
+        """Which filter holds a memory back."""
+        least = self._least(memory.owner.scope, filters)
+        said = memory.at or memory.created_at
+        if memory.importance < least:
+            return WhyNot("filtered", f"its importance is {memory.importance}, less than {least}")
+        if filters.types is not None and memory.type not in filters.types:
+            return WhyNot("filtered", f"its type is {memory.type}")
+        if filters.since is not None and said < aware(filters.since):
+            return WhyNot("filtered", f"it is of {said:%Y-%m-%d %H:%M}, before what was asked for")
+        if filters.until is not None and said >= aware(filters.until):
+            return WhyNot("filtered", f"it is of {said:%Y-%m-%d %H:%M}, after what was asked for")
+        if filters.where and not await self._database.value(sql("contains"), memory.id, dict(filters.where)):
+            return WhyNot("filtered", "its metadata do not contain what was asked for")
+        return None
+
+    def _least(self, scope: Scope, filters: Filters) -> float:
+        """The importance from which memories of a scope are recalled."""
+        if filters.min_importance is not None:
+            return filters.min_importance
+        return 0.0 if scope == "session" else self._settings.long_term.min_importance
+
+    async def _rows(
+        self, sought: Sequence[tuple[Owner, OwnerIds, int]], query: str, filters: Filters
+    ) -> tuple[list[Row], str]:
+        _check_question(query)
+        asker = tuple(ids.id for _, ids, _ in sought)
+        also = frozenset[str]().union(*(self._also.get(id, frozenset()) for id in asker))
+        asked = await self._ask(query, also, asker)
+        rows = await self._run(sought, asked, filters)
+        missing = frozenset(model for row in rows for model in row["unasked"] if self._embeddings.is_former(model))
+        if missing - also:
+            for id in asker:
+                self._also[id] = self._also.get(id, frozenset()) | missing
+            if len(self._also) > MAX_OWNERS:
+                self._also.clear()
+            asked = await self._ask(query, also | missing, asker)
+            rows = await self._run(sought, asked, filters)
+        return rows, asked.reduced
+
+    async def _ask(self, query: str, also: frozenset[str], asker: tuple[UUID, ...]) -> Asked:
+        """The question with its vectors, by the model of its language and by former ones that memories still have.
+
+        Across languages the cosines of these models tell nothing: such memories are found by their words.
+        """
+        parts = (query, *questions.parts(query))
+        own = self._embeddings.model(language_of(query))
+        vectors: dict[str, list[bytes]] = {}
+        for model in dict.fromkeys([own, *sorted(also)]):
+            if model is None:
+                continue
+            found = [await self._embeddings.query(part, model, asker=asker) for part in parts]
+            if all(each is not None for each in found):
+                vectors[model] = [encode_halfvec(each) for each in found if each is not None]
+        reduced = "" if own in vectors or own is None else self._embeddings.state[1]
+        return Asked(query, parts, vectors, reduced)
+
+    async def _run(self, sought: Sequence[tuple[Owner, OwnerIds, int]], asked: Asked, filters: Filters) -> list[Row]:
+        settings = self._settings
+        unrelated = {model: self._embeddings.unrelated(model) for model in asked.vectors}
+        return await self._database.all(
+            sql("search"),
+            [ids.scope for _, ids, _ in sought],
+            [ids.id for _, ids, _ in sought],
+            [ids.agent for _, ids, _ in sought],
+            [limit for _, _, limit in sought],
+            [self._least(ids.scope, filters) for _, ids, _ in sought],
+            *asked.arguments(await self._dates(asked.text), unrelated),
+            weights(settings),
+            settings.retention.half_life_days,
+            settings.retention.faded_below,
+            *filters.arguments(),
+        )
+
+    async def _dates(self, question: str) -> list[DateNamed]:
+        """The dates that a question names; the clock is asked only where there may be one."""
+        if not dates_named(question, datetime.now(UTC)):
+            return []
+        return dates_named(question, await self._database.now())
+
+    async def _hits(self, rows: Sequence[Row], reduced: str, whose: Mapping[UUID, Owner], *, explain: bool) -> Hits:
+        hits = Hits()
+        hits.reduced = reduced
+        for row in rows:
+            owner = whose[row["owner"]]
+            if row["agent_id"] or row["user_id"]:
+                owner = await self._owners.owner(owner_ids(row))
+            parts = Parts(*row["parts"])
+            hits.append(Hit(memory_of(row, owner), parts.total, parts if explain else None))
+        self._usage.note(self._database, [hit.memory.id for hit in hits])
+        return hits
+
+
+def weights(settings: MemorySettings) -> list[float]:
+    """The weights of the parts, in the order of the statement."""
+    scoring = settings.scoring
+    return [
+        scoring.words,
+        scoring.english_length,
+        scoring.chinese_length,
+        scoring.neighbours,
+        scoring.around,
+        scoring.conversation,
+        scoring.author,
+        scoring.date,
+        scoring.when,
+        scoring.recency,
+        scoring.importance,
+        scoring.trust,
+        scoring.pool_from,
+        scoring.pool,
+    ]
+
+
+def check_limit(limit: int) -> int:
+    """A number of memories that can be asked for."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= MAX_LIMIT:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"the limit cannot be {limit!r:.100}", next=f"Ask for 1 to {MAX_LIMIT} at once.")
+    return limit
+
+
+def _checked(limits: Mapping[Scope, int] | None) -> Mapping[Scope, int]:
+    if limits is not None and not (isinstance(limits, Mapping) and limits.keys() <= LIMITS.keys()):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(
+            f"the limits cannot be {limits!r:.100}", next=f"Give numbers for some of {', '.join(LIMITS)}."
+        )
+    return limits or {}
+
+
+def _check_question(query: object) -> None:
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInput("the question is empty", next="Say what to look for.")
+    if len(query) > MAX_QUESTION:
+        raise InvalidInput(
+            "the question is too long",
+            why=f"it has {len(query)} characters, at most {MAX_QUESTION} are taken",
+            next="Ask for what matters of it.",
+        )

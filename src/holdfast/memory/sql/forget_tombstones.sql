@@ -1,0 +1,7 @@
+-- Forgets that there were memories, some at a time: after so long nobody asks. One with a key is kept: its source may be read again.
+delete from memory_tombstone t
+using (
+  select tenant_id, memory_id from memory_tombstone
+  where key_hash is null and deleted_at < holdfast.now() - $1::interval order by deleted_at limit $2
+) old
+where t.tenant_id = old.tenant_id and t.memory_id = old.memory_id

@@ -1,0 +1,2 @@
+-- A memory.
+select * from memory where tenant_id = $1 and id = $2

@@ -1,0 +1,6 @@
+-- Drops the least important memories of a session beyond so many, then the oldest, and never what is pinned.
+select holdfast.delete_memories($1, 'session', $2, array(
+  select m.id from memory m
+  where m.tenant_id = $1 and m.scope = 'session' and m.owner = $2 and m.expires_at > holdfast.now() and not m.pinned
+  order by m.importance desc, m.created_at desc, m.id desc offset $3
+), 'limit')

@@ -1,0 +1,134 @@
+"""Sweeping: what has expired or faded is deleted, with all that was kept of it."""
+
+import asyncio
+import logging
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal, Self
+from uuid import UUID
+
+from holdfast.core.errors import HoldfastError
+from holdfast.core.settings import MemorySettings, RetentionSettings
+from holdfast.memory.owners import Scope
+from holdfast.postgres.database import Database, Postgres, Row
+from holdfast.postgres.sql import statements
+
+FIRST = 60.0  # seconds: a process that ends before has nothing to sweep
+TOGETHER = 1000  # memories deleted at once
+SHOWN = 100  # ids of what was or would be deleted
+TOMBSTONES = timedelta(days=90)  # for so long it is known of a deleted memory that it was there, and why it is gone
+LONGEST = timedelta(days=365_000)
+
+Reason = Literal["expired", "faded"]
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What was deleted, or would be: how many by scope and reason, and the ids of some."""
+
+    counts: dict[tuple[Scope, Reason], int]
+    ids: list[UUID] = field(default_factory=list[UUID])
+
+    @property
+    def total(self) -> int:
+        """How many in all."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Fading:
+    """When memories of users and agents have faded: after `halvings` half-lives, each stretched by what it matters."""
+
+    half_life_days: float
+    halvings: float
+
+    @classmethod
+    def by(cls, settings: RetentionSettings) -> "Fading":
+        """As the settings have it."""
+        return cls(settings.half_life_days, -math.log2(settings.faded_below) if settings.faded_below else math.inf)
+
+    @property
+    def shortest(self) -> timedelta | None:
+        """The age before which none can have faded, however little it matters; None where none ever does."""
+        days = self.half_life_days * 0.5 * self.halvings
+        return timedelta(days=days) if days < LONGEST.days else None
+
+
+async def sweep(database: Database, settings: RetentionSettings, *, dry_run: bool = False) -> Swept:
+    """Delete what has expired or faded of a tenant; with `dry_run` only say what that is."""
+    fading = Fading.by(settings)
+    counts: Counter[tuple[Scope, Reason]] = Counter()
+    ids: list[UUID] = []
+    for reason in ("expired", "faded"):
+        while True:
+            rows = await _over(database, reason, fading, None if dry_run else TOGETHER)
+            gone = Counter(row["scope"] for row in rows) if dry_run else await _delete(database, rows, reason, fading)
+            counts.update({(scope, reason): count for scope, count in gone.items()})
+            ids += [row["id"] for row in rows[: SHOWN - len(ids)]]
+            if dry_run or len(rows) < TOGETHER or not gone.total():
+                break
+    return Swept(dict(counts), ids)
+
+
+async def _over(database: Database, reason: Reason, fading: Fading, limit: int | None) -> list[Row]:
+    if reason == "expired":
+        return await database.all(sql("expired"), limit)
+    if fading.shortest is None:
+        return []
+    return await database.all(sql("fading"), fading.half_life_days, fading.halvings, fading.shortest, limit)
+
+
+async def _delete(database: Database, rows: Sequence[Row], reason: Reason, fading: Fading) -> Counter[Scope]:
+    owners: defaultdict[tuple[Scope, UUID], list[UUID]] = defaultdict(list)
+    for row in rows:
+        owners[row["scope"], row["owner"]].append(row["id"])
+    deleted: Counter[Scope] = Counter()
+    for (scope, owner), ids in sorted(owners.items()):
+        deleted[scope] += await database.value(sql("sweep"), scope, owner, ids, reason, fading.shortest)
+    return deleted
+
+
+class Sweeper:
+    """Sweeps every tenant from time to time."""
+
+    def __init__(self, postgres: Postgres, settings: MemorySettings) -> None:
+        self._postgres = postgres
+        self._settings = settings.retention
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._keep(), name="holdfast memory sweeper")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def sweep(self) -> int:
+        """Delete what has expired or faded, of every tenant, and tombstones that nobody needs; how many memories."""
+        system = self._postgres.system
+        shortest = Fading.by(self._settings).shortest or LONGEST
+        swept = 0
+        for row in await system.all(sql("tenants_to_sweep"), shortest):
+            swept += (await sweep(self._postgres.tenant(row["id"]), self._settings)).total
+        while await system.run(sql("forget_tombstones"), TOMBSTONES, TOGETHER) == TOGETHER:
+            pass
+        return swept
+
+    async def _keep(self) -> None:
+        pause = 60 * self._settings.sweep_minutes
+        await asyncio.sleep(min(FIRST, pause) * (1 + random.random()))
+        while True:
+            try:
+                swept = await self.sweep()
+                if swept:
+                    log.info("%d memories were deleted: they had expired or faded", swept)
+            except HoldfastError as error:
+                log.warning("memories could not be swept, trying again later: %s", error)
+            await asyncio.sleep(pause * (0.9 + random.random() / 5))

@@ -1,0 +1,256 @@
+"""Transfer: memories out to a file and in again, as a stream of lines."""
+
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge
+from holdfast.core.settings import MemorySettings
+from holdfast.core.text import dumps, store
+from holdfast.embeddings import Embeddings
+from holdfast.embeddings.language import Language
+from holdfast.memory.drafts import item_of
+from holdfast.memory.lines import Line, LineRevision, broken, header, line_of, read_header, read_line
+from holdfast.memory.memory import memory_of, owner_ids
+from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, agent
+from holdfast.postgres.codecs import encode_halfvec
+from holdfast.postgres.database import Database, Transaction
+from holdfast.postgres.sql import statements
+
+PAGE = 500
+BATCH_BYTES = 4 * 1024 * 1024
+FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+Lines = Iterable[bytes] | AsyncIterable[bytes]
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """How many memories were added, were there already (by id, key or words), and had expired on the way."""
+
+    added: int = 0
+    folded: int = 0
+    expired: int = 0
+
+    def __add__(self, other: "Imported") -> "Imported":
+        return Imported(self.added + other.added, self.folded + other.folded, self.expired + other.expired)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A line on its way in: whose it will be, and its row, whose id is still the file's."""
+
+    line: Line
+    ids: OwnerIds
+    item: dict[str, Any]
+    vectors: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Which ids the memories of a file get here."""
+
+    whose: OwnerIds
+    present: Mapping[UUID, bool]  # of each id that the tenant has, whether it is this owner's
+    keep: bool
+
+    def id(self, given: UUID) -> UUID:
+        """Its own where it is the owner's already or may be kept, else one made of it, the same every time."""
+        made = made_id(self.whose, given)
+        if self.present.get(made):
+            return made
+        return given if self.present.get(given) or (self.keep and given not in self.present) else made
+
+    def is_there(self, given: UUID) -> bool:
+        """Whether it came before."""
+        return self.present.get(self.id(given), False)
+
+
+class Transfer:
+    """Exports and imports memories, however many, in the memory of one page."""
+
+    def __init__(self, database: Database, owners: Owners, embeddings: Embeddings, settings: MemorySettings) -> None:
+        self._database = database
+        self._owners = owners
+        self._embeddings = embeddings
+        self._settings = settings
+
+    async def export(self, whose: Owner | Scope) -> AsyncGenerator[str]:
+        """The memories of an owner, or all of a scope, as lines of JSON: a header, then one each with all it was."""
+        first, last = FIRST, LAST
+        if isinstance(whose, Owner):
+            first = last = (await self._owners.sought(whose)).id
+        scope = whose.scope if isinstance(whose, Owner) else whose
+        yield header([model for each in LANGUAGES if (model := self._embeddings.model(each))])
+        at = first, FIRST
+        while True:
+            rows = await self._database.all(sql("export"), scope, first, last, *at, PAGE)
+            for row in rows:
+                yield line_of(memory_of(row, await self._owners.owner(owner_ids(row))), row)
+            if len(rows) < PAGE:
+                return
+            at = rows[-1]["owner"], rows[-1]["id"]
+
+    async def load(
+        self, lines: Lines, *, into: Owner | None = None, by_admin: bool = True, first_line: int = 1
+    ) -> Imported:
+        """Import what `export` gave, as memories of those whose they were, or all `into` one owner.
+
+        The same lines twice change nothing. An id is kept unless somebody else has it; who does not administer the
+        tenant cannot learn of that, since theirs are made anew. A vector is kept if its model is the configured one,
+        else the memory is embedded later. A broken line ends it, and what came before that is imported.
+        """
+        done, batch, size, is_headed = Imported(), list[Arrival](), 0, False
+        number = first_line - 1
+        async for text in _each(lines):
+            number += 1
+            if not text.strip():
+                continue
+            if not is_headed:
+                read_header(text, number)
+                is_headed = True
+                continue
+            try:
+                arrival = await self._arrival(text, number, into, by_admin=by_admin)
+            except HoldfastError:
+                await self._store(batch, by_admin=by_admin)
+                raise
+            if batch and (len(batch) == PAGE or size > BATCH_BYTES or not _same(batch[-1].ids, arrival.ids)):
+                done += await self._store(batch, by_admin=by_admin)
+                batch, size = [], 0
+            batch.append(arrival)
+            size += len(text)
+        if not is_headed:
+            raise InvalidInput("there is nothing to import", why="not even a header", next="Give what was exported.")
+        return done + await self._store(batch, by_admin=by_admin)
+
+    async def _arrival(self, text: bytes, number: int, into: Owner | None, *, by_admin: bool) -> Arrival:
+        line = read_line(text, number)
+        if line.trust == "system" and not by_admin:
+            raise Forbidden(
+                f"line {number} is trusted as the system",
+                why="to bring that in needs the scope 'admin'",
+                next="Let somebody import it who has it, or change its trust.",
+                line=number,
+            )
+        try:
+            owner = _owner(line, into)
+            ids = await self._owners.stored(owner)
+            item = {**item_of(line.draft(), owner, ids), **line.past()}
+            model = self._embeddings.model(item["language"])
+            vectors = self._usable({each.model: each.numbers() for each in line.vectors}, model)
+        except (InvalidInput, TooLarge) as error:
+            raise broken(number, error) from None
+        item["embedded"] = model if model in vectors else None
+        return Arrival(line, ids, item, vectors)
+
+    def _usable(self, vectors: Mapping[str, Sequence[float]], model: str | None) -> dict[str, Sequence[float]]:
+        """Those that are searched here: a client's own, and that of the model that is configured."""
+        lengths = {} if model is None else {model: self._embeddings.dimensions(model)}
+        return {name: each for name, each in vectors.items() if name == "" or lengths.get(name) == len(each)}
+
+    async def _store(self, batch: Sequence[Arrival], *, by_admin: bool) -> Imported:
+        if not batch:
+            return Imported()
+
+        async def work(tx: Transaction) -> Imported:
+            now = await tx.now()
+            living = {
+                each.line.id: each for each in batch if each.line.expires_at is None or each.line.expires_at > now
+            }
+            places = await self._places(tx, batch, keep=by_admin)
+            coming = [each for id, each in living.items() if not places.is_there(id)]
+            added = await self._add(tx, coming, places) if coming else 0
+            expired = sum(each.line.id not in living for each in batch)
+            return Imported(added, len(batch) - expired - added, expired)
+
+        return await self._database.atomically(work)
+
+    async def _places(self, tx: Transaction, batch: Sequence[Arrival], *, keep: bool) -> Places:
+        whose = batch[0].ids
+        named = {each.line.id for each in batch} | {other for each in batch if (other := each.line.superseded_by)}
+        sought = [*named, *(made_id(whose, id) for id in named)]
+        rows = await tx.all(sql("present"), whose.scope, whose.id, sought)
+        return Places(whose, {row["id"]: row["own"] for row in rows}, keep)
+
+    async def _add(self, tx: Transaction, batch: Sequence[Arrival], places: Places) -> int:
+        whose = batch[0].ids
+        successors = [each.line.superseded_by for each in batch]
+        items = [
+            {**each.item, "id": places.id(each.line.id), "superseded_by": None if next is None else places.id(next)}
+            for each, next in zip(batch, successors, strict=True)
+        ]
+        most = self._settings.short_term.max_memories if whose.scope == "session" else None
+        rows = await tx.all(
+            sql("remember"),
+            whose.scope,
+            whose.id,
+            most,
+            msgspec.json.encode(items).decode(),
+            [None] * len(items),
+            [None] * len(items),  # those that are new get their vectors below
+        )
+        new = [(row["id"], each) for row, each in zip(rows, batch, strict=True) if row["is_new"]]
+        vectors = [(id, model, numbers) for id, each in new for model, numbers in each.vectors.items()]
+        await tx.run(
+            sql("keep_vectors"),
+            whose.scope,
+            whose.id,
+            [id for id, _, _ in vectors],
+            [model for _, model, _ in vectors],
+            [encode_halfvec(numbers) for _, _, numbers in vectors],
+        )
+        revisions = [_revision(id, kept) for id, each in new for kept in each.line.revisions]
+        ids = [id for id, _ in new]
+        await tx.run(sql("keep_revisions"), whose.scope, whose.id, ids, msgspec.json.encode(revisions).decode())
+        if any(each.item["embedded"] is None for _, each in new):
+            await tx.run(sql("wake_indexer"))
+        return len(new)
+
+
+def made_id(whose: OwnerIds, given: UUID) -> UUID:
+    """The id that a memory gets whose own is somebody else's: of the same moment, and the same every time."""
+    digest = hashlib.blake2b(f"{whose.scope} {whose.id} {given}".encode(), digest_size=7).digest()
+    return UUID(bytes=given.bytes[:9] + digest)
+
+
+def _owner(line: Line, into: Owner | None) -> Owner:
+    if into is None:
+        return line.owner.owner()
+    if into.scope == "agent":
+        return agent(into.name)
+    return Owner(into.scope, into.name, into.agent or line.owner.agent, into.user or line.owner.user)
+
+
+def _same(one: OwnerIds, other: OwnerIds) -> bool:
+    return (one.scope, one.id) == (other.scope, other.id)
+
+
+def _revision(id: UUID, kept: LineRevision) -> dict[str, Any]:
+    return {
+        "memory_id": id,
+        "version": kept.version,
+        "operation": store(kept.operation),
+        "at": kept.at,
+        "content": store(kept.content),
+        "type": store(kept.type),
+        "importance": kept.importance,
+        "trust": kept.trust,
+        "metadata": msgspec.Raw(dumps(kept.metadata).encode()),
+    }
+
+
+async def _each(lines: Lines) -> AsyncGenerator[bytes]:
+    if isinstance(lines, AsyncIterable):
+        async for line in lines:
+            yield line
+    else:
+        for line in lines:
+            yield line

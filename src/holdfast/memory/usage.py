@@ -1,0 +1,54 @@
+"""Usage: which memories were recalled, counted behind the readers' backs."""
+
+import asyncio
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from uuid import UUID
+
+from holdfast.core.errors import HoldfastError
+from holdfast.postgres.database import Database
+from holdfast.postgres.sql import statements
+
+DELAY = 1.0  # seconds in which uses are gathered
+
+log = logging.getLogger(__name__)
+sql = statements(__name__)
+
+
+class Usage:
+    """Counts uses in batches. Counts that were not written when the process died are lost, and nothing else is."""
+
+    def __init__(self) -> None:
+        self._counts: defaultdict[Database, Counter[UUID]] = defaultdict(Counter)
+        self._writing: asyncio.Task[None] | None = None
+
+    def note(self, database: Database, ids: Sequence[UUID]) -> None:
+        """These were recalled."""
+        if not ids:
+            return
+        self._counts[database].update(ids)
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_later(), name="holdfast memory usage")
+
+    async def flush(self) -> None:
+        """Write what was counted."""
+        counts, self._counts = self._counts, defaultdict(Counter)
+        for database, uses in counts.items():
+            ids = sorted(uses)  # in one order, so that no two writers wait for one another
+            try:
+                await database.run(sql("count_uses"), ids, [uses[id] for id in ids])
+            except HoldfastError as error:
+                log.warning("the uses of %s memories were not counted: %s", len(ids), error)
+
+    async def close(self) -> None:
+        """Write what is left, and end."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait([self._writing])
+        await self.flush()
+
+    async def _write_later(self) -> None:
+        while self._counts:
+            await asyncio.sleep(DELAY)
+            await self.flush()

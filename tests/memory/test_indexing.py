@@ -1,0 +1,275 @@
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from holdfast.core.config import Config
+from holdfast.embeddings.embedder import Vector
+from holdfast.embeddings.language import Language
+from holdfast.embeddings.store import Store
+from holdfast.engine import Engine, open_engine
+from holdfast.memory import indexing, session, user
+from holdfast.memory.indexing import Indexer
+from holdfast.postgres.database import Owner
+from tests.embeddings.models import ENGLISH, models
+from tests.processes import Processes
+
+__all__ = ["models"]
+
+FACTS = [f"Ann has visited {place} twice" for place in ("Oslo", "Rome", "Lima", "Kyoto", "Cairo", "Quito", "Perth")]
+QUESTION = "When was she in the capital of Italy?"
+INSERT = """
+insert into user_memories (agent_id, user_id, content)
+select $2, $2, content from unnest($3::text[]) as content where $1::uuid is not null
+"""
+INSERT_INTO_SESSION = """
+insert into session_memories (agent_id, session_id, content, importance_score)
+select $2, $2, 'turn ' || n, n / 10.0 from generate_series(1, 5) n where $1::uuid is not null
+"""
+STUCK = """
+import asyncio, sys
+from pathlib import Path
+from holdfast.core.config import load_config
+from holdfast.engine import open_engine
+from holdfast.memory.indexing import Indexer
+
+async def never(texts, languages):
+    print("embedding", len(texts), flush=True)
+    await asyncio.Event().wait()
+
+async def main():
+    url, data = sys.argv[1:]
+    async with open_engine(config=load_config({"database.url": url, "data": Path(data)}, environ={})) as engine:
+        engine.embeddings.vectors = never
+        await Indexer(engine.postgres, engine.embeddings, engine.config.memory).catch_up()
+
+asyncio.run(main())
+"""
+
+
+def with_models(config: Config, folder: Path, **embedding: object) -> Config:
+    """The settings with other models, of which those in the folder are there."""
+    changed = config.memory.embedding.model_copy(update={"folder": folder, "fetch": False, **embedding})
+    return config.model_copy(update={"memory": config.memory.model_copy(update={"embedding": changed})})
+
+
+@pytest.fixture(autouse=True)
+def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine's own indexer stays out of the way."""
+    monkeypatch.setattr(indexing, "FIRST", 3600)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, models: Store) -> Path:
+    """A folder for models without any, and no others to be had."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    (tmp_path / "models").mkdir()
+    return tmp_path / "models"
+
+
+@pytest.fixture
+async def wordy(config: Config, folder: Path) -> AsyncIterator[Engine]:
+    """An engine without a model."""
+    async with open_engine(config=with_models(config, folder)) as engine:
+        yield engine
+
+
+def indexer_of(engine: Engine) -> Indexer:
+    """One more indexer, as another process has it."""
+    return Indexer(engine.postgres, engine.embeddings, engine.config.memory)
+
+
+def put(models: Store, folder: Path, *, name: str = ENGLISH) -> None:
+    """Put the English model into the folder, under a name."""
+    files = models.find(ENGLISH)
+    assert files is not None
+    (folder / name).symlink_to(files.onnx.parent)
+
+
+async def models_of(owner: Owner) -> dict[str, int]:
+    """How many vectors there are of each model."""
+    rows = await owner.all("select model, count(*) from memory_vector group by model")
+    return {row["model"]: row["count"] for row in rows}
+
+
+@pytest.mark.req("EMB-02")
+async def test_what_was_missed_is_embedded_when_a_model_arrives(
+    wordy: Engine, models: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "FIRST", 0)
+    missed = await wordy.memory.remember(user("ann"), "prefers tea over coffee")
+    before = await wordy.memory.search(user("ann"), "which beverage does she like?")
+
+    async with asyncio.timeout(30), indexer_of(wordy):
+        put(models, folder)
+        while not (await wordy.memory.get(missed.id)).embedded:
+            pass
+    after = await wordy.memory.search(user("ann"), "which beverage does she like?", explain=True)
+
+    assert not missed.embedded
+    assert "by words only" in before.reduced
+    assert not after.reduced
+    assert after[0].parts is not None
+    assert after[0].parts.vector > 0
+
+
+@pytest.mark.req("EMB-02")
+async def test_it_is_known_how_many_memories_are_still_to_embed(wordy: Engine) -> None:
+    await wordy.memory.remember_many(user("ann"), FACTS)
+    indexer = indexer_of(wordy)
+
+    await indexer.catch_up()
+
+    assert indexer.left(await wordy.database.tenant()) == len(FACTS)
+    assert indexer.state == ("reduced", "7 memories still to embed")
+
+
+@pytest.mark.req("EMB-03")
+async def test_another_model_embeds_anew_while_searches_serve_and_find(
+    config: Config, folder: Path, models: Store, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(models, folder)
+    put(models, folder, name="mine")
+    async with open_engine(config=with_models(config, folder)) as engine:
+        await engine.memory.remember_many(user("ann"), [f"{fact}, in {n}" for n in range(20) for fact in FACTS])
+    old = await models_of(owner)
+    monkeypatch.setattr(indexing, "TOGETHER", 4)
+
+    found: list[str] = []
+    async with open_engine(config=with_models(config, folder, model="mine")) as engine:
+        await engine.memory.search(user("ann"), QUESTION)  # both models are loaded now
+        embedding = asyncio.create_task(indexer_of(engine).catch_up())
+        while not embedding.done():
+            hits = await engine.memory.search(user("ann"), QUESTION, limit=1)
+            found.append(hits[0].memory.content)
+        new_name = engine.embeddings.model("en")
+
+    new = await models_of(owner)
+    assert list(old) == [ENGLISH]
+    assert new == {new_name: old[ENGLISH]}
+    assert new_name != ENGLISH
+    assert len(found) > 3
+    assert all("Rome" in each for each in found)
+
+
+@pytest.mark.req("EMB-03")
+async def test_the_clients_own_vectors_stay_when_the_model_changes(
+    config: Config, folder: Path, models: Store, owner: Owner
+) -> None:
+    put(models, folder, name="mine")
+    statement = INSERT.replace("content)", "content, embedding)").replace(
+        "select $2, $2, content", "select $2, $2, content, $4"
+    )
+    async with open_engine(config=with_models(config, folder, model="mine")) as engine:
+        await engine.database.run(statement, uuid4(), FACTS, [0.5] * 384)
+        await indexer_of(engine).catch_up()
+        name = engine.embeddings.model("en")
+
+        shown = await engine.database.all("select embedding from user_memories where $1::uuid is not null")
+
+    assert await models_of(owner) == {"": len(FACTS), name: len(FACTS)}
+    assert [row["embedding"] for row in shown] == [[0.5] * 384] * len(FACTS)
+
+
+async def test_several_indexers_share_the_work_and_do_none_of_it_twice(wordy: Engine, config: Config) -> None:
+    await wordy.database.run(INSERT, uuid4(), [f"fact {n}" for n in range(400)])
+    done: list[int] = []
+    async with open_engine(config=wordy.config) as second:
+        done += await asyncio.gather(indexer_of(wordy).catch_up(), indexer_of(second).catch_up())
+
+    unread = await wordy.database.value("select count(*) from memory where tenant_id = $1 and length is null")
+    assert unread == 0
+    assert sum(done) == 400
+    assert min(done) > 0
+
+
+@pytest.mark.req("EMB-02")
+async def test_an_indexer_that_is_killed_in_the_middle_loses_nothing(
+    engine: Engine, database_url: str, tmp_path: Path, processes: Processes, models: Store
+) -> None:
+    ann, script = uuid4(), tmp_path / "stuck.py"
+    script.write_text(STUCK)
+    await engine.database.run(INSERT, ann, FACTS)
+
+    stuck = processes.start(str(script), database_url, str(tmp_path / "elsewhere"))
+    await asyncio.to_thread(stuck.wait_for, f"embedding {len(FACTS)}")
+    while_held = await indexer_of(engine).catch_up()
+    await asyncio.to_thread(stuck.kill)
+    async with asyncio.timeout(30):  # until the server has noticed
+        while not (indexed := await indexer_of(engine).catch_up()):
+            pass
+
+    hits = await engine.memory.search(user(str(ann)), QUESTION)
+    assert (while_held, indexed) == (0, len(FACTS))
+    assert "Rome" in hits[0].memory.content
+
+
+async def test_a_text_that_the_model_refuses_keeps_no_other_waiting_and_is_not_tried_again_at_once(
+    engine: Engine, models: Store, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    ann, asked = uuid4(), list[str]()
+    embed = engine.embeddings.vectors
+
+    async def vectors(texts: Sequence[str], languages: Sequence[Language]) -> list[Vector | None]:
+        asked.extend(texts)
+        return [
+            None if "Rome" in text else vector
+            for text, vector in zip(texts, await embed(texts, languages), strict=True)
+        ]
+
+    monkeypatch.setattr(engine.embeddings, "vectors", vectors)
+    indexer = indexer_of(engine)
+    await engine.database.run(INSERT, ann, FACTS)
+    with caplog.at_level(logging.WARNING, logger=indexing.__name__):
+        for _ in range(3):
+            await indexer.catch_up()
+
+    hits = await engine.memory.search(user(str(ann)), "Rome")
+    assert sum("Rome" in text for text in asked) == 1
+    assert len([record for record in caplog.records if "makes no vector" in record.message]) == 1
+    assert [hit.memory.content for hit in hits if not hit.memory.embedded] == ["Ann has visited Rome twice"]
+    assert "Rome" in hits[0].memory.content
+    assert indexer.state == ("reduced", "1 memories still to embed")
+
+
+@pytest.mark.req("MEM-02")
+async def test_a_session_drops_its_least_important_memories_past_its_limit_also_those_of_plain_sql(
+    config: Config, folder: Path
+) -> None:
+    short = config.memory.short_term.model_copy(update={"max_memories": 3})
+    few = config.model_copy(update={"memory": config.memory.model_copy(update={"short_term": short})})
+    web = uuid4()
+    async with open_engine(config=with_models(few, folder)) as engine:
+        await engine.database.run(INSERT_INTO_SESSION, web)
+        await indexer_of(engine).catch_up()
+
+        hits = await engine.memory.search(session(str(web)), "turn")
+
+    assert sorted(hit.memory.content for hit in hits) == ["turn 3", "turn 4", "turn 5"]
+
+
+async def test_every_tenant_is_indexed_each_as_itself(wordy: Engine) -> None:
+    await wordy.tenants.create("acme")
+    acme, owner = wordy.tenant("acme"), uuid4()
+    for each in (wordy, acme):
+        await each.database.run(INSERT, owner, FACTS)
+
+    assert await indexer_of(wordy).catch_up() == 2 * len(FACTS)
+
+    for each in (wordy, acme):
+        assert len(await each.memory.search(user(str(owner)), "Rome")) == len(FACTS)
+
+
+async def test_what_was_inserted_twice_stays_twice_and_what_is_said_again_is_folded(wordy: Engine) -> None:
+    ann = uuid4()
+    await wordy.database.run(INSERT, ann, ["likes tea", "likes tea"])
+    await indexer_of(wordy).catch_up()
+
+    again = await wordy.memory.remember(user(str(ann), agent=str(ann)), "likes tea")
+
+    rows = await wordy.database.all("select id from user_memories where $1::uuid is not null")
+    assert len(rows) == 2
+    assert again.id in [UUID(str(row["id"])) for row in rows]

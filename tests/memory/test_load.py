@@ -1,0 +1,46 @@
+import asyncio
+import random
+
+import pytest
+
+from holdfast.engine import Engine
+from holdfast.memory import user
+
+WRITERS = SEARCHERS = 32
+
+
+@pytest.mark.req("MEM-06")
+@pytest.mark.parametrize("writes", [640, pytest.param(10_000, marks=pytest.mark.soak)])
+async def test_every_writer_finds_at_once_what_it_wrote_while_others_search(words_only: Engine, writes: int) -> None:
+    memories, missed = words_only.memory, list[str]()
+    done = asyncio.Event()
+
+    async def write(number: int) -> None:
+        owner = user(f"user {number % 4}")
+        for turn in range(writes // WRITERS):
+            word = f"parcel{number}x{turn}"
+            memory = await memories.remember(owner, f"{word} is on its way")
+            hits = await memories.search(owner, word, limit=3)
+            if memory.id not in [hit.memory.id for hit in hits]:
+                missed.append(word)
+
+    async def search(number: int) -> int:
+        dice, searches = random.Random(number), 0
+        while not done.is_set():
+            owner = user(f"user {dice.randrange(4)}")
+            hits = await memories.search(owner, f"parcel{dice.randrange(WRITERS)}x0 way", limit=5)
+            assert all(hit.memory.owner == owner for hit in hits)
+            searches += 1
+        return searches
+
+    searchers = [asyncio.create_task(search(number)) for number in range(SEARCHERS)]
+    async with asyncio.timeout(600):
+        await asyncio.gather(*(write(number) for number in range(WRITERS)))
+        done.set()
+        searches = await asyncio.gather(*searchers)
+
+    assert missed == []
+    assert all(searches)
+    for number in range(4):
+        hits = await memories.search(user(f"user {number}"), "on its way", limit=1000)
+        assert len(hits) == min(1000, writes // WRITERS * WRITERS // 4) or writes > 4000
