@@ -38,6 +38,7 @@ class ScriptedLlm(BaseLlm):
 
     _answers: list[list[Part]] = PrivateAttr()
     _asked: list[list[str]] = PrivateAttr(default_factory=list)
+    _prompts: list[str] = PrivateAttr(default_factory=list)
 
     def __init__(self, *answers: str | Iterable[Part]) -> None:
         super().__init__(model="scripted")
@@ -48,10 +49,16 @@ class ScriptedLlm(BaseLlm):
         """The texts of each request."""
         return self._asked
 
+    @property
+    def prompts(self) -> list[str]:
+        """Each request as JSON, with what tools gave."""
+        return self._prompts
+
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
     ) -> AsyncGenerator[LlmResponse, None]:
         """The next answer of the script."""
+        self._prompts.append("\n".join(content.model_dump_json(exclude_none=True) for content in llm_request.contents))
         self._asked.append(
             [part.text for content in llm_request.contents for part in content.parts or [] if part.text is not None]
         )

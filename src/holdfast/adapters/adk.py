@@ -1,4 +1,4 @@
-"""Google ADK's sessions, kept as our conversations.
+"""Google ADK's sessions, kept as our conversations; its memory is in `adk_memory`.
 
     runner = Runner(agent=agent, app_name="shop", session_service=PostgresSessionService(engine))
 
@@ -24,6 +24,7 @@ from google.adk.sessions.session import Session
 from typing_extensions import override
 
 from holdfast.adapters.adk_events import FORM, drafts_of, events_of, plain
+from holdfast.adapters.adk_memory import PostgresMemoryService
 from holdfast.adapters.hosting import SCHEME, Hosted
 from holdfast.conversations.nodes import Draft, Node
 from holdfast.conversations.snapshots import Snapshot
@@ -31,6 +32,8 @@ from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
+
+__all__ = ["PostgresMemoryService", "PostgresSessionService"]
 
 MAX_QUALIFIER = 200  # characters of an app and a user that stand before a session's id
 
@@ -276,8 +279,10 @@ def _place_of(found: Snapshot) -> Place:
 
 
 def register() -> None:
-    """Make `holdfast://` known to ADK: `adk web --session_service_uri=holdfast://…`."""
-    get_service_registry().register_session_service(SCHEME, lambda uri, **_: PostgresSessionService(uri))
+    """Make `holdfast://` known to ADK: `adk web --session_service_uri=holdfast://… --memory_service_uri=holdfast://…`."""
+    registry = get_service_registry()
+    registry.register_session_service(SCHEME, lambda uri, **_: PostgresSessionService(uri))
+    registry.register_memory_service(SCHEME, lambda uri, **_: PostgresMemoryService(uri))
 
 
 register()
