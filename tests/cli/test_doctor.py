@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.embeddings.store import Store
 from tests.cli.program import Done, Program
 
 pytestmark = pytest.mark.req("UI-02")
@@ -32,7 +33,9 @@ def test_on_a_new_machine_everything_is_tried_and_nothing_is_left(
 
     found = parts(done)
     assert done.code == 0, done.stdout
-    assert {check["state"] for check in found.values()} == {"ok"}
+    # Models are fetched when they are first needed, and not by the doctor.
+    assert "holdfast models fetch" in found["models"]["found"]
+    assert {part: check["state"] for part, check in found.items() if check["state"] != "ok"} == {"models": "warn"}
     assert {
         "python",
         "settings",
@@ -138,3 +141,20 @@ def test_a_data_folder_of_another_version_or_no_folder_at_all_is_a_failure(
     assert (older.code, parts(older)["database"]["code"]) == (6, "data_folder_unusable")
     assert "PostgreSQL 15" in parts(older)["database"]["found"]
     assert (file.code, parts(file)["data folder"]["state"]) == (6, "fail")
+
+
+@pytest.mark.req("EMB-02")
+def test_models_that_are_here_are_tried(holdfast: Program, free_port: dict[str, str], models: Store) -> None:
+    english = models.find("bge-small-en-v1.5-q")
+    assert english is not None
+    folder = english.onnx.parent.parent
+
+    done = holdfast("doctor", "--json", environment={**free_port, "HOLDFAST_MEMORY__EMBEDDING__FOLDER": str(folder)})
+
+    assert parts(done)["models"] == {
+        "part": "models",
+        "state": "ok",
+        "found": "bge-small-en-v1.5-q, bge-small-zh-v1.5-q",
+        "next": "",
+        "code": "",
+    }

@@ -42,6 +42,7 @@ def test_words_go_to_stderr_and_ctrl_c_leaves_nothing_behind(holdfast: Program, 
     wait_until_gone(*processes)
     assert (code, server.stdout) == (0, "")
     assert f"data     {holdfast.data}, with an embedded PostgreSQL" in server.stderr
+    assert "reduced  embeddings: English by words only" in server.stderr
     assert "sign in" not in server.stderr
     assert processes
     assert not DataFolder(holdfast.data).server_file.exists()
@@ -56,7 +57,8 @@ def test_with_json_one_line_tells_where_it_is(holdfast: Program, start: Start) -
     with urllib.request.urlopen(f"{ready['url']}/readyz", timeout=10) as answer:
         assert answer.status == 200
     assert (ready["pid"], ready["data"]) == (server.pid, str(holdfast.data))
-    assert [(part["name"], part["state"]) for part in ready["parts"]] == [("database", "ok")]
+    states = {part["name"]: part["state"] for part in ready["parts"]}
+    assert (states["database"], states["embeddings"]) == ("ok", "reduced")
     assert server.stderr == ""
 
 

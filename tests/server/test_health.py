@@ -1,9 +1,13 @@
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from holdfast.engine import Engine, Part
+from holdfast.core.config import Config
+from holdfast.engine import Engine, Part, open_engine
 from holdfast.server.server_file import ask_health
+from tests.memory.without_models import without_models
+from tests.server.conftest import running
 from tests.server.wire import Site
 
 
@@ -38,8 +42,24 @@ async def test_details_of_parts_are_for_known_callers(site: Site, key: str, sett
     wrong = await site.ask("GET", "/readyz", key="hf_wrong")
     known = await site.ask("GET", "/readyz", key=key)
 
-    assert anybody.json() == wrong.json() == {"state": "ok", "parts": [{"name": "database", "state": "ok"}]}
+    assert anybody.json() == wrong.json()
+    assert [part.keys() for part in anybody.json()["parts"]] == [{"name", "state"}] * len(known.json()["parts"])
     assert "PostgreSQL" in known.json()["parts"][0]["detail"]
+
+
+@pytest.mark.req("EMB-02")
+async def test_without_a_model_it_is_ready_and_says_that_words_are_all_it_goes_by(
+    config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = without_models(config, tmp_path, monkeypatch)
+
+    async with open_engine(config=config) as engine, running(engine, config) as site:
+        reply = await site.ask("GET", "/readyz")
+
+    (part,) = (part for part in reply.json()["parts"] if part["name"] == "embeddings")
+    assert (reply.status, reply.json()["state"], part["state"]) == (200, "reduced", "reduced")
+    assert "words only" in part["detail"]
+    assert "holdfast models fetch" in part["detail"]
 
 
 async def test_a_server_of_another_kind_is_not_taken_for_ours(site: Site) -> None:

@@ -1,4 +1,5 @@
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,11 +8,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from holdfast.bus.gauges import Gauges
 from holdfast.core.config import Config
 from holdfast.engine import Engine
+from holdfast.memory import organization, user
 from tests.clock import Clock
+from tests.memory.without_models import without_models
 from tests.server.conftest import make_key
 from tests.server.wire import Reply, Site
 
-LABELS = ("tenant", "group", "topic", "skill", "state")
+LABELS = ("tenant", "group", "topic", "skill", "state", "scope")
 
 Sample = tuple[str, tuple[str, ...]]
 
@@ -19,8 +22,9 @@ pytestmark = pytest.mark.req("BUS-04")
 
 
 @pytest.fixture
-def config(config: Config) -> Config:
-    """The settings of an engine that gives up at the first failure."""
+def config(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Config:
+    """The settings of an engine that gives up at the first failure, and has no embedding model."""
+    config = without_models(config, tmp_path, monkeypatch)
     return config.model_copy(update={"bus": config.bus.model_copy(update={"max_attempts": 1})})
 
 
@@ -118,3 +122,25 @@ async def test_nothing_is_told_to_strangers(site: Site, settings: dict[str, Any]
     refused = await site.ask("GET", "/metrics")
 
     assert (refused.status, refused.code) == (401, "unauthenticated")
+
+
+@pytest.mark.req("EMB-02")
+async def test_memories_are_counted_by_scope_and_those_without_a_vector_apart(
+    engine: Engine, site: Site, key: str
+) -> None:
+    await engine.memory.remember_many(user("ann"), ["likes tea", "喜欢喝茶", "お茶が好きです"])
+    await engine.memory.remember(organization(), "tea is at four")
+    await engine.tenants.create("other")
+    await engine.tenant("other").memory.remember(user("eve"), "likes rain")
+
+    found = measured(await site.ask("GET", "/metrics", key=key))
+
+    assert {labels: value for (name, labels), value in found.items() if name == "holdfast_memories"} == {
+        ("default", "organization"): 1,
+        ("default", "user"): 3,
+    }
+    # There is no model for Japanese: nothing is missing.
+    assert {labels: value for (name, labels), value in found.items() if name == "holdfast_memories_unembedded"} == {
+        ("default", "organization"): 1,
+        ("default", "user"): 2,
+    }

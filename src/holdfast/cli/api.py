@@ -5,9 +5,10 @@ So a command is written once, and behaves alike whether a server runs or not.
 
 import http.client
 import json
+import logging
 import secrets
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
@@ -56,6 +57,10 @@ class Api:
         """What was made."""
         return await self._call("POST", path, body)
 
+    async def upload(self, path: str, data: bytes, kind: bytes) -> Any:
+        """What became of it."""
+        return await self._send("POST", path, {**self._headers, "content-type": kind}, data)
+
     async def put(self, path: str, body: dict[str, Any]) -> Any:
         """What is there now."""
         return await self._call("PUT", path, body)
@@ -68,6 +73,9 @@ class Api:
         headers, data = self._headers, b""
         if body is not None:
             headers, data = {**headers, "content-type": b"application/json"}, json.dumps(body).encode()
+        return await self._send(method, path, headers, data)
+
+    async def _send(self, method: str, path: str, headers: Headers, data: bytes) -> Any:
         status, answer = await self._carrier.send(method, path, headers, data)
         said: Any = json.loads(answer) if answer else {}
         if status >= http.client.BAD_REQUEST:
@@ -183,10 +191,12 @@ async def reach(invocation: Invocation, *, of_a_tenant: bool = True, running: bo
     from holdfast.server.app import build_app
     from holdfast.server.listening import Address
 
-    with invocation.output.progress() as progress:
-        async with open_engine(config=config, progress=progress) as engine:
-            token = secrets.token_urlsafe()
-            yield Api(OpenedEngine(build_app(engine, Address("127.0.0.1", 0), token=token)), token, tenant)
+    logging.getLogger("holdfast.embeddings").setLevel(logging.ERROR)  # a search says itself what it had to do without
+    async with AsyncExitStack() as stack:
+        with invocation.output.progress() as progress:
+            engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
+        token = secrets.token_urlsafe()
+        yield Api(OpenedEngine(build_app(engine, Address("127.0.0.1", 0), token=token)), token, tenant)
 
 
 def _error(problem: dict[str, Any]) -> HoldfastError:

@@ -21,6 +21,7 @@ from holdfast.access.secret import installation_secret
 from holdfast.cli.output import Progress
 from holdfast.core.config import Config
 from holdfast.core.errors import BadSetting, DataFolderUnusable, Forbidden, HoldfastError
+from holdfast.embeddings import Embeddings
 from holdfast.engine import Place, open_place
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import Owner, Postgres, Row, open_owner
@@ -33,6 +34,7 @@ from holdfast.server.server_file import ServerFile
 
 SKEW = 2.0  # seconds between two clocks from which keys and leases end at other times than people expect
 STOP_TIMEOUT = 30.0
+ONE_OF_EACH = ("tea", "茶")  # texts for each of the models
 
 sql = statements(__name__)
 
@@ -68,6 +70,8 @@ async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]
     if config.bus.url.startswith("kafka://"):
         progress(f"asking Kafka at {config.bus.url}")
         checks.append(await check_kafka(config))
+    progress("trying the embedding models")
+    checks.append(await check_models(config))
     running = ServerFile.read(config.data)
     found = (
         f"{running.url}, process {running.pid}, version {running.version}"
@@ -229,6 +233,17 @@ async def check_kafka(config: Config) -> Check:
         return failed("kafka", missing)
     except HoldfastError as error:
         return failed("kafka", error)
+
+
+async def check_models(config: Config) -> Check:
+    """Whether texts can be embedded; nothing is fetched for it."""
+    async with Embeddings(config.memory.embedding.model_copy(update={"fetch": False})) as embeddings:
+        if embeddings.state[0] == "ok":
+            await embeddings.vectors(ONE_OF_EACH)
+        state, detail = embeddings.state
+    if state == "ok":
+        return Check("models", "ok", detail)
+    return Check("models", "warn", f"search goes by words where a model is missing. {detail}")
 
 
 def check_port(config: Config, running: ServerFile | None) -> Check:

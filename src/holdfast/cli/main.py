@@ -35,6 +35,8 @@ COMMANDS = {
     "keys": "Keys for programs and browsers.",
     "sessions": "Conversations: who said what.",
     "notes": "What agents have noted about users.",
+    "memory": "What agents remember.",
+    "models": "The embedding models, and where they are.",
     "topics": "Topics of the log, and who has read how far.",
     "dead-letters": "What could not be processed.",
     "commands": "Work for workers, and what came of it.",

@@ -25,13 +25,16 @@ from holdfast.server.routes import (
     groups,
     health,
     keys,
+    memories,
     metrics,
     nodes,
     notes,
+    recall,
     sessions,
     state,
     tenants,
     topics,
+    transfer,
     turns,
 )
 from holdfast.server.server_file import instance_of
@@ -48,6 +51,10 @@ OPERATIONS: tuple[Operation, ...] = (
     *turns.operations,
     *sessions.operations,
     *notes.operations,
+    # Names come before ids: the first path that fits is taken.
+    *recall.operations,
+    *transfer.operations,
+    *memories.operations,
     *topics.operations,
     *groups.operations,
     *dead_letters.operations,

@@ -46,7 +46,7 @@ def document(operations: Sequence[Operation], *, root_path: str) -> dict[str, An
 
 def _types(operation: Operation) -> list[Any]:
     types = [parameter.type for parameter in operation.parameters]
-    if operation.body is not None:
+    if operation.body not in (None, bytes):
         types.append(operation.body)
     if _has_json_result(operation):
         types.append(operation.result)
@@ -75,8 +75,11 @@ def _described(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any
             for parameter in operation.parameters
         ]
     if operation.body is not None:
-        content = {operation.body_format: {"schema": schema_of[id(operation.body)]}}
-        described["requestBody"] = {"required": _is_required(operation.body), "content": content}
+        schema = {} if operation.body is bytes else {"schema": schema_of[id(operation.body)]}
+        described["requestBody"] = {
+            "required": _is_required(operation.body),
+            "content": {operation.body_format: schema},
+        }
     if operation.needs not in ("nobody", "anybody"):
         described["security"] = [{"key": []}, {"session": []}]
     if operation.needs in SCOPES:
@@ -104,7 +107,7 @@ def _responses(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any
 
 
 def _is_required(body: Any) -> bool:
-    return any(field.required for field in msgspec.structs.fields(body))
+    return body is bytes or any(field.required for field in msgspec.structs.fields(body))
 
 
 def _statuses() -> list[int]:

@@ -21,7 +21,8 @@ from holdfast.server.problems import SlowBody, WrongMediaType
 # Nobody: who calls is not asked. Anybody: it is asked, but need not be known. Somebody: it must be known.
 Needs = Scope | Literal["nobody", "anybody", "somebody"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-BodyFormat = Literal["application/json", "application/x-www-form-urlencoded"]
+JSON_LINES = "application/x-ndjson"
+BodyFormat = Literal["application/json", "application/x-www-form-urlencoded", "application/x-ndjson"]
 Handler = Callable[..., Awaitable[Any]]
 H = TypeVar("H", bound=Handler)
 

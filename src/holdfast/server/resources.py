@@ -95,6 +95,8 @@ async def _body(operation: Operation, request: Request, limit: int) -> Any:
             why=f"Content-Type is {media_type[:100]!a}" if media_type else "it has no Content-Type",
             next=f"Send {operation.body_format}.",
         )
+    if operation.body is bytes:
+        return data
     is_form = operation.body_format != "application/json"
     value = _fields(data) if is_form else parse(data, limit=limit) if data else cast(dict[str, Any], {})
     try:

@@ -12,13 +12,12 @@ from holdfast.conversations.contexts import ASSISTANT
 from holdfast.conversations.conversations import APP, Conversation, Found
 from holdfast.conversations.messages import Message
 from holdfast.core.errors import AlreadyExists, NotFound, TooLarge
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import JSON_LINES, Call, Operations
 from holdfast.server.routes.state import change
 from holdfast.server.visibility import is_seen, seen, whose
 
 operations = Operations("conversations")
 
-JSON_LINES = "application/x-ndjson"
 MAX_PAGE = 1000
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]

@@ -1,4 +1,4 @@
-"""Metrics: how the log does, as Prometheus reads it.
+"""Metrics: how the log and memory do, as Prometheus reads it.
 
 Names of tenants, topics and groups are in them: who administers a tenant is told of that one, an operator of all.
 """
@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from holdfast.bus.gauges import MOST, Gauges
+from holdfast.memory.gauges import MemoryGauges
 from holdfast.server.operations import Call, Operations
 
 operations = Operations("metrics")
@@ -34,13 +35,15 @@ class Measured(Collector):
 
 @operations.declare("GET", "/metrics", needs="somebody", response_format="text/plain")
 async def metrics(call: Call) -> Response:
-    """How the log does, in the text format of Prometheus: the caller's tenant, or for an operator every tenant."""
+    """How the log and memory do, as Prometheus reads it: in the caller's tenant, or for an operator in every one."""
     caller = call.principal
     if "operator" not in caller.scopes:
         caller.require("admin")
-    gauges = Gauges(call.engine.postgres.system, None if "operator" in caller.scopes else caller.tenant)
+    tenant = None if "operator" in caller.scopes else caller.tenant
+    gauges = Gauges(call.engine.postgres.system, tenant)
     registry = CollectorRegistry()
-    registry.register(Measured(await _families(gauges)))
+    memory = MemoryGauges(call.engine.postgres.system, call.engine.embeddings, tenant)
+    registry.register(Measured([*await _families(gauges), *await _of_memory(memory)]))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -82,6 +85,25 @@ async def _families(gauges: Gauges) -> list[Metric]:
         _filled(
             GaugeMetricFamily("holdfast_commands", f"Commands that are queued or running. {BOUND}", labels=by_state),
             (((one.tenant, one.skill, one.state), one.commands) for one in commands),
+        ),
+    ]
+
+
+async def _of_memory(gauges: MemoryGauges) -> list[Metric]:
+    scopes = await gauges.scopes()
+    by_scope = ("tenant", "scope")
+    return [
+        _filled(
+            GaugeMetricFamily("holdfast_memories", f"Memories of a scope. {BOUND}", labels=by_scope),
+            (((one.tenant, one.scope), one.memories) for one in scopes),
+        ),
+        _filled(
+            GaugeMetricFamily(
+                "holdfast_memories_unembedded",
+                f"Memories of a scope that still lack the vector of their model. {BOUND}",
+                labels=by_scope,
+            ),
+            (((one.tenant, one.scope), one.unembedded) for one in scopes),
         ),
     ]
 

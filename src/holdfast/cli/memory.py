@@ -1,0 +1,381 @@
+"""`holdfast memory`: what agents remember, by hand."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, BinaryIO
+from urllib.parse import urlencode
+from uuid import UUID
+
+import typer
+
+from holdfast.cli.api import reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.lifetime import lifetime
+from holdfast.core.errors import InvalidInput
+
+app = group("What agents remember of users, sessions and themselves, and what the organization knows.")
+
+PART_BYTES = 2 * 1024 * 1024  # of a file that is imported in parts
+LINES = b"application/x-ndjson"
+DIGITS = 4  # of a score
+
+User = Annotated[str | None, typer.Option(metavar="NAME", help="A user's. [default: local]", show_default=False)]
+Agent = Annotated[str | None, typer.Option(metavar="NAME", help="An agent's own; or by whom they were brought in.")]
+Session = Annotated[str | None, typer.Option(metavar="ID", help="A session's.")]
+Org = Annotated[bool, typer.Option("--org", help="The organization's.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="The memory.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin.")]
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")]
+Limit = Annotated[int | None, typer.Option(min=1, max=1000, help="At most so many.", show_default=False)]
+Where = Annotated[str | None, typer.Option(metavar="JSON", help="An object that the metadata contains.")]
+Type = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of this type; may be repeated.")]
+AsOf = Annotated[str | None, typer.Option(metavar="TIME", help="What was valid then, as in 2026-03-01T08:00Z.")]
+Undo = Annotated[bool, typer.Option("--undo", help="The opposite.")]
+
+
+@command(app)
+async def add(
+    invocation: Invocation,
+    text: Text,
+    user: User = None,
+    agent: Agent = None,
+    session: Session = None,
+    org: Org = False,
+    type: Annotated[str | None, typer.Option(metavar="NAME", help="fact, preference, summary, …")] = None,
+    importance: Annotated[float | None, typer.Option(min=0, max=1, help="How much it matters. [default: 1]")] = None,
+    ttl: Annotated[str | None, typer.Option(metavar="TIME", help="How long it lasts, as in 30d or 12h.")] = None,
+    trust: Annotated[str | None, typer.Option(metavar="NAME", help="system, user, agent, tool, untrusted.")] = None,
+    metadata: Annotated[str | None, typer.Option(metavar="JSON", help="An object to filter by.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="TEXT", help="The same key twice remembers once.")] = None,
+    author: Annotated[str | None, typer.Option(metavar="NAME", help="Who said it.")] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="When it was said.")] = None,
+) -> None:
+    """Remember a text; its id goes to stdout.
+
+    \b
+    holdfast memory add "prefers tea over coffee" --user ann --type preference
+    """
+    draft = {
+        "content": sys.stdin.read() if text == "-" else text,
+        "type": type,
+        "importance": importance,
+        "ttl": None if ttl is None else lifetime(ttl).total_seconds(),
+        "trust": trust,
+        "metadata": _object("--metadata", metadata),
+        "key": key,
+        "author": author,
+        "at": at,
+    }
+    owner = owner_of(user=user, agent=agent, session=session, org=org)
+    async with reach(invocation) as api:
+        made = await api.post("/api/memories", {"owner": owner, "memories": [_given(draft)]})
+    (memory,) = made["memories"]
+    invocation.output.value(memory["id"], memory)
+
+
+@command(app)
+async def search(
+    invocation: Invocation,
+    query: Query,
+    user: User = None,
+    agent: Agent = None,
+    session: Session = None,
+    org: Org = False,
+    limit: Limit = None,
+    where: Where = None,
+    type: Type = None,
+    as_of: AsOf = None,
+) -> None:
+    """Find what answers a question, best first."""
+    owner = owner_of(user=user, agent=agent, session=session, org=org)
+    found = await _search(invocation, owner, query, limit, where, type, as_of, explain=False)
+    if not invocation.json:
+        rows = [{"score": f"{hit['score']:.{DIGITS}f}", **hit["memory"]} for hit in found["hits"]]
+        columns = {"score": "SCORE", "content": "MEMORY", "type": "TYPE", "created_at": "SINCE", "id": "ID"}
+        invocation.output.rows(rows, columns)
+    _say_reduced(invocation, found)
+
+
+@command(app)
+async def explain(
+    invocation: Invocation,
+    query: Query,
+    user: User = None,
+    agent: Agent = None,
+    session: Session = None,
+    org: Org = False,
+    limit: Limit = None,
+    where: Where = None,
+    type: Type = None,
+    as_of: AsOf = None,
+) -> None:
+    """Find what answers a question, and show what each score is the sum of."""
+    owner = owner_of(user=user, agent=agent, session=session, org=org)
+    found = await _search(invocation, owner, query, limit, where, type, as_of, explain=True)
+    if not invocation.json:
+        parts = [summands(hit["parts"], hit["score"]) for hit in found["hits"]]
+        named = [name for name in (parts[0] if parts else ()) if any(float(each[name]) for each in parts)]
+        rows = [
+            {**each, "score": f"= {hit['score']:.{DIGITS}f}", "content": hit["memory"]["content"]}
+            for hit, each in zip(found["hits"], parts, strict=True)
+        ]
+        heads = {name: name.upper() if place == 0 else f"+ {name.upper()}" for place, name in enumerate(named)}
+        invocation.output.rows(rows, {**heads, "score": "= SCORE", "content": "MEMORY"})
+    _say_reduced(invocation, found)
+
+
+@command(app, "why-not")
+async def why_not(
+    invocation: Invocation,
+    id: Id,
+    query: Query,
+    user: User = None,
+    agent: Agent = None,
+    session: Session = None,
+    org: Org = False,
+    limit: Limit = None,
+    where: Where = None,
+    type: Type = None,
+    as_of: AsOf = None,
+) -> None:
+    """Say why a search does not return a memory, or that it does."""
+    owner = owner_of(user=user, agent=agent, session=session, org=org)
+    asked = {"id": id, "owner": owner, **_question(query, limit, where, type, as_of)}
+    async with reach(invocation) as api:
+        found = await api.post("/api/memories/why-not", asked)
+    place = f" (place {found['rank']}, score {found['score']:.{DIGITS}f})" if found["rank"] else ""
+    told = f"{found['reason']}: {found['detail']}{place}"
+    invocation.output.value(told, found)
+
+
+@command(app)
+async def history(invocation: Invocation, id: Id) -> None:
+    """List the versions of a memory, the newest first."""
+    async with reach(invocation) as api:
+        found = await api.get(f"{_address(id)}/history")
+    columns = {"version": "VERSION", "operation": "OPERATION", "at": "AT", "importance": "IMPORTANCE"}
+    invocation.output.rows(found["revisions"], {**columns, "content": "MEMORY"})
+
+
+@command(app)
+async def supersede(invocation: Invocation, id: Id, text: Text) -> None:
+    """Put what is true now in the place of a memory; the new one's id goes to stdout."""
+    content = sys.stdin.read() if text == "-" else text
+    async with reach(invocation) as api:
+        made = await api.post(f"{_address(id)}/supersede", {"content": content})
+    invocation.output.value(made["id"], made)
+
+
+@command(app)
+async def forget(invocation: Invocation, id: Id) -> None:
+    """Delete a memory and all that was kept of it."""
+    async with reach(invocation) as api:
+        await api.delete(_address(id))
+    invocation.output.record({"id": id})
+    invocation.output.say(f"{id} is forgotten.")
+
+
+@command(app)
+async def pin(invocation: Invocation, id: Id, undo: Undo = False) -> None:
+    """Keep a memory from fading and from being dropped."""
+    async with reach(invocation) as api:
+        memory = await api.post(f"{_address(id)}/pin", {"pinned": not undo})
+    invocation.output.record(memory)
+    invocation.output.say(f"{id} is {'pinned no more' if undo else 'pinned'}.")
+
+
+@command(app)
+async def bury(invocation: Invocation, id: Id, undo: Undo = False) -> None:
+    """Keep a memory, and recall it no more."""
+    async with reach(invocation) as api:
+        memory = await api.post(f"{_address(id)}/bury", {"buried": not undo})
+    invocation.output.record(memory)
+    invocation.output.say(f"{id} is {'recalled again' if undo else 'buried'}.")
+
+
+@command(app)
+async def sweep(
+    invocation: Invocation,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete it, and not only say what it is.")] = False,
+) -> None:
+    """Say what has expired or faded; the running engine deletes it from time to time."""
+    async with reach(invocation) as api:
+        report = await api.post("/api/memories/sweep", {"dry_run": not delete})
+    invocation.output.record(report)
+    if not invocation.json:
+        invocation.output.rows(report["counts"], {"scope": "SCOPE", "reason": "REASON", "memories": "MEMORIES"})
+    invocation.output.say(f"{report['total']} memories {'were deleted' if delete else 'would be deleted'}.")
+
+
+@command(app)
+async def export(
+    invocation: Invocation,
+    user: User = None,
+    agent: Agent = None,
+    session: Session = None,
+    org: Org = False,
+    scope: Annotated[
+        str | None, typer.Option(metavar="NAME", help="All of it: user, session, agent or organization.")
+    ] = None,
+) -> None:
+    """Print memories as lines of JSON, with vectors and all they were.
+
+    \b
+    holdfast memory export --user ann > ann.jsonl
+    """
+    asked = owner_of(user=user, agent=agent, session=session, org=org)
+    asked.pop("agent", None)
+    if scope is not None:
+        asked = {"scope": scope, "all": "true"}
+    lines = 0
+
+    async with reach(invocation) as api:
+        with invocation.output.progress() as progress:
+
+            def pass_on(part: bytes) -> None:
+                nonlocal lines
+                sys.stdout.buffer.write(part)
+                sys.stdout.buffer.flush()
+                lines += part.count(b"\n")
+                progress(f"{lines - 1} memories")
+
+            await api.fetch(f"/api/memories/export?{_query(asked)}", pass_on)
+    invocation.output.say(f"Exported {lines - 1} memories.")
+
+
+@command(app, "import")
+async def import_(
+    invocation: Invocation,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="What was exported; - is stdin.", exists=True, allow_dash=True)
+    ],
+    user: User = None,
+    agent: Agent = None,
+    session: Session = None,
+    org: Org = False,
+) -> None:
+    """Bring exported memories back, to whose they were, or all to one owner.
+
+    The same file twice changes nothing. A broken line ends it, and what came before that is imported.
+
+    \b
+    holdfast memory import ann.jsonl --user bob
+    """
+    whose: dict[str, Any] = {}
+    if org or user or agent or session:
+        whose = owner_of(user=user, agent=agent, session=session, org=org)
+    done = {"added": 0, "folded": 0, "expired": 0}
+    async with reach(invocation) as api:
+        with (
+            sys.stdin.buffer if str(file) == "-" else file.open("rb") as lines,
+            invocation.output.progress() as progress,
+        ):
+            for line, part in parts_of(lines):
+                address = f"/api/memories/import?{_query({**whose, 'line': line})}"
+                told = await api.upload(address, part, LINES)
+                done = {name: count + told[name] for name, count in done.items()}
+                progress(f"{sum(done.values())} memories")
+    invocation.output.record(done)
+    expired = f", {done['expired']} had expired" if done["expired"] else ""
+    invocation.output.say(f"Imported {done['added']} memories; {done['folded']} were there already{expired}.")
+
+
+def owner_of(*, user: str | None, agent: str | None, session: str | None, org: bool) -> dict[str, Any]:
+    """Whose memories the options mean."""
+    if org + (user is not None) + (session is not None) > 1:
+        raise InvalidInput("the options mean several owners", next="Give one of --user, --session and --org.")
+    if org:
+        owner = {"scope": "organization", "agent": agent}
+    elif session is not None:
+        owner = {"scope": "session", "name": session, "agent": agent}
+    elif user is None and agent is not None:
+        owner = {"scope": "agent", "name": agent}
+    else:
+        owner = {"scope": "user", "name": user or "local", "agent": agent}
+    return _given(owner)
+
+
+def summands(parts: Mapping[str, float], score: float) -> dict[str, str]:
+    """The parts of a score, rounded so that what is shown adds up to it."""
+    unit = 10**DIGITS
+    rounded = {name: round(value * unit) for name, value in parts.items()}
+    missing = round(score * unit) - sum(rounded.values())
+    # Where rounding went furthest astray it is undone: by one unit each.
+    step = 1 if missing > 0 else -1
+    for name in sorted(parts, key=lambda name: step * (rounded[name] - parts[name] * unit))[: abs(missing)]:
+        rounded[name] += step
+    return {name: f"{value / unit:.{DIGITS}f}" for name, value in rounded.items()}
+
+
+def parts_of(lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """A file in parts that a request can hold, each behind its header; and in which line a part begins."""
+    header, part, size, begins = lines.readline(), list[bytes](), 0, 1
+    for number, line in enumerate(lines, 2):
+        if part and size + len(line) > PART_BYTES:
+            yield begins, b"".join([header, *part])
+            part, size, begins = [], 0, number - 1
+        part.append(line)
+        size += len(line)
+    yield begins, b"".join([header, *part])
+
+
+async def _search(
+    invocation: Invocation,
+    owner: dict[str, Any],
+    query: str,
+    limit: int | None,
+    where: str | None,
+    types: list[str] | None,
+    as_of: str | None,
+    *,
+    explain: bool,
+) -> dict[str, Any]:
+    asked = {"owner": owner, **_question(query, limit, where, types, as_of), "explain": explain}
+    async with reach(invocation) as api:
+        found = await api.post("/api/memories/search", asked)
+    invocation.output.record(found)
+    return found
+
+
+def _question(
+    query: str, limit: int | None, where: str | None, types: list[str] | None, as_of: str | None
+) -> dict[str, Any]:
+    asked = {"query": query, "limit": limit, "where": _object("--where", where), "types": types or None, "as_of": as_of}
+    return _given(asked)
+
+
+def _say_reduced(invocation: Invocation, found: dict[str, Any]) -> None:
+    if found["reduced"]:
+        invocation.output.say(f"Found by words alone. {found['reduced']}")
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _object(option: str, text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InvalidInput(f"{option} is no JSON", why=str(error), next='Write it like {"topic": "food"}.') from None
+    if not isinstance(value, dict):
+        raise InvalidInput(f"{option} is no object", next='Write it like {"topic": "food"}.')
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _address(id: str) -> str:
+    try:
+        return f"/api/memories/{UUID(id)}"
+    except ValueError:
+        raise InvalidInput(f"{id[:80]!r} is no id", next="`holdfast memory search` shows the ids.") from None
+
+
+def _query(asked: dict[str, Any]) -> str:
+    try:
+        return urlencode(asked)
+    except UnicodeEncodeError:
+        raise InvalidInput("a name cannot be used", why="it is not UTF-8", next="Correct it.") from None

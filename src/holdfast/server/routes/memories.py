@@ -1,0 +1,149 @@
+"""Memories, one by one: remembered, read, corrected, forgotten."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import Conflict, NotFound
+from holdfast.memory import Draft, Memory, MemoryRevision, Trust
+from holdfast.memory.drafts import MAX_CONTENT_BYTES
+from holdfast.server.operations import Call, Operations
+from holdfast.server.possession import Name, OwnerName, check_trust, own_memory, seen_memory, writable
+
+operations = Operations("memories")
+
+MAX_AT_ONCE = 1000
+
+Content = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_CONTENT_BYTES)]
+Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
+
+class MemoryDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something to remember. `ttl` is in seconds; `conversation`, `seq`, `author` and `at`: where, by whom and when."""
+
+    content: Content
+    type: Name | None = None
+    importance: Importance = 1.0
+    ttl: Seconds | None = None
+    trust: Trust = "user"
+    metadata: dict[str, Any] = {}
+    source: Name | None = None
+    key: Name | None = None
+    conversation: Name | None = None
+    seq: int | None = None
+    author: Name | None = None
+    at: datetime | None = None
+
+
+class NewMemories(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Memories of one owner to store, all of them or none; without an owner they are the caller's."""
+
+    memories: Annotated[list[MemoryDraft], msgspec.Meta(min_length=1, max_length=MAX_AT_ONCE)]
+    owner: OwnerName = OwnerName()
+
+
+class MemoryEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to change of a memory. With a version it is done only if that is the current one."""
+
+    content: Content | None = None
+    type: Name | None = None
+    importance: Importance | None = None
+    ttl: Seconds | None = None
+    trust: Trust | None = None
+    metadata: dict[str, Any] | None = None
+    version: Version | None = None
+
+
+class Successor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is true instead, from now or from `at` on. With a version it is done only if that is the current one."""
+
+    content: Content
+    at: datetime | None = None
+    version: Version | None = None
+
+
+class Pinning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether a memory is kept from fading."""
+
+    pinned: bool = True
+
+
+class Burial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether a memory is kept from being recalled."""
+
+    buried: bool = True
+
+
+class MemoryList(msgspec.Struct, frozen=True):
+    """Memories, in the order in which they were given."""
+
+    memories: list[Memory]
+
+
+class MemoryHistory(msgspec.Struct, frozen=True):
+    """Versions of a memory, the newest first."""
+
+    revisions: list[MemoryRevision]
+
+
+@operations.declare("POST", "/api/memories", needs="write", status=201, errors=[NotFound])
+async def remember(call: Call, body: NewMemories) -> MemoryList:
+    """Remember texts; what is there already, by its key or its very words, is answered as it is."""
+    owner = await writable(call, body.owner)
+    for draft in body.memories:
+        check_trust(call, draft.trust)
+    drafts = [Draft(**msgspec.structs.asdict(draft)) for draft in body.memories]
+    return MemoryList(await call.engine.memory.remember_many(owner, drafts))
+
+
+@operations.declare("GET", "/api/memories/{id}", needs="read", errors=[NotFound])
+async def get_memory(call: Call, id: UUID) -> Memory:
+    """A memory, whatever became of it, unless it was deleted."""
+    return await seen_memory(call, id)
+
+
+@operations.declare("PATCH", "/api/memories/{id}", needs="write", errors=[NotFound, Conflict])
+async def edit_memory(call: Call, id: UUID, body: MemoryEdit) -> Memory:
+    """Change what is given, and nothing else."""
+    await own_memory(call, id)
+    check_trust(call, body.trust)
+    return await call.engine.memory.edit(id, **msgspec.structs.asdict(body))
+
+
+@operations.declare("DELETE", "/api/memories/{id}", needs="write", status=204, errors=[NotFound])
+async def forget_memory(call: Call, id: UUID) -> None:
+    """Delete a memory and all that was kept of it."""
+    await own_memory(call, id)
+    await call.engine.memory.forget(id)
+
+
+@operations.declare("POST", "/api/memories/{id}/supersede", needs="write", status=201, errors=[NotFound, Conflict])
+async def supersede_memory(call: Call, id: UUID, body: Successor) -> Memory:
+    """Put a new memory in the place of one that is no longer true; the answer is the new one."""
+    await own_memory(call, id)
+    return await call.engine.memory.supersede(id, body.content, at=body.at, version=body.version)
+
+
+@operations.declare("POST", "/api/memories/{id}/pin", needs="write", errors=[NotFound])
+async def pin_memory(call: Call, id: UUID, body: Pinning) -> Memory:
+    """Keep a memory from fading and from being dropped, or let it go again."""
+    await own_memory(call, id)
+    return await call.engine.memory.pin(id, pinned=body.pinned)
+
+
+@operations.declare("POST", "/api/memories/{id}/bury", needs="write", errors=[NotFound])
+async def bury_memory(call: Call, id: UUID, body: Burial) -> Memory:
+    """Keep a memory and recall it no more, or bring it back."""
+    await own_memory(call, id)
+    return await call.engine.memory.bury(id, buried=body.buried)
+
+
+@operations.declare("GET", "/api/memories/{id}/history", needs="read", errors=[NotFound])
+async def memory_history(call: Call, id: UUID) -> MemoryHistory:
+    """The versions that a memory has had, the newest first."""
+    await seen_memory(call, id)
+    return MemoryHistory(await call.engine.memory.history(id))

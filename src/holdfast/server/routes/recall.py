@@ -1,0 +1,107 @@
+"""Recall: which memories answer a question, and why one does not."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import NotFound
+from holdfast.memory import Hit, Hits, Scope, WhyNot
+from holdfast.memory.recall import MAX_LIMIT, MAX_QUESTION
+from holdfast.server.operations import Call, Operations
+from holdfast.server.possession import Name, OwnerName, readable, seen_memory
+
+operations = Operations("memories")
+
+Question = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_QUESTION)]
+Limit = Annotated[int, msgspec.Meta(ge=0, le=MAX_LIMIT)]
+Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A question to one owner's memories, the caller's if none is named.
+
+    `where` is contained in the metadata; `since` and `until` are about when it was said; `as_of`: what was valid then.
+    """
+
+    query: Question
+    owner: OwnerName = OwnerName()
+    limit: Limit | None = None
+    where: dict[str, Any] | None = None
+    types: list[Name] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+    min_importance: Importance | None = None
+    explain: bool = False
+
+
+class ContextSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A question to all four scopes; the user is the caller unless another, or null, is named."""
+
+    query: Question
+    session: Name | None = None
+    user: Name | msgspec.UnsetType | None = msgspec.UNSET
+    agent: Name | None = None
+    limits: dict[Scope, Limit] = {}
+    where: dict[str, Any] | None = None
+    types: list[Name] | None = None
+    explain: bool = False
+
+
+class Absence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A memory that a search did not return, and that search."""
+
+    id: UUID
+    query: Question
+    owner: OwnerName = OwnerName()
+    limit: Limit | None = None
+    where: dict[str, Any] | None = None
+    types: list[Name] | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+    min_importance: Importance | None = None
+
+
+class FoundMemories(msgspec.Struct, frozen=True):
+    """What answers, best first; `reduced` says why it was found by words alone, where it was."""
+
+    hits: list[Hit]
+    reduced: str
+
+
+@operations.declare("POST", "/api/memories/search", needs="read", errors=[NotFound])
+async def search_memories(call: Call, body: Search) -> FoundMemories:
+    """The memories of an owner that answer a question."""
+    given = _without(body, "owner", "query")
+    return _found(await call.engine.memory.search(await readable(call, body.owner), body.query, **given))
+
+
+@operations.declare("POST", "/api/memories/context", needs="read", errors=[NotFound])
+async def memory_context(call: Call, body: ContextSearch) -> FoundMemories:
+    """What answers a question in the session, of the user, the agent and the organization, in one ranking."""
+    user = call.principal.user if body.user is msgspec.UNSET else body.user
+    if user is not None:
+        await readable(call, OwnerName("user", user))
+    if body.session is not None:
+        await readable(call, OwnerName("session", body.session))
+    given = _without(body, "query", "user")
+    return _found(await call.engine.memory.context(body.query, user=user, **given))
+
+
+@operations.declare("POST", "/api/memories/why-not", needs="read", errors=[NotFound])
+async def why_not(call: Call, body: Absence) -> WhyNot:
+    """Why a search does not return a memory, or that it does."""
+    owner = await readable(call, body.owner)
+    await seen_memory(call, body.id)
+    return await call.engine.memory.why_not(body.id, owner, body.query, **_without(body, "id", "owner", "query"))
+
+
+def _without(body: msgspec.Struct, *names: str) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(body).items() if name not in names}
+
+
+def _found(hits: Hits) -> FoundMemories:
+    return FoundMemories(hits, hits.reduced)

@@ -1,0 +1,288 @@
+"""Memory, each test with a running server and without one: there must be no difference."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cli.memory import PART_BYTES, parts_of, summands
+from holdfast.postgres.embedded import EmbeddedServer
+from holdfast.server.server_file import ServerFile
+from tests.cli.program import MODULE, Done, Program
+from tests.processes import Process
+
+ROOT = Path(__file__).parents[2]
+WORDS_ONLY = {"HOLDFAST_MEMORY__EMBEDDING__FETCH": "false"}
+
+pytestmark = pytest.mark.req("UI-02")
+
+
+def reduced(folder: Path, data: Path) -> Program:
+    """The program on a machine that has no embedding model and fetches none."""
+    program = Program(folder, data)
+    program.environment |= {**WORDS_ONLY, "XDG_CACHE_HOME": str(folder / "cache")}
+    return program
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory, fast_folder: Path) -> Iterator[Program]:
+    """The program on a migrated database of this module; no server runs."""
+    program = reduced(tmp_path_factory.mktemp("home"), fast_folder / uuid4().hex)
+    with EmbeddedServer(program.data):
+        assert program("db", "migrate").code == 0
+        yield program
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, fast_folder: Path) -> Iterator[Program]:
+    """The program on a database of this module, while a server runs on it."""
+    program = reduced(tmp_path_factory.mktemp("home"), fast_folder / uuid4().hex)
+    server = Process([*MODULE, "up", "--port", "0", "--json"], program.environment, program.folder)
+    try:
+        server.wait_for('"url"')
+        yield program
+    finally:
+        server.end()
+
+
+@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
+def holdfast(request: pytest.FixtureRequest) -> Program:
+    """The program, on a database of this module."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def ann() -> list[str]:
+    """The options that mean a user nobody else means."""
+    return ["--user", f"ann & {uuid4().hex[:8]}"]
+
+
+def add(holdfast: Program, text: str, *options: str) -> str:
+    done = holdfast("memory", "add", text, *options)
+    assert (done.code, done.stderr) == (0, ""), done
+    return done.stdout.strip()
+
+
+def found(done: Done) -> list[str]:
+    assert done.code == 0, done
+    return [hit["memory"]["content"] for hit in done.json["hits"]]
+
+
+@pytest.mark.req("MEM-02", "MEM-03", "EMB-02")
+def test_what_was_added_is_found_and_that_it_went_by_words_is_said(holdfast: Program, ann: list[str]) -> None:
+    id = add(holdfast, "prefers tea", *ann, "--type", "preference", "--ttl", "30d", "--metadata", '{"topic": "drink"}')
+    add(holdfast, "prefers trains", *ann)
+
+    table = holdfast("memory", "search", "prefers", *ann)
+    filtered = holdfast("memory", "search", "prefers", *ann, "--where", '{"topic": "drink"}', "--json")
+    typed = holdfast("memory", "search", "prefers", *ann, "--type", "fact", "--limit", "1", "--json")
+
+    head, *rows = table.stdout.splitlines()
+    assert head.split() == ["SCORE", "MEMORY", "TYPE", "SINCE", "ID"]
+    assert len(rows) == 2
+    assert any("prefers tea" in row and id in row for row in rows)
+    assert "holdfast models fetch" in table.stderr
+    assert found(filtered) == ["prefers tea"]
+    assert "words only" in filtered.json["reduced"]
+    assert found(typed) == ["prefers trains"]
+
+
+@pytest.mark.req("MEM-01")
+def test_every_scope_has_its_option(holdfast: Program) -> None:
+    name = uuid4().hex
+    owners = [["--user", name], ["--agent", name], ["--session", name], ["--org"], ["--user", name, "--agent", "bot"]]
+    for place, options in enumerate(owners):
+        add(holdfast, f"{name} in place {place}", *options)
+
+    results = [holdfast("memory", "search", name, *options, "--json") for options in owners]
+    several = holdfast("memory", "search", name, "--user", name, "--org")
+
+    places = [sorted(int(text[-1]) for text in found(done)) for done in results]
+    assert places == [[0, 4], [1], [2], [3], [4]]
+    assert (several.code, several.stdout) == (2, "")
+
+
+@pytest.mark.req("MEM-12")
+def test_what_explain_shows_adds_up(holdfast: Program, ann: list[str]) -> None:
+    add(holdfast, "prefers tea", *ann, "--author", "Ann", "--at", "2026-03-01T08:00:00Z")
+    add(holdfast, "prefers trains over planes", *ann)
+
+    done = holdfast("memory", "explain", "what tea did Ann drink in March 2026?", *ann)
+
+    head, *rows = done.stdout.splitlines()
+    assert head.index("WORDS") < head.index("= SCORE") < head.index("MEMORY")
+    assert len(rows) == 2
+    for row in rows:
+        parts, _, rest = row.partition("= ")
+        assert sum(map(float, parts.split())) == pytest.approx(float(rest.split()[0]), abs=1e-9)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=1, max_size=10))
+def test_rounded_parts_add_up_to_the_rounded_score(values: list[float]) -> None:
+    parts = {str(place): value for place, value in enumerate(values)}
+
+    shown = summands(parts, sum(values))
+
+    assert sum(round(float(text) * 10_000) for text in shown.values()) == round(sum(values) * 10_000)
+    assert all(abs(float(shown[name]) - value) < 1.1e-4 for name, value in parts.items())
+
+
+@pytest.mark.req("MEM-09", "MEM-10")
+def test_a_memory_is_superseded_pinned_buried_and_forgotten(holdfast: Program, ann: list[str]) -> None:
+    old = add(holdfast, "likes tea", *ann)
+    new = holdfast("memory", "supersede", old, "likes coffee").stdout.strip()
+    pinned = holdfast("memory", "pin", new)
+    buried = holdfast("memory", "bury", new, "--json")
+    hidden = holdfast("memory", "search", "likes", *ann, "--json")
+    holdfast("memory", "bury", new, "--undo")
+    shown = holdfast("memory", "search", "likes", *ann, "--json")
+    history = holdfast("memory", "history", old)
+    forgotten = holdfast("memory", "forget", old)
+
+    assert "pinned" in pinned.stderr
+    assert (buried.json["buried"], buried.json["pinned"]) == (True, True)
+    assert (found(hidden), found(shown)) == ([], ["likes coffee"])
+    assert [row.split()[:2] for row in history.stdout.splitlines()[1:]] == [["2", "supersede"], ["1", "remember"]]
+    assert (forgotten.code, forgotten.stdout) == (0, "")
+    assert holdfast("memory", "history", old).code == 3
+
+
+@pytest.mark.req("MEM-12")
+def test_why_a_memory_was_not_returned_is_told(holdfast: Program, ann: list[str]) -> None:
+    id = add(holdfast, "likes tea", *ann)
+
+    returned = holdfast("memory", "why-not", id, "tea", *ann)
+    elsewhere = holdfast("memory", "why-not", id, "tea", "--org", "--json")
+
+    assert returned.stdout.startswith("returned: ")
+    assert elsewhere.json["reason"] == "scope"
+
+
+@pytest.mark.req("MEM-10")
+def test_a_sweep_says_what_would_be_deleted(holdfast: Program) -> None:
+    done = holdfast("memory", "sweep")
+    record = holdfast("memory", "sweep", "--delete", "--json")
+
+    assert done.stdout.split()[:3] == ["SCOPE", "REASON", "MEMORIES"]
+    assert "would be deleted" in done.stderr
+    assert record.json["dry_run"] is False
+
+
+@pytest.mark.req("MEM-14")
+def test_memories_are_exported_and_imported(holdfast: Program, ann: list[str], tmp_path: Path) -> None:
+    bob = ["--user", uuid4().hex]
+    file = tmp_path / "ann.jsonl"
+    for text in ("likes tea", "喜欢喝茶"):
+        add(holdfast, text, *ann)
+
+    exported = holdfast("memory", "export", *ann)
+    file.write_text(exported.stdout, "utf-8")
+    first = holdfast("memory", "import", str(file), *bob, "--json")
+    again = holdfast("memory", "import", str(file), *bob)
+    back = holdfast("memory", "import", str(file))
+
+    assert "Exported 2 memories" in exported.stderr
+    assert [json.loads(line).get("content") for line in exported.stdout.splitlines()] == [None, "likes tea", "喜欢喝茶"]
+    assert first.json == {"added": 2, "folded": 0, "expired": 0}
+    assert "Imported 0 memories; 2 were there already" in again.stderr
+    assert "Imported 0 memories; 2 were there already" in back.stderr
+    assert len(found(holdfast("memory", "search", "likes tea 茶", *bob, "--json"))) == 2
+
+
+@pytest.mark.req("MEM-14")
+def test_the_whole_of_a_scope_is_exported(holdfast: Program) -> None:
+    names = [uuid4().hex for _ in range(2)]
+    for name in names:
+        add(holdfast, "answers calls", "--agent", name)
+
+    done = holdfast("memory", "export", "--scope", "agent")
+
+    owners = {json.loads(line)["owner"]["name"] for line in done.stdout.splitlines()[1:]}
+    assert owners >= set(names)
+
+
+@pytest.mark.req("MEM-14")
+def test_a_broken_line_is_named(holdfast: Program, tmp_path: Path) -> None:
+    file = tmp_path / "broken.jsonl"
+    file.write_text('{"format": "holdfast.memories", "version": 1}\n\n{"content": 7}\n', "utf-8")
+
+    done = holdfast("memory", "import", str(file))
+
+    assert (done.code, done.stdout) == (2, "")
+    assert "line 3 cannot be imported" in done.stderr
+
+
+def test_a_large_file_goes_in_parts_that_know_their_lines() -> None:
+    lines = [b"header\n", *(b"%07d" % number + b"x" * 100_000 + b"\n" for number in range(2, 80))]
+
+    parts = list(parts_of(BytesIO(b"".join(lines))))
+
+    assert len(parts) > 2
+    assert all(len(part) <= PART_BYTES + len(lines[0]) for _, part in parts)
+    # The header stands in the place of the line before the part's first one.
+    assert [int(part.splitlines()[1][:7]) for _, part in parts] == [begins + 1 for begins, _ in parts]
+    assert b"".join(part.removeprefix(b"header\n") for _, part in parts) == b"".join(lines[1:])
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["forget", "00000000-0000-0000-0000-000000000000"], 3),
+        (["forget", "no id/../x"], 2),
+        (["add", " "], 2),
+        (["add", "x", "--metadata", "[1]"], 2),
+        (["add", "x", "--metadata", "{"], 2),
+        (["add", "x", "--ttl", "soon"], 2),
+        (["add", "x", "--at", "yesterday"], 2),
+        (["search", ""], 2),
+        (["export", "--scope", "everybody"], 2),
+        (["import", "nowhere.jsonl"], 2),
+    ],
+)
+def test_what_cannot_be_done_is_said(served: Program, words: list[str], code: int) -> None:
+    done = served("memory", *words)
+
+    assert (done.code, done.stdout) == (code, ""), done
+    assert done.stderr
+
+
+@pytest.mark.parametrize("tool", ["curl", "jq"])
+def test_what_the_page_uses_is_here(tool: str) -> None:
+    if shutil.which(tool) is None:
+        assert not os.environ.get("CI"), f"{tool} is missing: docs/memory.md was not tried"
+        pytest.skip(f"{tool} is missing: docs/memory.md is not tried")
+
+
+@pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="curl or jq is missing")
+@pytest.mark.req("MEM-03", "MEM-09", "MEM-14")
+def test_every_example_of_the_page_works(served: Program, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "memory.md").read_text("utf-8")
+    blocks = re.findall(r"^```(python|sh)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    server = ServerFile.read(served.data)
+    assert server is not None
+    bin = tmp_path / "bin"
+    bin.mkdir()
+    (bin / "holdfast").write_text(f'#!/bin/sh\nexec {" ".join(MODULE)} "$@"\n')
+    (bin / "holdfast").chmod(0o755)
+    environment = {**served.environment, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}"}
+
+    for language, code in blocks:
+        program = [sys.executable, "-c"] if language == "python" else ["bash", "-euc"]
+        text = code.replace("http://127.0.0.1:4600", server.url)
+        done = subprocess.run(
+            [*program, text], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, code + done.stdout + done.stderr
+
+    assert [language for language, _ in blocks] == ["python", "sh", "sh"]
+    assert len((tmp_path / "ann.jsonl").read_text("utf-8").splitlines()) > 2
