@@ -83,7 +83,10 @@ def test_the_example_of_the_readme_runs(fast_folder: Path, tmp_path: Path) -> No
     )
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "[{'role': 'user', 'content': 'Where is my parcel?'}]\n"
+    assert done.stdout.splitlines() == [
+        "[{'role': 'user', 'content': 'Where is my parcel?'}]",
+        "Ann prefers to be called in the morning",
+    ]
 
 
 def run(command: str, clone: Path, environ: Mapping[str, str]) -> None:

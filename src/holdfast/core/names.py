@@ -8,6 +8,8 @@ MAX_NAME_BYTES = 2000  # an index holds no more than a third of a page
 
 def stored_name(what: str, name: str) -> str:
     """The name as it is stored, if it can be; `what` it is the name of stands in the error."""
+    if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"the name of the {what} is no text", why=f"it is {name!r:.100}", next="Give a text.")
     if not name:
         raise InvalidInput(f"the name of the {what} is empty", next="Give one.")
     stored = store(name)

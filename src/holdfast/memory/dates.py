@@ -83,7 +83,7 @@ def tells_when(text: str) -> bool:
 def _named(read: "_Reader", match: re.Match[str], today: date) -> DateNamed | None:
     try:
         return read(match, today)
-    except (ValueError, KeyError):  # there is no such day: the 31st of June; or no such word: "fıve" is taken for "five"
+    except (ValueError, KeyError):  # no such day: the 31st of June; no such word: one with a dotless i
         return None
 
 

@@ -13,7 +13,7 @@ from holdfast.core.names import stored_name
 from holdfast.core.settings import MemorySettings
 from holdfast.core.text import dumps, restore, store
 from holdfast.embeddings import Embeddings
-from holdfast.embeddings.language import language_of
+from holdfast.embeddings.language import Language, language_of
 from holdfast.memory.absence import WhyNot
 from holdfast.memory.dates import tells_when
 from holdfast.memory.drafts import Draft, aware, check_importance, check_metadata, digest_of, item_of, lifetime, spoken
@@ -106,9 +106,11 @@ class Memories:
             texts = await draft_texts(run, ids, checked)
         else:
             texts = [spoken(draft.content, draft.author) for draft in checked]
-        vectors = await self._embeddings.vectors(texts, [item["language"] for item in items])
+        languages: list[Language] = [item["language"] for item in items]
+        vectors = await self._embeddings.vectors(texts, languages)
+        models = {language: self._embeddings.model(language) for language in set(languages)}
         for item, vector in zip(items, vectors, strict=True):
-            item["embedded"] = None if vector is None else self._embeddings.model(item["language"])
+            item["embedded"] = None if vector is None else models[item["language"]]
         rows = await run.all(
             sql("remember"),
             ids.scope,
