@@ -53,6 +53,8 @@ class Draft:
         if self.trust not in TRUSTS:
             raise InvalidInput(f"there is no trust {self.trust!r:.100}", next=f"Use one of {', '.join(TRUSTS)}.")
         check_metadata(self.metadata)
+        if self.author is not None:
+            stored_name("author", self.author)
         _check_seq(self.seq)
         if self.seq is not None and self.conversation is None:
             raise InvalidInput("a place without a conversation", next="Say in which conversation it was said.")
@@ -79,34 +81,37 @@ class Draft:
 
 def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
     """A draft as a row of `memory`; what is left out the database adds."""
-    content = store(draft.content)
-    type = stored_name("type", draft.type or TYPES[owner.scope])
-    at = None if draft.at is None else aware(draft.at)
-    conversation = None if draft.conversation is None else stored_name("conversation", draft.conversation)
-    author = None if draft.author is None else stored_name("author", draft.author)
-    found = terms(spoken(draft.content, draft.author))
-    return {
+    item = {
+        **reading(draft.content, draft.author),
         "id": uuid7(),
         "agent_id": ids.agent,
         "user_id": ids.user,
-        "content": content,
-        "type": type,
+        "type": stored_name("type", draft.type or TYPES[owner.scope]),
         "importance": float(draft.importance),
         "trust": draft.trust,
         "metadata": msgspec.Raw(dumps(dict(draft.metadata)).encode()),
         "source": None if draft.source is None else stored_name("source", str(draft.source)),
         "key": None if draft.key is None else stored_name("key", draft.key),
-        "conversation": conversation,
+        "conversation": None if draft.conversation is None else stored_name("conversation", draft.conversation),
         "seq": draft.seq,
-        "author": author,
+        "author": None if draft.author is None else stored_name("author", draft.author),
         "author_terms": [] if draft.author is None else author_terms(draft.author),
         "by_owner": is_by_owner(draft.author, owner),
-        "said_at": at,
-        "tells_when": tells_when(draft.content),
-        "language": language_of(spoken(draft.content, draft.author)),
+        "said_at": None if draft.at is None else aware(draft.at),
+    }
+    return {**item, "digest": digest_of(ids, item)}
+
+
+def reading(content: str, author: str | None) -> dict[str, Any]:
+    """What is known of a text by reading it, as columns of `memory`."""
+    said = spoken(content, author)
+    found = terms(said)
+    return {
+        "content": store(content),
+        "language": language_of(said),
+        "tells_when": tells_when(content),
         "terms": found,
         "length": len(found),
-        "digest": digest_of(ids, content, type, conversation, draft.seq, author, at),
     }
 
 
@@ -126,19 +131,13 @@ def in_context(said: str, previous: str | None) -> str:
     return said if previous is None or len(said) > SHORT_TURN else f"{previous}\n{said}"
 
 
-def digest_of(
-    ids: OwnerIds,
-    content: str,
-    type: str,
-    conversation: str | None,
-    seq: int | None,
-    author: str | None,
-    at: datetime | None,
-) -> UUID:
+def digest_of(ids: OwnerIds, row: Mapping[str, Any]) -> UUID:
     """What stands for a text, its owner and its place: equal for what was said before, there and by the same."""
+    at = row["said_at"]
     said = "" if at is None else at.astimezone(UTC).isoformat()
-    parts = (ids.scope, ids.id, ids.agent or "", type, conversation or "", seq or "", author or "", said, content)
-    joined = "\0".join(str(part) for part in parts)  # stored text has no NUL
+    place = (row[name] for name in ("type", "conversation", "seq", "author"))
+    parts = (ids.scope, ids.id, ids.agent, *place, said, row["content"])
+    joined = "\0".join("" if part is None else str(part) for part in parts)  # stored text has no NUL
     return UUID(bytes=hashlib.blake2b(joined.encode(), digest_size=16).digest())
 
 

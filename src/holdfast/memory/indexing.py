@@ -18,11 +18,9 @@ from holdfast.core.settings import MemorySettings
 from holdfast.core.text import restore
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language, language_of
-from holdfast.memory.dates import tells_when
-from holdfast.memory.drafts import digest_of, spoken
+from holdfast.memory.drafts import digest_of, reading, spoken
 from holdfast.memory.memory import owner_ids
 from holdfast.memory.turns import stored_texts
-from holdfast.memory.words import terms
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Postgres, Row, Transaction
 from holdfast.postgres.sql import statements
@@ -190,13 +188,10 @@ def _identity(row: Row) -> dict[str, Any]:
 
 
 def _read(row: Row) -> dict[str, Any]:
-    """What the words of a memory that came by plain SQL are, and what stands for it."""
-    found = terms(_said(row))
-    digest = digest_of(
-        owner_ids(row), row["content"], row["type"], row["conversation"], row["seq"], row["author"], row["said_at"]
-    )
-    when = tells_when(restore(row["content"]))
-    return {**_identity(row), "terms": found, "length": len(found), "tells_when": when, "digest": digest}
+    """What a memory that came by plain SQL says, and what stands for it."""
+    author = None if row["author"] is None else restore(row["author"])
+    read = reading(restore(row["content"]), author)
+    return {**_identity(row), **read, "digest": digest_of(owner_ids(row), dict(row))}
 
 
 def _said(row: Row) -> str:

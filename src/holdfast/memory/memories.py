@@ -11,18 +11,26 @@ import msgspec
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from holdfast.core.names import stored_name
 from holdfast.core.settings import MemorySettings
-from holdfast.core.text import dumps, restore, store
+from holdfast.core.text import dumps, restore
 from holdfast.embeddings import Embeddings
-from holdfast.embeddings.language import Language, language_of
+from holdfast.embeddings.language import Language
 from holdfast.memory.absence import WhyNot
-from holdfast.memory.dates import tells_when
-from holdfast.memory.drafts import Draft, aware, check_importance, check_metadata, digest_of, item_of, lifetime, spoken
+from holdfast.memory.drafts import (
+    Draft,
+    aware,
+    check_importance,
+    check_metadata,
+    digest_of,
+    item_of,
+    lifetime,
+    reading,
+    spoken,
+)
 from holdfast.memory.memory import TRUSTS, Memory, Trust, memory_of, owner_ids
 from holdfast.memory.owners import Owner, Owners, Scope
 from holdfast.memory.recall import Filters, Hits, Recall
 from holdfast.memory.sweep import Swept, sweep
 from holdfast.memory.turns import draft_texts
-from holdfast.memory.words import terms
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
@@ -124,10 +132,7 @@ class Memories:
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Memory:
         """A memory, whatever became of it, unless it was deleted."""
-        row = await (await self._database.within(tx)).one(sql("get"), id)
-        if row is None:
-            raise await self._gone(id)
-        return await self._memory(row, tx)
+        return await self._memory(await self._row(id, tx), tx)
 
     async def search(
         self,
@@ -327,25 +332,18 @@ class Memories:
     ) -> Memory:
         model, vector = None, None
         run = await self._database.within(tx)
-        if content is not None:
-            old = await self.get(id, tx=tx)
-            stored = store(Draft(content).content)
-            said = spoken(content, old.author)
-            found, language = terms(said), language_of(said)
-            if self._settings.embedding.with_previous_turn and old.conversation and old.seq is not None:
-                vector = None  # made by the Indexer, of both turns
-            else:
-                [vector] = await self._embeddings.vectors([said], [language])
-            model = None if vector is None else self._embeddings.model(language)
-            ids = await self._owners.stored(old.owner, tx=tx)
-            changes |= {
-                "content": stored,
-                "terms": found,
-                "length": len(found),
-                "tells_when": tells_when(content),
-                "language": language,
-                "digest": digest_of(ids, stored, store(old.type), old.conversation, old.seq, old.author, old.at),
-            }
+        if content is not None or "type" in changes:
+            row = await self._row(id, tx)
+            author = None if row["author"] is None else restore(row["author"])
+            if content is not None:
+                read = reading(Draft(content).content, author)
+                # With the turn before it the Indexer makes it, which has to look for that one.
+                alone = not self._settings.embedding.with_previous_turn or row["conversation"] is None
+                said, languages = [spoken(content, author)], [read["language"]]
+                [vector] = await self._embeddings.vectors(said, languages) if alone else [None]
+                model = None if vector is None else self._embeddings.model(read["language"])
+                changes |= read
+            changes["digest"] = digest_of(owner_ids(row), {**row, **changes})
         try:
             row = await run.one(
                 sql("change"),
@@ -363,6 +361,12 @@ class Memories:
         if row["id"] is None:
             raise Conflict(f"the memory {id} was changed", expected=version or 0, current=row["current_version"])
         return await self._memory(row, tx)
+
+    async def _row(self, id: UUID, tx: Transaction | None) -> Row:
+        row = await (await self._database.within(tx)).one(sql("get"), id)
+        if row is None:
+            raise await self._gone(id)
+        return row
 
     async def _memory(self, row: Row, tx: Transaction | None) -> Memory:
         return memory_of(row, await self._owners.owner(owner_ids(row), tx=tx))
