@@ -80,8 +80,8 @@ $(VENV)/.dev: $(VENV)/.base requirements/dev.txt
 	@$(PYTHON) $(PIP) --require-hashes -r requirements/dev.txt
 	@touch $@
 
-$(BENCH)/%/.made: requirements/bench-%.txt $(VENV)/.made
+$(BENCH)/%/.made: requirements/bench-%.txt $(VENV)/.dev
 	@echo "Setting up $(@D)" >&2
 	@$(PYTHON) -m venv --clear $(@D)
-	@$(@D)/bin/python $(PIP) --require-hashes -r $<
+	@$(VENV)/bin/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
 	@touch $@

@@ -41,11 +41,11 @@ class Helper(Program):
 
 
 @asynccontextmanager
-async def helper(program: str, *arguments: str) -> AsyncGenerator[Helper]:
-    """A program of bench/programs, ready."""
+async def helper(program: str, *arguments: str, python: Path | None = None) -> AsyncGenerator[Helper]:
+    """A program of bench/programs, ready; run by this Python, if not by another."""
     path = os.pathsep.join([str(BENCH), os.environ.get("PYTHONPATH", "")])
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
+        str(python or sys.executable),
         str(BENCH / "programs" / f"{program}.py"),
         *arguments,
         stdin=PIPE,

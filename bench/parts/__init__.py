@@ -1,4 +1,8 @@
-"""What bench/log.py measures, one module for each part: publishing, delivering, consuming, and all of it with Kafka."""
+"""What two benchmarks measure, one module for each part.
+
+bench/log.py: publishing, delivering, consuming, relaying. bench/memory.py: remembering and searching, with the memories
+that they take (banks) and where these lie (storing).
+"""
 
 from dataclasses import dataclass, field
 
