@@ -1,3 +1,4 @@
+import asyncio
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -230,3 +231,58 @@ async def test_a_memory_that_was_written_without_a_model_says_so(
     assert why.reason == "no embedding yet"
     assert "words only" in hits.reduced
     assert [hit.memory.id for hit in hits] == [memory.id]
+
+
+@pytest.mark.req("MEM-10")
+async def test_what_has_faded_and_is_said_again_is_fresh(engine: Engine, clock: Clock) -> None:
+    first = await engine.memory.remember(ANN, "Prefers tea", importance=0.5)
+    await clock.advance(timedelta(days=1000))
+    assert await found(engine.memory, "tea") == []
+
+    again = await engine.memory.remember(ANN, "Prefers tea", importance=0.5)
+
+    assert again.id == first.id
+    assert await found(engine.memory, "tea") == ["Prefers tea"]
+    assert (await engine.memory.sweep()).total == 0
+
+
+@pytest.mark.req("MEM-02")
+async def test_what_has_expired_and_is_said_again_is_new(engine: Engine, clock: Clock) -> None:
+    sunny = await engine.memory.remember(ANN, "It is sunny", key="weather", ttl=60)
+    await clock.advance(timedelta(minutes=5))
+
+    rainy = await engine.memory.remember(ANN, "It is rainy", key="weather", ttl=60)
+
+    assert (rainy.content, rainy.id == sunny.id) == ("It is rainy", False)
+    assert await found(engine.memory, "it is") == ["It is rainy"]
+    with pytest.raises(NotFound, match="expired"):
+        await engine.memory.get(sunny.id)
+
+
+@pytest.mark.req("MEM-02", "MEM-09")
+async def test_a_search_about_former_times_finds_nothing_that_has_expired(engine: Engine, clock: Clock) -> None:
+    secret = await engine.memory.remember(session("web-42"), "The code is 4711")
+    before = await engine.database.now()
+    await clock.advance(timedelta(minutes=61))
+
+    hits = await engine.memory.search(session("web-42"), "the code", as_of=before)
+    why = await engine.memory.why_not(secret.id, session("web-42"), "the code", as_of=before)
+
+    assert hits == []
+    assert why.reason == "expired"
+
+
+@pytest.mark.req("ENG-05")
+async def test_edits_that_meet_each_other_leave_a_memory_that_stands_for_what_it_says(words_only: Engine) -> None:
+    for n in range(10):
+        memory = await words_only.memory.remember(ANN, f"alpha {n}")
+
+        await asyncio.gather(
+            words_only.memory.edit(memory.id, type="preference"),
+            words_only.memory.edit(memory.id, content=f"beta {n}"),
+        )
+
+        again = await words_only.memory.remember(ANN, f"beta {n}", type="preference")
+        other = await words_only.memory.remember(ANN, f"alpha {n}", type="preference")
+        assert again.id == memory.id
+        assert other.content == f"alpha {n}"

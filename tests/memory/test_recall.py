@@ -157,3 +157,30 @@ async def test_a_chinese_question_finds_by_meaning_among_chinese_and_english_mem
 
     assert [hit.memory.content for hit in chinese] == ["他对花生过敏"]
     assert [hit.memory.content for hit in english] == ["Works for a bank in Oslo"]
+
+
+@pytest.mark.req("MEM-02", "MEM-05")
+@pytest.mark.usefixtures("models")
+async def test_the_least_importance_asked_for_is_found_in_large_scopes_too(open_with: OpenWith) -> None:
+    async with open_with(scoring={"pool_from": 5, "pool": 10}) as engine:
+        facts = [{"content": f"Ann visited town {n}", "importance": 0.7} for n in range(20)]
+        await engine.memory.remember_many(user("ann"), facts)
+
+        hits = await engine.memory.search(user("ann"), "journeys abroad", min_importance=0.7, explain=True)
+
+    assert len(hits) == 10
+    assert all(hit.parts is not None and hit.parts.vector != 0 for hit in hits)
+
+
+@pytest.mark.req("EMB-03")
+@pytest.mark.usefixtures("models")
+async def test_former_vectors_are_searched_in_large_scopes_too(open_with: OpenWith) -> None:
+    async with open_with(scoring={"pool_from": 5, "pool": 10}) as engine:
+        await engine.memory.remember_many(user("ann"), [f"Ann visited town {n}" for n in range(20)])
+
+    former = {"with_previous_turn": True}  # another model, as far as vectors know
+    async with open_with(scoring={"pool_from": 5, "pool": 10}, embedding=former) as engine:
+        hits = await engine.memory.search(user("ann"), "journeys abroad", explain=True)
+
+    assert len(hits) == 10
+    assert all(hit.parts is not None and hit.parts.vector != 0 for hit in hits)

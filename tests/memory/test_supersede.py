@@ -1,10 +1,12 @@
+import asyncio
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.engine import Engine
-from holdfast.memory import Memories, user
+from holdfast.memory import Memories, Memory, user
 from tests.clock import Clock
 
 ANN = user("ann")
@@ -137,3 +139,37 @@ async def test_what_is_not_there_cannot_be_superseded(words_only: Engine) -> Non
         await words_only.memory.supersede(memory.id, "Lives in Rome")
 
     assert await found(words_only.memory, "lives in") == []
+
+
+async def test_of_many_who_supersede_at_once_one_does(words_only: Engine) -> None:
+    old = await words_only.memory.remember(ANN, "Lives in Oslo")
+
+    outcomes = await asyncio.gather(
+        *(words_only.memory.supersede(old.id, f"Lives in town {n}") for n in range(12)), return_exceptions=True
+    )
+
+    winners = [outcome for outcome in outcomes if isinstance(outcome, Memory)]
+    assert len(winners) == 1
+    assert {type(outcome) for outcome in outcomes} - {Memory} <= {Conflict, InvalidInput}
+    assert await found(words_only.memory, "lives in") == [winners[0].content]
+
+
+async def test_what_comes_later_takes_its_place_when_it_comes(engine: Engine, clock: Clock) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    await clock.set(now)
+    oslo = await engine.memory.remember(ANN, "Lives in Oslo")
+
+    await engine.memory.supersede(oslo.id, "Lives in Rome", at=now + timedelta(days=10))
+
+    assert await found(engine.memory, "lives in") == ["Lives in Oslo"]
+    await clock.set(now + timedelta(days=11))
+    assert await found(engine.memory, "lives in") == ["Lives in Rome"]
+
+
+async def test_superseding_what_is_not_there_takes_no_second_connection(words_only: Engine) -> None:
+    async with asyncio.timeout(5):
+        outcomes = await asyncio.gather(
+            *(words_only.memory.supersede(uuid4(), "Lives in Rome") for _ in range(40)), return_exceptions=True
+        )
+
+    assert {type(outcome) for outcome in outcomes} == {NotFound}

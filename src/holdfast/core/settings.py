@@ -265,9 +265,9 @@ class LongTermSettings(Section):
     """Memories that outlive a session."""
 
     min_importance: Number = Field(
-        default=0.5, ge=0, le=1, description="importance, 0 to 1, from which a memory is kept for long"
+        default=0.5, ge=0, le=1, description="importance, 0 to 1, from which a memory is recalled unless asked for"
     )
-    max_results: Count = Field(default=10, description="memories that a search returns")
+    max_results: Whole = Field(default=10, ge=1, le=1000, description="memories that a search returns, at most 1000")
 
 
 class KnowledgeSettings(Section):

@@ -6,7 +6,6 @@ from typing import Literal
 
 from holdfast.core.settings import RetentionSettings
 from holdfast.memory.memory import Memory
-from holdfast.memory.owners import Owner
 from holdfast.memory.retention import retention
 
 Reason = Literal[
@@ -35,15 +34,11 @@ class WhyNot:
     score: float | None = None
 
 
-def hidden(memory: Memory, owner: Owner, *, moment: datetime, settings: RetentionSettings) -> WhyNot | None:
-    """Why a memory is hidden from every question of an owner at a moment; None where it is not."""
-    if (memory.owner.scope, memory.owner.name) != (owner.scope, owner.name):
-        return WhyNot("scope", f"it belongs to another owner, in the scope {memory.owner.scope}")
-    if owner.agent is not None and owner.scope in ("user", "session") and memory.owner.agent != owner.agent:
-        return WhyNot("scope", f"the agent {owner.agent} did not bring it in")
+def hidden(memory: Memory, *, moment: datetime, now: datetime, settings: RetentionSettings) -> WhyNot | None:
+    """Why a memory is hidden from every question about a moment; None where it is not."""
     if memory.buried:
         return WhyNot("buried", "it was buried; unbury it to have it recalled")
-    if memory.expires_at is not None and memory.expires_at <= moment:
+    if memory.expires_at is not None and memory.expires_at <= max(moment, now):
         return WhyNot("expired", f"it expired at {memory.expires_at:%Y-%m-%d %H:%M:%S}")
     if memory.valid_to is not None and memory.valid_to <= moment:
         successor = f"by {memory.superseded_by} " if memory.superseded_by else ""

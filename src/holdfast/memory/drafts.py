@@ -4,7 +4,7 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime, timedelta
+from datetime import MAXYEAR, UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
@@ -164,6 +164,8 @@ def check_moment(moment: object) -> None:
     """Refuse what is no time."""
     if moment is not None and not isinstance(moment, datetime):
         raise InvalidInput(f"{moment!r:.100} is no time", next="Give a datetime.")
+    if moment is not None and not 1 < aware(moment).year < MAXYEAR:
+        raise InvalidInput(f"{moment!r:.100} is out of range", next=f"Give a year from 2 to {MAXYEAR - 1}.")
 
 
 def check_importance(importance: float) -> None:

@@ -1,5 +1,6 @@
 """Memories: written, found, corrected, forgotten."""
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,6 +21,7 @@ from holdfast.memory.drafts import (
     aware,
     check_importance,
     check_metadata,
+    check_moment,
     digest_of,
     item_of,
     lifetime,
@@ -27,15 +29,16 @@ from holdfast.memory.drafts import (
     spoken,
 )
 from holdfast.memory.memory import TRUSTS, Memory, Trust, memory_of, owner_ids
-from holdfast.memory.owners import Owner, Owners, Scope
+from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope
 from holdfast.memory.recall import Filters, Hits, Recall
 from holdfast.memory.sweep import Swept, sweep
 from holdfast.memory.turns import draft_texts
 from holdfast.postgres.codecs import encode_halfvec
-from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.database import Database, Row, Statements, Transaction
 from holdfast.postgres.sql import statements
 
 MAX_AT_ONCE = 10_000
+AT_A_STRETCH = 100  # texts read before others get a turn
 Operation = Literal["remember", "edit", "supersede", "pin", "unpin", "bury", "unbury"]
 
 sql = statements(__name__)
@@ -53,6 +56,16 @@ class MemoryRevision:
     importance: float
     trust: Trust
     metadata: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """Memories of one owner, ready to be stored: rows, how long each lives, and vectors."""
+
+    ids: OwnerIds
+    items: list[dict[str, Any]]
+    lifetimes: list[timedelta | None]
+    vectors: list[bytes | None]
 
 
 class Memories:
@@ -103,32 +116,8 @@ class Memories:
                 f"{len(drafts)} memories are too many at once", next=f"Give at most {MAX_AT_ONCE}, in several calls."
             )
         checked = [Draft.of(draft) for draft in drafts]
-        if not checked:
-            return []
-        ids = await self._owners.stored(owner, tx=tx)
-        run = await self._database.within(tx)
-        short = self._settings.short_term
-        ttl = timedelta(minutes=short.ttl_minutes) if owner.scope == "session" else None
-        items = [item_of(draft, owner, ids) for draft in checked]
-        if self._settings.embedding.with_previous_turn:
-            texts = await draft_texts(run, ids, checked)
-        else:
-            texts = [spoken(draft.content, draft.author) for draft in checked]
-        languages: list[Language] = [item["language"] for item in items]
-        vectors = await self._embeddings.vectors(texts, languages)
-        models = {language: self._embeddings.model(language) for language in set(languages)}
-        for item, vector in zip(items, vectors, strict=True):
-            item["embedded"] = None if vector is None else models[item["language"]]
-        rows = await run.all(
-            sql("remember"),
-            ids.scope,
-            ids.id,
-            short.max_memories if owner.scope == "session" else None,
-            msgspec.json.encode(items).decode(),
-            [ttl if draft.ttl is None else lifetime(draft.ttl) for draft in checked],
-            [None if vector is None else encode_halfvec(vector) for vector in vectors],
-        )
-        return [memory_of(row, owner) for row in rows]
+        ready = await self._prepare(owner, checked, tx=tx)
+        return await self._store(owner, ready, await self._database.within(tx)) if checked else []
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Memory:
         """A memory, whatever became of it, unless it was deleted."""
@@ -231,7 +220,7 @@ class Memories:
             check_metadata(metadata)
             changes["metadata"] = msgspec.Raw(dumps(dict(metadata)).encode())
         if ttl is not None:
-            changes["expires_at"] = await self._database.now() + (lifetime(ttl) or timedelta(0))
+            changes["expires_at"] = await (await self._database.within(tx)).now() + (lifetime(ttl) or timedelta(0))
         if content is None and not changes:
             raise InvalidInput("nothing is to be changed", next="Give what is.")
         return await self._change(id, "edit", changes, version=version, content=content, tx=tx)
@@ -250,43 +239,28 @@ class Memories:
         The old one is recalled no more, but by a search as of the time when it was valid.
         """
 
+        check_moment(at)
+        old = await self.get(id, tx=tx)
+        draft = Draft(content, old.type, old.importance, None, old.trust, old.metadata, old.source, at=at)
+        ready = await self._prepare(old.owner, [draft], tx=tx)
+
         async def work(tx: Transaction) -> Memory:
-            old = await self.get(id, tx=tx)
-            if old.superseded_by is not None:
-                raise InvalidInput(
-                    "the memory was superseded already",
-                    why=f"{old.superseded_by} took its place",
-                    next="Supersede that one.",
-                )
+            now = await self.get(id, tx=tx)
             moment = await tx.now() if at is None else aware(at)
-            if moment < old.valid_from:
-                raise InvalidInput(
-                    "the memory was not valid yet",
-                    why=f"it is valid from {old.valid_from.isoformat()} on",
-                    next="Give a later time.",
-                )
-            new = await self.remember(
-                old.owner,
-                content,
-                type=old.type,
-                importance=old.importance,
-                trust=old.trust,
-                metadata=old.metadata,
-                source=old.source,
-                at=at,
-                tx=tx,
-            )
-            if new.id == old.id:
+            _check_supersede(now, moment)
+            ready.items[0]["valid_from"] = moment
+            [new] = await self._store(now.owner, ready, tx)
+            if new.id == now.id:
                 raise InvalidInput("the memory says the same already", next="Give what is true now.")
             changes: dict[str, object] = {"valid_to": moment, "superseded_by": new.id}
-            await self._change(id, "supersede", changes, version=version, tx=tx)
+            await self._change(id, "supersede", changes, version=version or now.version, tx=tx)
             return new
 
         return await work(tx) if tx is not None else await self._database.atomically(work)
 
     async def pin(self, id: UUID, *, pinned: bool = True, tx: Transaction | None = None) -> Memory:
         """Keep a memory from fading and from being dropped, or let it go again."""
-        return await self._change(id, "pin" if pinned else "unpin", {"pinned": pinned}, tx=tx)
+        return await self._change(id, "pin" if pinned else "unpin", {"pinned": bool(pinned)}, tx=tx)
 
     async def bury(self, id: UUID, *, buried: bool = True, tx: Transaction | None = None) -> Memory:
         """Keep a memory, and recall it no more; or bring it back."""
@@ -295,7 +269,7 @@ class Memories:
     async def forget(self, id: UUID, *, tx: Transaction | None = None) -> None:
         """Delete a memory and all that was kept of it; that it was there remains known."""
         if not await (await self._database.within(tx)).value(sql("forget"), id):
-            raise await self._gone(id)
+            raise await self._gone(id, tx)
 
     async def sweep(self, *, dry_run: bool = False) -> Swept:
         """Delete what has expired or faded, which happens by itself, too; with `dry_run` only say what that is."""
@@ -305,7 +279,7 @@ class Memories:
         """The versions of a memory, newest first."""
         rows = await self._database.all(sql("history"), id)
         if not rows:
-            raise await self._gone(id)
+            raise await self._gone(id, None)
         return [
             MemoryRevision(
                 row["version"],
@@ -320,6 +294,34 @@ class Memories:
             for row in rows
         ]
 
+    async def _prepare(self, owner: Owner, drafts: Sequence[Draft], *, tx: Transaction | None) -> "Ready":
+        """Drafts as rows with their vectors. Nothing is stored, and without `tx` no connection is held meanwhile."""
+        ids = await self._owners.stored(owner, tx=tx)
+        items: list[dict[str, Any]] = []
+        for draft in drafts:
+            items.append(item_of(draft, owner, ids))
+            if len(items) % AT_A_STRETCH == 0:
+                await asyncio.sleep(0)  # reading many texts takes its time, and others want some
+        if self._settings.embedding.with_previous_turn:
+            texts = await draft_texts(await self._database.within(tx), ids, drafts)
+        else:
+            texts = [spoken(draft.content, draft.author) for draft in drafts]
+        languages: list[Language] = [item["language"] for item in items]
+        vectors = await self._embeddings.vectors(texts, languages)
+        models = {language: self._embeddings.model(language) for language in set(languages)}
+        for item, vector in zip(items, vectors, strict=True):
+            item["embedded"] = None if vector is None else models[item["language"]]
+        session = timedelta(minutes=self._settings.short_term.ttl_minutes) if owner.scope == "session" else None
+        lifetimes = [session if draft.ttl is None else lifetime(draft.ttl) for draft in drafts]
+        return Ready(ids, items, lifetimes, [None if each is None else encode_halfvec(each) for each in vectors])
+
+    async def _store(self, owner: Owner, ready: "Ready", run: Statements) -> list[Memory]:
+        most = self._settings.short_term.max_memories if owner.scope == "session" else None
+        items = msgspec.json.encode(ready.items).decode()
+        ids = ready.ids
+        rows = await run.all(sql("remember"), ids.scope, ids.id, most, items, ready.lifetimes, ready.vectors)
+        return [memory_of(row, owner) for row in rows]
+
     async def _change(
         self,
         id: UUID,
@@ -330,50 +332,69 @@ class Memories:
         version: int | None = None,
         tx: Transaction | None = None,
     ) -> Memory:
+        """Change it, as it is when it is written: what depends on how it was is made anew if that has changed."""
+        depends = content is not None or "type" in changes
+        while True:
+            row, model, vector = None, None, None
+            if depends:
+                row = await self._row(id, tx)
+                model, vector = await self._revise(row, changes, content)
+            expected = row["version"] if version is None and row is not None else version
+            given = msgspec.json.encode(changes).decode()
+            try:
+                done = await (await self._database.within(tx)).one(
+                    sql("change"), id, expected, operation, given, model, vector
+                )
+            except AlreadyExists:
+                raise AlreadyExists("another memory says the same already", next="Forget one of the two.") from None
+            if done is None:
+                raise await self._gone(id, tx)
+            if done["id"] is not None:
+                return await self._memory(done, tx)
+            if version is not None:
+                raise Conflict(f"the memory {id} was changed", expected=version, current=done["current_version"])
+
+    async def _revise(
+        self, row: Row, changes: dict[str, object], content: str | None
+    ) -> tuple[str | None, bytes | None]:
+        """Add to the changes what follows from new content or a new type; the model and the vector of the content."""
         model, vector = None, None
-        run = await self._database.within(tx)
-        if content is not None or "type" in changes:
-            row = await self._row(id, tx)
+        if content is not None:
             author = None if row["author"] is None else restore(row["author"])
-            if content is not None:
-                read = reading(Draft(content).content, author)
-                # With the turn before it the Indexer makes it, which has to look for that one.
-                alone = not self._settings.embedding.with_previous_turn or row["conversation"] is None
-                said, languages = [spoken(content, author)], [read["language"]]
-                [vector] = await self._embeddings.vectors(said, languages) if alone else [None]
-                model = None if vector is None else self._embeddings.model(read["language"])
-                changes |= read
-            changes["digest"] = digest_of(owner_ids(row), {**row, **changes})
-        try:
-            row = await run.one(
-                sql("change"),
-                id,
-                version,
-                operation,
-                msgspec.json.encode(changes).decode(),
-                model,
-                None if vector is None else encode_halfvec(vector),
-            )
-        except AlreadyExists:
-            raise AlreadyExists("another memory says the same already", next="Forget one of the two.") from None
-        if row is None:
-            raise await self._gone(id)
-        if row["id"] is None:
-            raise Conflict(f"the memory {id} was changed", expected=version or 0, current=row["current_version"])
-        return await self._memory(row, tx)
+            read = reading(Draft(content).content, author)
+            # With the turn before it the Indexer makes it, which looks for that one.
+            if not self._settings.embedding.with_previous_turn or row["conversation"] is None:
+                [vector] = await self._embeddings.vectors([spoken(content, author)], [read["language"]])
+            model = None if vector is None else self._embeddings.model(read["language"])
+            changes |= read
+        changes["digest"] = digest_of(owner_ids(row), {**row, **changes})
+        return model, None if vector is None else encode_halfvec(vector)
 
     async def _row(self, id: UUID, tx: Transaction | None) -> Row:
         row = await (await self._database.within(tx)).one(sql("get"), id)
         if row is None:
-            raise await self._gone(id)
+            raise await self._gone(id, tx)
         return row
 
     async def _memory(self, row: Row, tx: Transaction | None) -> Memory:
         return memory_of(row, await self._owners.owner(owner_ids(row), tx=tx))
 
-    async def _gone(self, id: UUID) -> NotFound:
-        row = await self._database.one(sql("tombstone"), id)
+    async def _gone(self, id: UUID, tx: Transaction | None) -> NotFound:
+        row = await (await self._database.within(tx)).one(sql("tombstone"), id)
         if row is None:
             return NotFound(f"there is no memory {id}", next="Search for it.")
         why = f"it was deleted at {row['deleted_at']:%Y-%m-%d %H:%M} ({row['reason']})"
         return NotFound(f"there is no memory {id}", why=why)
+
+
+def _check_supersede(old: Memory, moment: datetime) -> None:
+    if old.superseded_by is not None:
+        raise InvalidInput(
+            "the memory was superseded already", why=f"{old.superseded_by} took its place", next="Supersede that one."
+        )
+    if moment < old.valid_from:
+        raise InvalidInput(
+            "the memory was not valid yet",
+            why=f"it is valid from {old.valid_from.isoformat()} on",
+            next="Give a later time.",
+        )

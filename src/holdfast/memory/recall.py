@@ -1,8 +1,8 @@
 """Recall: finding the memories that answer a question."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from datetime import UTC, datetime
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
@@ -11,22 +11,17 @@ from holdfast.core.settings import MemorySettings
 from holdfast.core.text import store
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import language_of
-from holdfast.memory import questions
 from holdfast.memory.absence import WhyNot, hidden
-from holdfast.memory.dates import DateNamed, dates_named
+from holdfast.memory.asking import Asking
 from holdfast.memory.drafts import aware, check_importance, check_metadata, check_moment
 from holdfast.memory.memory import Memory, memory_of, owner_ids
 from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, agent, organization, session, user
 from holdfast.memory.usage import Usage
-from holdfast.memory.words import names, terms
-from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
 MAX_LIMIT = 1000
 EVERYTHING = 1_000_000
-MAX_OWNERS = 10_000  # whose further models are remembered
-MAX_QUESTION = 20_000  # characters
 LIMITS: dict[Scope, int] = {"session": 10, "user": 5, "agent": 3, "organization": 5}
 
 sql = statements(__name__)
@@ -50,7 +45,8 @@ class Parts:
     @property
     def total(self) -> float:
         """Their sum: the score."""
-        return sum(getattr(self, each.name) for each in fields(self))
+        said = self.vector + self.words + self.neighbours + self.conversation + self.author + self.date
+        return said + self.recency + self.importance + self.trust + self.graph
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +81,9 @@ class Filters:
         if self.min_importance is not None:
             check_importance(self.min_importance)
         types = cast(object, self.types)
-        if types is not None and (
-            not isinstance(types, Iterable)
-            or isinstance(types, str)
-            or not all(isinstance(each, str) for each in cast(Iterable[object], types))
+        if types is not None and not (
+            isinstance(types, list | tuple | set | frozenset)
+            and all(isinstance(each, str) for each in cast(Collection[object], types))
         ):
             raise InvalidInput(f"the types cannot be {types!r:.100}", next="Give a list of texts.")
         for moment in (self.since, self.until, self.as_of):
@@ -99,36 +94,6 @@ class Filters:
         types = None if self.types is None else [store(each) for each in self.types]
         moments = (None if each is None else aware(each) for each in (self.since, self.until, self.as_of))
         return types, dict(self.where or {}), *moments
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """A question, as the statement takes it."""
-
-    text: str
-    parts: tuple[str, ...]  # the whole, then its sentences
-    vectors: Mapping[str, Sequence[bytes]]  # of the parts, by each model that could be asked
-    reduced: str
-
-    def arguments(self, dates: Sequence[DateNamed], unrelated: Mapping[str, float]) -> tuple[object, ...]:
-        """Vectors, terms, names and dates, in the order of the statement."""
-        vectors = [(n, model, each) for model, some in self.vectors.items() for n, each in enumerate(some)]
-        found = [(n, term) for n, part in enumerate(self.parts) for term in terms(part)]
-        return (
-            [n for n, _, _ in vectors],
-            [model for _, model, _ in vectors],
-            [vector for _, _, vector in vectors],
-            [unrelated[model] for _, model, _ in vectors],
-            [n for n, _ in found],
-            [term for _, term in found],
-            names(self.text),
-            questions.is_first_person(self.text),
-            questions.asks_when(self.text),
-            [named.first for named in dates],
-            [named.last for named in dates],
-            [named.yearly for named in dates],
-            [named.fade for named in dates],
-        )
 
 
 class Recall:
@@ -142,13 +107,13 @@ class Recall:
         self._embeddings = embeddings
         self._usage = usage
         self._settings = settings
-        self._also: dict[UUID, frozenset[str]] = {}  # owners who still have vectors of former models
+        self._asking = Asking(database, embeddings)
 
     async def search(self, owner: Owner, query: str, filters: Filters, *, limit: int, explain: bool) -> Hits:
         """What answers `query` among the memories of an owner, best first."""
         ids = await self._owners.sought(owner)
         rows, reduced = await self._rows([(owner, ids, check_limit(limit))], query, filters)
-        return await self._hits(rows, reduced, {ids.id: owner}, explain=explain)
+        return await self._hits(rows, reduced, {(ids.scope, ids.id): owner}, explain=explain)
 
     async def context(
         self,
@@ -171,17 +136,19 @@ class Recall:
         rows, reduced = await self._rows([each for each in sought if each[2] > 0], query, filters)
         whose = {(ids.scope, ids.id): each for each, ids, _ in sought}
         rows.sort(key=lambda row: -row["score"])
-        return await self._hits(rows, reduced, {id: owner for (_, id), owner in whose.items()}, explain=explain)
+        return await self._hits(rows, reduced, whose, explain=explain)
 
     async def why_not(self, memory: Memory, owner: Owner, query: str, filters: Filters, *, limit: int) -> WhyNot:
         """Why a memory is not among the first `limit` that answer `query`; or that it is."""
         check_limit(limit)
-        moment = await self._database.now() if filters.as_of is None else aware(filters.as_of)
-        absent = hidden(memory, owner, moment=moment, settings=self._settings.retention)
+        now, ids = await self._database.now(), await self._owners.sought(owner)
+        moment = now if filters.as_of is None else aware(filters.as_of)
+        absent = None if await self._owns(ids, memory.owner) else WhyNot("scope", "it belongs to another owner")
+        absent = absent or hidden(memory, moment=moment, now=now, settings=self._settings.retention)
         absent = absent or await self._filtered(memory, filters)
         if absent is not None:
             return absent
-        rows, _ = await self._rows([(owner, await self._owners.sought(owner), EVERYTHING)], query, filters)
+        rows, _ = await self._rows([(owner, ids, EVERYTHING)], query, filters, pool=limit)
         rank, row = next(((n, row) for n, row in enumerate(rows, 1) if row["id"] == memory.id), (None, None))
         score = None if row is None else row["score"]
         if rank is not None and rank <= limit:
@@ -191,6 +158,11 @@ class Recall:
         cut = f"; the {limit}. has {rows[limit - 1]['score']:.4f}" if 0 < limit <= len(rows) else ""
         where = "it is not among those that were weighed" if rank is None else f"it is the {rank}. with {score:.4f}"
         return WhyNot("below the cut", where + cut, rank, score)
+
+    async def _owns(self, sought: OwnerIds, owner: Owner) -> bool:
+        """Whether a search among the memories of one finds what is another's."""
+        ids = await self._owners.sought(owner)
+        return (ids.scope, ids.id) == (sought.scope, sought.id) and sought.agent in (None, ids.agent)
 
     async def _filtered(self, memory: Memory, filters: Filters) -> WhyNot | None:
         """Which filter holds a memory back."""
@@ -215,68 +187,32 @@ class Recall:
         return 0.0 if scope == "session" else self._settings.long_term.min_importance
 
     async def _rows(
-        self, sought: Sequence[tuple[Owner, OwnerIds, int]], query: str, filters: Filters
+        self, sought: Sequence[tuple[Owner, OwnerIds, int]], query: str, filters: Filters, *, pool: int = 0
     ) -> tuple[list[Row], str]:
-        _check_question(query)
-        asker = tuple(ids.id for _, ids, _ in sought)
-        also = frozenset[str]().union(*(self._also.get(id, frozenset()) for id in asker))
-        asked = await self._ask(query, also, asker)
-        rows = await self._run(sought, asked, filters)
-        missing = frozenset(model for row in rows for model in row["unasked"] if self._embeddings.is_former(model))
-        if missing - also:
-            for id in asker:
-                self._also[id] = self._also.get(id, frozenset()) | missing
-            if len(self._also) > MAX_OWNERS:
-                self._also.clear()
-            asked = await self._ask(query, also | missing, asker)
-            rows = await self._run(sought, asked, filters)
-        return rows, asked.reduced
-
-    async def _ask(self, query: str, also: frozenset[str], asker: tuple[UUID, ...]) -> Asked:
-        """The question with its vectors, by the model of its language and by former ones that memories still have.
-
-        Across languages the cosines of these models tell nothing: such memories are found by their words.
-        """
-        parts = (query, *questions.parts(query))
-        own = self._embeddings.model(language_of(query))
-        vectors: dict[str, list[bytes]] = {}
-        for model in dict.fromkeys([own, *sorted(also)]):
-            if model is None:
-                continue
-            found = [await self._embeddings.query(part, model, asker=asker) for part in parts]
-            if all(each is not None for each in found):
-                vectors[model] = [encode_halfvec(each) for each in found if each is not None]
-        reduced = "" if own in vectors or own is None else self._embeddings.state[1]
-        return Asked(query, parts, vectors, reduced)
-
-    async def _run(self, sought: Sequence[tuple[Owner, OwnerIds, int]], asked: Asked, filters: Filters) -> list[Row]:
+        asked = await self._asking.ask(query, tuple(ids.id for _, ids, _ in sought))
         settings = self._settings
-        unrelated = {model: self._embeddings.unrelated(model) for model in asked.vectors}
-        return await self._database.all(
+        rows = await self._database.all(
             sql("search"),
             [ids.scope for _, ids, _ in sought],
             [ids.id for _, ids, _ in sought],
             [ids.agent for _, ids, _ in sought],
             [limit for _, _, limit in sought],
             [self._least(ids.scope, filters) for _, ids, _ in sought],
-            *asked.arguments(await self._dates(asked.text), unrelated),
-            weights(settings),
+            *asked.arguments(),
+            weights(settings, pool or max((limit for _, _, limit in sought), default=0)),
             settings.retention.half_life_days,
             settings.retention.faded_below,
             *filters.arguments(),
         )
+        return rows, asked.reduced
 
-    async def _dates(self, question: str) -> list[DateNamed]:
-        """The dates that a question names; the clock is asked only where there may be one."""
-        if not dates_named(question, datetime.now(UTC)):
-            return []
-        return dates_named(question, await self._database.now())
-
-    async def _hits(self, rows: Sequence[Row], reduced: str, whose: Mapping[UUID, Owner], *, explain: bool) -> Hits:
+    async def _hits(
+        self, rows: Sequence[Row], reduced: str, whose: Mapping[tuple[str, UUID], Owner], *, explain: bool
+    ) -> Hits:
         hits = Hits()
         hits.reduced = reduced
         for row in rows:
-            owner = whose[row["owner"]]
+            owner = whose[row["scope"], row["owner"]]
             if row["agent_id"] or row["user_id"]:
                 owner = await self._owners.owner(owner_ids(row))
             parts = Parts(*row["parts"])
@@ -285,8 +221,8 @@ class Recall:
         return hits
 
 
-def weights(settings: MemorySettings) -> list[float]:
-    """The weights of the parts, in the order of the statement."""
+def weights(settings: MemorySettings, limit: int) -> list[float]:
+    """The weights of the parts, in the order of the statement, and how many are weighed: all that are wanted."""
     scoring = settings.scoring
     return [
         scoring.words,
@@ -302,14 +238,14 @@ def weights(settings: MemorySettings) -> list[float]:
         scoring.importance,
         scoring.trust,
         scoring.pool_from,
-        scoring.pool,
+        max(scoring.pool, limit),
     ]
 
 
 def check_limit(limit: int) -> int:
     """A number of memories that can be asked for."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= MAX_LIMIT:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"the limit cannot be {limit!r:.100}", next=f"Ask for 1 to {MAX_LIMIT} at once.")
+        raise InvalidInput(f"the limit cannot be {limit!r:.100}", next=f"Ask for 0 to {MAX_LIMIT} at once.")
     return limit
 
 
@@ -319,14 +255,3 @@ def _checked(limits: Mapping[Scope, int] | None) -> Mapping[Scope, int]:
             f"the limits cannot be {limits!r:.100}", next=f"Give numbers for some of {', '.join(LIMITS)}."
         )
     return limits or {}
-
-
-def _check_question(query: object) -> None:
-    if not isinstance(query, str) or not query.strip():
-        raise InvalidInput("the question is empty", next="Say what to look for.")
-    if len(query) > MAX_QUESTION:
-        raise InvalidInput(
-            "the question is too long",
-            why=f"it has {len(query)} characters, at most {MAX_QUESTION} are taken",
-            next="Ask for what matters of it.",
-        )

@@ -1,4 +1,4 @@
--- Folds what is said again into what is there, by its key or by its very words.
+-- Folds what is said again into what is there, by its key or by its very words. What has expired is over: it is deleted, and nothing returned.
 create or replace function holdfast.fold_memory(tenant uuid, of_scope text, of_owner uuid, item public.memory) returns public.memory
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
@@ -15,9 +15,15 @@ begin
   if not found then
     raise exception using errcode = 'serialization_failure', message = 'the memory that this one is folded into was just deleted';
   end if;
-  if kept.importance < item.importance or kept.expires_at < item.expires_at then
+  if kept.expires_at <= holdfast.now() then
+    perform holdfast.delete_memories(tenant, of_scope, of_owner, array[kept.id], 'expired');
+    return null;
+  end if;
+  if kept.importance < item.importance or kept.expires_at < item.expires_at
+    or kept.last_accessed < coalesce(item.last_accessed, holdfast.now()) - interval '1 day' then -- to say it again is to use it
     update public.memory m
-    set importance = greatest(m.importance, item.importance), expires_at = greatest(m.expires_at, item.expires_at)
+    set importance = greatest(m.importance, item.importance), expires_at = greatest(m.expires_at, item.expires_at),
+      last_accessed = greatest(m.last_accessed, coalesce(item.last_accessed, holdfast.now()))
     where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.id = kept.id
     returning m.* into kept;
     perform holdfast.follow_memory(kept);

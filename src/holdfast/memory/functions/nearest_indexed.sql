@@ -13,7 +13,7 @@ begin
   execute format(
     'select array(select v.memory_id from public.memory_vector v
        where v.tenant_id = %1$L and v.scope = ''organization'' and v.owner = %1$L and v.model = %2$L and v.dimensions = %3$s
-         and v.live_until > $2 and v.importance >= $3
+         and v.live_until > $2 and v.importance >= $3::float4
        order by v.embedding::halfvec(%3$s) <#> $1 limit $4)',
     tenant, of_model, vector_dims(near_to))
   using near_to, moment, min_importance, wanted_count into nearest;
@@ -21,7 +21,7 @@ begin
     nearest := array(
       select v.memory_id from public.memory_vector v
       where v.tenant_id = tenant and v.scope = 'organization' and v.owner = tenant and v.model = of_model
-        and v.dimensions = vector_dims(near_to) and v.live_until > moment and v.importance >= min_importance
+        and v.dimensions = vector_dims(near_to) and v.live_until > moment and v.importance >= min_importance::float4
       order by (v.embedding <#> near_to) + 0 limit wanted_count);
   end if;
   return nearest;

@@ -9,7 +9,7 @@
 --
 -- `vector_parts` number the question: 0 is the whole, 1… its sentences; `vectors` are theirs, by each of `models`; `unrelated` is the cosine
 -- that these give to texts that have nothing in common, which is where the scale begins. `weights` are those of settings.py, in its order.
--- `parts` of a score are in the order of memory/recall.py. `unasked`: models of memories that the question has no vector of.
+-- `parts` of a score are in the order of memory/recall.py.
 create or replace function holdfast.search_memories(
   tenant uuid, of_scope text, of_owner uuid, of_agent uuid, wanted_count int,
   vector_parts int[], models text[], vectors halfvec[], unrelated float8[], term_parts int[], asked_terms bigint[],
@@ -17,7 +17,7 @@ create or replace function holdfast.search_memories(
   weights float8[], min_importance float8, half_life float8, faded_below float8,
   types text[], containing jsonb, since timestamptz, until timestamptz, as_of timestamptz
 ) returns table (
-  memory public.memory, parts float8[], score float8, unasked text[]
+  memory public.memory, parts float8[], score float8
 ) language plpgsql stable
 set enable_nestloop = off set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
@@ -36,6 +36,7 @@ declare
   pool_from constant int := weights[13];
   pool_size constant int := weights[14];
   moment constant timestamptz := coalesce(as_of, holdfast.now());
+  ending constant timestamptz := greatest(moment, holdfast.now()); -- what has expired is over, whatever time is asked about
   fades constant boolean := of_scope in ('user', 'agent');
   filtered constant boolean := types is not null or containing <> '{}' or since is not null or until is not null
     or as_of is not null or of_agent is not null;
@@ -64,7 +65,7 @@ begin
       allowed := array(
         select m.id from public.memory m
         where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner
-          and m.valid_from <= moment and m.valid_to > moment and m.expires_at > moment and m.buried_at is null
+          and m.valid_from <= moment and m.valid_to > moment and m.expires_at > ending and m.buried_at is null
           and m.importance >= min_importance and (types is null or m.type = any(types)) and m.metadata @> containing
           and (since is null or coalesce(m.said_at, m.created_at) >= since)
           and (until is null or coalesce(m.said_at, m.created_at) < until)
@@ -82,7 +83,7 @@ begin
     ), best as (
       select r.memory_id from ranked r join public.memory m on m.id = r.memory_id
       where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.id = any(array(select x.memory_id from ranked x))
-        and m.valid_from <= moment and m.valid_to > moment and m.expires_at > moment and m.buried_at is null
+        and m.valid_from <= moment and m.valid_to > moment and m.expires_at > ending and m.buried_at is null
         and m.importance >= min_importance
       order by r.worth desc limit pool_size
     )
@@ -106,7 +107,7 @@ begin
         near := array(
           select v.memory_id from public.memory_vector v
           where v.tenant_id = tenant and v.scope = of_scope and v.owner = of_owner and v.model = models[place]
-            and v.dimensions = vector_dims(vectors[place]) and v.live_until > moment and v.importance >= min_importance
+            and v.dimensions = vector_dims(vectors[place]) and v.live_until > moment and v.importance >= min_importance::float4
           order by (v.embedding <#> vectors[place]) + 0 limit pool_size);
       end if;
       pool := pool || near;
@@ -118,14 +119,20 @@ begin
       where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.conversation = any(array(
         select l.conversation from public.memory l
         where l.tenant_id = tenant and l.scope = of_scope and l.owner = of_owner and l.id = any(foremost)))
-      limit 1000);
+      order by m.conversation, m.seq limit 1000);
+    if cardinality(pool) = 0 then -- nothing of the question can be compared: the newest are as good as any
+      pool := array(
+        select m.id from public.memory m where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner
+        order by m.id desc limit pool_size);
+    end if;
     pool := pool || holdfast.memory_neighbours(tenant, of_scope, of_owner, pool);
   end if;
 
   return query
   with memories as materialized (
-    select m.id, m.embedded, m.conversation as talk, m.seq, m.said_at,
-      case when m.conversation is null then (m.said_at at time zone 'UTC')::date end as day, m.importance as weight, m.trust as trusted, m.pinned, m.tells_when,
+    select m.id, m.conversation as talk, m.seq, m.said_at,
+      case when m.conversation is null then (m.said_at at time zone 'UTC')::date end as day,
+      m.importance as weight, m.trust as trusted, m.pinned, m.tells_when,
       w_words * 2.2 / (1 + 1.2 * sqrt(greatest(1, m.length / case m.language when 'en' then english_length else chinese_length end)))
         as per_word,
       (m.author_terms && names or first_person and m.by_owner) as named,
@@ -137,13 +144,13 @@ begin
         and (until is null or coalesce(m.said_at, m.created_at) < until)) as wanted
     from public.memory m
     where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.id = any(pool)
-      and m.valid_from <= moment and m.valid_to > moment and m.expires_at > moment and m.buried_at is null
+      and m.valid_from <= moment and m.valid_to > moment and m.expires_at > ending and m.buried_at is null
       and (of_agent is null or m.agent_id = of_agent)
   ), question as materialized (
     select q.part, q.model, q.vector, q.floor from unnest(vector_parts, models, vectors, unrelated) as q (part, model, vector, floor)
   ), cosines as materialized (
     select v.memory_id, q.part, -(v.embedding <#> q.vector) - q.floor as cosine
-    from public.memory_vector v join question q on q.model = v.model
+    from public.memory_vector v join question q on q.model = v.model and vector_dims(q.vector) = v.dimensions
     where v.tenant_id = tenant and v.scope = of_scope and v.owner = of_owner and v.model = any(models) and v.memory_id = any(pool)
   ), asked as materialized (
     select t.part, t.term from unnest(term_parts, asked_terms) as t (part, term)
@@ -184,17 +191,19 @@ begin
       offset 0
     ) b
   ), placed as (
-    select c.*, c.talk is not null as said, lag(c.s) over turns as before, lead(c.s) over turns as after,
-      greatest(c.s, lag(c.s) over turns, lead(c.s) over turns, lag(c.s, 2) over turns, lead(c.s, 2) over turns) as around,
+    select c.*, c.talk is not null and c.seq is not null as said,
+      lag(c.turn_s) over turns as before, lead(c.turn_s) over turns as after,
+      greatest(c.s, lag(c.turn_s) over turns, lead(c.turn_s) over turns, lag(c.turn_s, 2) over turns, lead(c.turn_s, 2) over turns)
+        as around,
       max(c.s) over turns as best_s, count(*) over turns as n
-    from summed c
+    from (select summed.*, case when summed.seq is not null then summed.s end as turn_s from summed) c
     window turns as ( -- one for all: lag and lead look past the frame
-      partition by c.talk, c.day order by c.seq rows between unbounded preceding and unbounded following)
+      partition by c.talk, c.day order by c.seq, c.id rows between unbounded preceding and unbounded following)
   ), parted as (
     select p.id, p.vector, p.words,
       case when p.said then w_neighbours * (greatest(coalesce(p.before, p.s), coalesce(p.after, p.s)) - p.s)
         + w_around * (p.around - p.s) else 0 end as neighbours,
-      case when p.said or p.day is not null then w_conversation * (p.n - 1) / (p.n + 1) * (p.best_s - p.s) else 0 end
+      case when p.talk is not null or p.day is not null then w_conversation * (p.n - 1) / (p.n + 1) * (p.best_s - p.s) else 0 end
         as conversation,
       case when p.named then w_author else 0 end as author,
       case when asks_when and p.tells_when then w_when else 0 end + case when cardinality(date_first) = 0 or p.said_at is null then 0
@@ -208,8 +217,7 @@ begin
     select p.*, p.vector + p.words + p.neighbours + p.conversation + p.author + p.date + p.recency + p.importance + p.trust as total
     from parted p order by total desc, p.id desc limit wanted_count
   )
-  select m, array[b.vector, b.words, b.neighbours, b.conversation, b.author, b.date, b.recency, b.importance, b.trust], b.total,
-    array(select distinct e.embedded from memories e where e.embedded is not null and e.embedded <> all(models))
+  select m, array[b.vector, b.words, b.neighbours, b.conversation, b.author, b.date, b.recency, b.importance, b.trust], b.total
   from best b
   join public.memory m on m.id = b.id
   where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.id = any(array(select x.id from best x))

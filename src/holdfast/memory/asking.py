@@ -1,0 +1,115 @@
+"""Asking: a question, made ready for the statement that searches."""
+
+import asyncio
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from holdfast.core.errors import InvalidInput
+from holdfast.embeddings import Embeddings
+from holdfast.embeddings.language import language_of
+from holdfast.memory import questions
+from holdfast.memory.dates import DateNamed, dates_named
+from holdfast.memory.words import names, terms
+from holdfast.postgres.codecs import encode_halfvec
+from holdfast.postgres.database import Database
+from holdfast.postgres.sql import statements
+
+MAX_QUESTION = 20_000  # characters
+READ = 4000  # characters of it that words and names are taken from
+FORMER_FOR = 60.0  # seconds after which we look again which former models there are vectors of
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question, as the statement takes it."""
+
+    text: str
+    parts: tuple[str, ...]  # the whole, then its sentences
+    vectors: Mapping[str, Sequence[bytes]]  # of the parts, by each model that could be asked
+    unrelated: Mapping[str, float]  # the cosine that each gives to texts with nothing in common
+    dates: Sequence[DateNamed]
+    reduced: str  # why it has no vector of its own language's model, if it has none
+
+    def arguments(self) -> tuple[object, ...]:
+        """Vectors, terms, names and dates, in the order of the statement."""
+        vectors = [(n, model, each) for model, some in self.vectors.items() for n, each in enumerate(some)]
+        found = [(n, term) for n, part in enumerate(self.parts) for term in terms(part[:READ])]
+        return (
+            [n for n, _, _ in vectors],
+            [model for _, model, _ in vectors],
+            [vector for _, _, vector in vectors],
+            [self.unrelated[model] for _, model, _ in vectors],
+            [n for n, _ in found],
+            [term for _, term in found],
+            names(self.text[:READ]),
+            questions.is_first_person(self.text),
+            questions.asks_when(self.text),
+            [named.first for named in self.dates],
+            [named.last for named in self.dates],
+            [named.yearly for named in self.dates],
+            [named.fade for named in self.dates],
+        )
+
+
+class Asking:
+    """Makes questions ready: their vectors, by the model of their language and by former ones that memories still have.
+
+    Across languages the cosines of these models tell nothing: such memories are found by their words.
+    """
+
+    def __init__(self, database: Database, embeddings: Embeddings) -> None:
+        self._database = database
+        self._embeddings = embeddings
+        self._former: tuple[str, ...] = ()
+        self._former_until = 0.0
+
+    async def ask(self, question: str, asker: Hashable) -> Asked:
+        """The question, made ready; what one asker asked is no faster for another."""
+        _check(question)
+        parts = (question, *questions.parts(question))
+        own = self._embeddings.model(language_of(question))
+        vectors: dict[str, list[bytes]] = {}
+        for model in [own, *await self._former_models()]:
+            if model is None:
+                continue
+            found = await asyncio.gather(*(self._embeddings.query(part, model, asker=asker) for part in parts))
+            if all(each is not None for each in found):
+                vectors[model] = [encode_halfvec(each) for each in found if each is not None]
+        unrelated = {model: self._embeddings.unrelated(model) for model in vectors}
+        return Asked(question, parts, vectors, unrelated, await self._dates(question), self._lack(own, vectors))
+
+    async def _former_models(self) -> tuple[str, ...]:
+        """Models that are no longer the settings', and that there still are vectors of."""
+        if time.monotonic() >= self._former_until:
+            self._former_until = time.monotonic() + FORMER_FOR
+            rows = await self._database.all(sql("models"))
+            models = sorted({row["model"] for row in rows})
+            self._former = tuple(model for model in models if self._embeddings.is_former(model))
+        return self._former
+
+    async def _dates(self, question: str) -> list[DateNamed]:
+        """The dates that a question names; the clock is asked only where there may be one."""
+        if not dates_named(question, datetime.now(UTC)):
+            return []
+        return dates_named(question, await self._database.now())
+
+    def _lack(self, own: str | None, vectors: Mapping[str, object]) -> str:
+        if own is None or own in vectors:
+            return ""
+        state, why = self._embeddings.state
+        return why if state == "reduced" else f"{own} makes no vector of this question"
+
+
+def _check(question: object) -> None:
+    if not isinstance(question, str) or not question.strip():
+        raise InvalidInput("the question is empty", next="Say what to look for.")
+    if len(question) > MAX_QUESTION:
+        raise InvalidInput(
+            "the question is too long",
+            why=f"it has {len(question)} characters, at most {MAX_QUESTION} are taken",
+            next="Ask for what matters of it.",
+        )

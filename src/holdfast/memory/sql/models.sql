@@ -1,0 +1,11 @@
+-- The models that memories have vectors of: a few steps into the index, however many memories there are.
+with recursive known (language, model) as (
+  select l.language, (
+    select min(m.embedded) from memory m where m.tenant_id = $1 and m.language = l.language and m.embedded is not null)
+  from unnest(array['en', 'zh', 'other']) as l (language)
+  union all
+  select k.language, (
+    select min(m.embedded) from memory m where m.tenant_id = $1 and m.language = k.language and m.embedded > k.model)
+  from known k where k.model is not null
+)
+select distinct rtrim(model) as model from known where model is not null
