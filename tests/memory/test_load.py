@@ -44,3 +44,18 @@ async def test_every_writer_finds_at_once_what_it_wrote_while_others_search(word
     for number in range(4):
         hits = await memories.search(user(f"user {number}"), "on its way", limit=1000)
         assert len(hits) == min(1000, writes // WRITERS * WRITERS // 4) or writes > 4000
+
+
+@pytest.mark.req("MEM-02")
+async def test_writers_of_the_same_texts_in_any_order_wait_for_one_another(words_only: Engine) -> None:
+    texts = [f"fact number {n}" for n in range(40)]
+
+    async def write(seed: int) -> None:
+        dice = random.Random(seed)
+        for _ in range(4):
+            await words_only.memory.remember_many(user("ann"), dice.sample(texts, 15))
+
+    async with asyncio.timeout(60):
+        await asyncio.gather(*(write(seed) for seed in range(16)))
+
+    assert len(await words_only.memory.search(user("ann"), "fact", limit=100)) == len(texts)

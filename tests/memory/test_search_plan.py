@@ -62,7 +62,7 @@ async def test_a_search_of_ten_thousand_reads_no_table_whole_and_looks_up_few(
         for prepare in ("select", "analyze"):  # without statistics, and with them
             await owner.script(prepare)
             async with engine.transaction() as tx:
-                await tx.all(*sent[0])
+                await tx.all(*sent[-1])
                 rows = await tx.all(SCANS)
                 scans.append((rows[0]["whole"], rows[0]["looked_up"]))
 

@@ -6,8 +6,9 @@ import pytest
 
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.engine import Engine
-from holdfast.memory import Memories, Memory, user
+from holdfast.memory import Memories, Memory, session, user
 from tests.clock import Clock
+from tests.memory.conftest import OpenWith
 
 ANN = user("ann")
 pytestmark = pytest.mark.req("MEM-09")
@@ -173,3 +174,23 @@ async def test_superseding_what_is_not_there_takes_no_second_connection(words_on
         )
 
     assert {type(outcome) for outcome in outcomes} == {NotFound}
+
+
+async def test_the_oldest_of_a_full_session_is_superseded_like_any_other(open_with: OpenWith) -> None:
+    async with open_with(short_term={"max_memories": 5}) as engine:
+        turns = await engine.memory.remember_many(session("web-42"), [f"turn {n}" for n in range(5)])
+
+        new = await engine.memory.supersede(turns[0].id, "turn of its own")
+
+        kept = await engine.memory.search(session("web-42"), "turn", limit=10)
+    assert {hit.memory.id for hit in kept} == {new.id, *(turn.id for turn in turns[1:])}
+
+
+async def test_what_a_forgotten_memory_superseded_can_be_superseded_again(words_only: Engine) -> None:
+    oslo = await words_only.memory.remember(ANN, "Lives in Oslo")
+    rome = await words_only.memory.supersede(oslo.id, "Lives in Rome")
+    await words_only.memory.forget(rome.id)
+
+    paris = await words_only.memory.supersede(oslo.id, "Lives in Paris")
+
+    assert (await words_only.memory.get(oslo.id)).superseded_by == paris.id

@@ -26,11 +26,12 @@ from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
 from holdfast.core.names import stored_name
 from holdfast.core.text import store
 from holdfast.engine import Engine
+from holdfast.memory.asking import MAX_QUESTION
 from holdfast.memory.drafts import MAX_CONTENT_BYTES, Draft
 from holdfast.memory.known import known_keys
 from holdfast.memory.memory import Memory
 from holdfast.memory.owners import Owner, Owners, user
-from holdfast.memory.recall import MAX_QUESTION, Hit
+from holdfast.memory.recall import Hit
 
 TOGETHER = 500  # events that are stored together, all of them or none
 MAX_PIECE = MAX_CONTENT_BYTES // 8  # characters: none takes more than eight bytes where it is stored

@@ -89,12 +89,6 @@ class Embeddings:
         supply = self._of(model)
         return supply is not None and not supply.why
 
-    def is_former(self, model: str) -> bool:
-        """Whether it is none of the settings' models, and can embed all the same."""
-        return model not in {f"{supply.name}{self._context}" for supply in self._by_language.values()} and self.ready(
-            model
-        )
-
     def unrelated(self, model: str) -> float:
         """The cosine that it gives to texts which have nothing in common."""
         chinese = self._of(model) is self._by_language.get("zh") is not self._by_language["en"]

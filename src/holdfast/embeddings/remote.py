@@ -20,6 +20,7 @@ HARMLESS = "."  # a text that no model refuses
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 PAUSES = (0.25, 0.5, 1.0, 0.0)  # seconds after each failed try; what lasts longer is for whoever looks again
 SAID = 300  # characters of what the endpoint said
+LARGEST = 1e300  # JSON has whole numbers that no float holds
 
 AGAIN = frozenset({408, 409, 425, 429})
 REFUSED_TEXT = frozenset({400, 413, 422})
@@ -159,7 +160,8 @@ class RemoteModel:
         vectors: dict[int, Vector] = {}
         for place, row in enumerate(cast(list[Any], rows)):
             fields = cast(dict[str, Any], row) if isinstance(row, dict) else {}
-            vectors[fields.get("index", place)] = self._unit(fields.get("embedding"))
+            index = fields.get("index", place)
+            vectors[index if isinstance(index, int) else -1] = self._unit(fields.get("embedding"))
         if sorted(vectors) != list(range(len(texts))):
             raise self._unusable("it does not say which vector is whose")
         return [vectors[place] for place in range(len(texts))]
@@ -188,7 +190,10 @@ class RemoteModel:
         vector = cast(list[Any], numbers)
         if len(vector) != self._dimensions:
             raise wrong_dimensions(self._name, found=len(vector), expected=self._dimensions)
-        if not all(isinstance(number, float | int) and not isinstance(number, bool) for number in vector):
+        if not all(
+            isinstance(number, float | int) and not isinstance(number, bool) and abs(number) < LARGEST
+            for number in vector
+        ):
             raise self._unusable("a vector is no list of numbers")
         length = math.hypot(*vector)
         if not 0 < length < math.inf:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from holdfast.core.errors import InvalidInput
 from holdfast.embeddings import Embeddings
-from holdfast.embeddings.language import language_of
+from holdfast.embeddings.language import Language, language_of
 from holdfast.memory import questions
 from holdfast.memory.dates import DateNamed, dates_named
 from holdfast.memory.words import names, terms
@@ -18,7 +18,7 @@ from holdfast.postgres.sql import statements
 
 MAX_QUESTION = 20_000  # characters
 READ = 4000  # characters of it that words and names are taken from
-FORMER_FOR = 60.0  # seconds after which we look again which former models there are vectors of
+MODELS_FOR = 60.0  # seconds after which we look again which models there are vectors of
 
 sql = statements(__name__)
 
@@ -64,16 +64,17 @@ class Asking:
     def __init__(self, database: Database, embeddings: Embeddings) -> None:
         self._database = database
         self._embeddings = embeddings
-        self._former: tuple[str, ...] = ()
-        self._former_until = 0.0
+        self._models: list[tuple[str, str]] = []  # of which there are vectors, by language
+        self._models_until = 0.0
 
     async def ask(self, question: str, asker: Hashable) -> Asked:
         """The question, made ready; what one asker asked is no faster for another."""
         _check(question)
         parts = (question, *questions.parts(question))
-        own = self._embeddings.model(language_of(question))
+        language = language_of(question)
+        own = self._embeddings.model(language)
         vectors: dict[str, list[bytes]] = {}
-        for model in [own, *await self._former_models()]:
+        for model in [own, *await self._former_models(language)]:
             if model is None:
                 continue
             found = await asyncio.gather(*(self._embeddings.query(part, model, asker=asker) for part in parts))
@@ -82,14 +83,15 @@ class Asking:
         unrelated = {model: self._embeddings.unrelated(model) for model in vectors}
         return Asked(question, parts, vectors, unrelated, await self._dates(question), self._lack(own, vectors))
 
-    async def _former_models(self) -> tuple[str, ...]:
-        """Models that are no longer the settings', and that there still are vectors of."""
-        if time.monotonic() >= self._former_until:
-            self._former_until = time.monotonic() + FORMER_FOR
-            rows = await self._database.all(sql("models"))
-            models = sorted({row["model"] for row in rows})
-            self._former = tuple(model for model in models if self._embeddings.is_former(model))
-        return self._former
+    async def _former_models(self, language: Language) -> list[str]:
+        """Models other than the settings' that memories of a language still have vectors of, and that can be asked."""
+        if time.monotonic() >= self._models_until:
+            self._models_until = time.monotonic() + MODELS_FOR
+            self._models = [(row["language"], row["model"]) for row in await self._database.all(sql("models"))]
+        own = self._embeddings.model(language)
+        return [
+            model for of, model in self._models if of == language and model != own and self._embeddings.ready(model)
+        ]
 
     async def _dates(self, question: str) -> list[DateNamed]:
         """The dates that a question names; the clock is asked only where there may be one."""

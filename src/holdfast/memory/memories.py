@@ -102,15 +102,16 @@ class Memories:
 
         The same `key` again, or the very same words in the same place, and what is there already is returned.
         """
-        draft = Draft(content, type, importance, ttl, trust, metadata or {}, source, key, conversation, seq, author, at)
+        given: Mapping[str, Any] = {} if metadata is None else metadata
+        draft = Draft(content, type, importance, ttl, trust, given, source, key, conversation, seq, author, at)
         return (await self.remember_many(owner, [draft], tx=tx))[0]
 
     async def remember_many(
         self, owner: Owner, drafts: Sequence[Draft | Mapping[str, Any] | str], *, tx: Transaction | None = None
     ) -> list[Memory]:
         """Remember many texts of one owner, all of them or none."""
-        if isinstance(drafts, str | Mapping):
-            raise InvalidInput("one memory where many are meant", next="Give a list, or use `remember`.")
+        if not isinstance(drafts, Sequence) or isinstance(drafts, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput("these are no memories", why="they are not in a list", next="Give a list of them.")
         if len(drafts) > MAX_AT_ONCE:
             raise InvalidInput(
                 f"{len(drafts)} memories are too many at once", next=f"Give at most {MAX_AT_ONCE}, in several calls."
@@ -247,9 +248,10 @@ class Memories:
         async def work(tx: Transaction) -> Memory:
             now = await self.get(id, tx=tx)
             moment = await tx.now() if at is None else aware(at)
-            _check_supersede(now, moment)
+            successor = None if now.superseded_by is None else await tx.one(sql("get"), now.superseded_by)
+            _check_supersede(now, moment, has_successor=successor is not None)
             ready.items[0]["valid_from"] = moment
-            [new] = await self._store(now.owner, ready, tx)
+            [new] = await self._store(now.owner, ready, tx, trim=False)  # one comes, one goes
             if new.id == now.id:
                 raise InvalidInput("the memory says the same already", next="Give what is true now.")
             changes: dict[str, object] = {"valid_to": moment, "superseded_by": new.id}
@@ -315,12 +317,16 @@ class Memories:
         lifetimes = [session if draft.ttl is None else lifetime(draft.ttl) for draft in drafts]
         return Ready(ids, items, lifetimes, [None if each is None else encode_halfvec(each) for each in vectors])
 
-    async def _store(self, owner: Owner, ready: "Ready", run: Statements) -> list[Memory]:
-        most = self._settings.short_term.max_memories if owner.scope == "session" else None
-        items = msgspec.json.encode(ready.items).decode()
-        ids = ready.ids
-        rows = await run.all(sql("remember"), ids.scope, ids.id, most, items, ready.lifetimes, ready.vectors)
-        return [memory_of(row, owner) for row in rows]
+    async def _store(self, owner: Owner, ready: "Ready", run: Statements, *, trim: bool = True) -> list[Memory]:
+        """Store them, in one order whoever stores them: those who say the same at once then wait in turn."""
+        most = self._settings.short_term.max_memories if owner.scope == "session" and trim else None
+        order = sorted(range(len(ready.items)), key=lambda place: ready.items[place]["digest"])
+        items = msgspec.json.encode([ready.items[place] for place in order]).decode()
+        lifetimes = [ready.lifetimes[place] for place in order]
+        vectors = [ready.vectors[place] for place in order]
+        rows = await run.all(sql("remember"), ready.ids.scope, ready.ids.id, most, items, lifetimes, vectors)
+        stored = {place: memory_of(row, owner) for place, row in zip(order, rows, strict=True)}
+        return [stored[place] for place in range(len(order))]
 
     async def _change(
         self,
@@ -387,8 +393,8 @@ class Memories:
         return NotFound(f"there is no memory {id}", why=why)
 
 
-def _check_supersede(old: Memory, moment: datetime) -> None:
-    if old.superseded_by is not None:
+def _check_supersede(old: Memory, moment: datetime, *, has_successor: bool) -> None:
+    if has_successor:
         raise InvalidInput(
             "the memory was superseded already", why=f"{old.superseded_by} took its place", next="Supersede that one."
         )

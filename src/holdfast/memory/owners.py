@@ -1,5 +1,7 @@
 """Owners: whose a memory is, which is how long it lives and who finds it."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 from uuid import UUID
@@ -33,6 +35,10 @@ class Owner:
             stored_name(self.scope, self.name)
         elif self.name:
             raise InvalidInput("an organization has no name here", why="it is the tenant", next="Leave the name out.")
+        if self.agent is not None:
+            stored_name("agent", self.agent)
+        if self.user is not None:
+            stored_name("user", self.user)
 
 
 def session(session_id: str, *, agent: str | None = None, user: str | None = None) -> Owner:
@@ -96,12 +102,34 @@ class Owners:
 
     async def owner(self, ids: OwnerIds, *, tx: Transaction | None = None) -> Owner:
         """The owner that these ids stand for."""
+        return (await self.named([ids], tx=tx))[0]
 
-        async def named(kind: Kind, id: UUID | None) -> str | None:
-            return None if id is None else await self._identities.name_or_id(kind, id, tx=tx)
+    async def named(self, several: Sequence[OwnerIds], *, tx: Transaction | None = None) -> list[Owner]:
+        """The owner of each; names are looked up together, however many there are."""
+        wanted: defaultdict[Kind, set[UUID]] = defaultdict(set)
+        for ids in several:
+            for kind, id in _named_by_id(ids):
+                wanted[kind].add(id)
+        names: dict[tuple[Kind, UUID | None], str] = {}
+        for kind, sought in wanted.items():
+            found = await self._identities.names(kind, sought, tx=tx)
+            names |= {(kind, id): name for id, name in found.items()}
+        return [
+            Owner(
+                ids.scope,
+                "" if ids.scope == "organization" else names[ids.scope, ids.id],
+                names.get(("agent", ids.agent)),
+                names.get(("user", ids.user)),
+            )
+            for ids in several
+        ]
 
-        name = "" if ids.scope == "organization" else await named(ids.scope, ids.id)
-        return Owner(ids.scope, name or "", await named("agent", ids.agent), await named("user", ids.user))
+
+def _named_by_id(ids: OwnerIds) -> list[tuple[Kind, UUID]]:
+    found: list[tuple[Kind, UUID | None]] = [("agent", ids.agent), ("user", ids.user)]
+    if ids.scope != "organization":
+        found.append((ids.scope, ids.id))
+    return [(kind, id) for kind, id in found if id is not None]
 
 
 def _check(owner: object) -> None:

@@ -8,4 +8,4 @@ with recursive known (language, model) as (
     select min(m.embedded) from memory m where m.tenant_id = $1 and m.language = k.language and m.embedded > k.model)
   from known k where k.model is not null
 )
-select distinct rtrim(model) as model from known where model is not null
+select distinct language, rtrim(model) as model from known where model is not null
