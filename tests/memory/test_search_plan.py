@@ -58,13 +58,15 @@ async def test_a_search_of_ten_thousand_reads_no_table_whole_and_looks_up_few(
         monkeypatch.setattr(Database, "all", spy)
         hits = await engine.memory.search(ANN, "Which tea is number 77?", where=where)
 
+        search = next(args for args in sent if "search_memories" in args[0])
         scans: list[tuple[int, int]] = []
         for prepare in ("select", "analyze"):  # without statistics, and with them
             await owner.script(prepare)
             async with engine.transaction() as tx:
-                await tx.all(*sent[-1])
-                rows = await tx.all(SCANS)
-                scans.append((rows[0]["whole"], rows[0]["looked_up"]))
+                [before] = await tx.all(SCANS)  # of former statements of the connection, not yet reported
+                await tx.all(*search)
+                [after] = await tx.all(SCANS)
+                scans.append((after["whole"] - before["whole"], after["looked_up"] - before["looked_up"]))
 
     assert len(hits) > 0
     assert [whole for whole, _ in scans] == [0, 0]
