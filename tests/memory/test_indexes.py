@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from holdfast.core.config import Config
+from holdfast.core.errors import Broken
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
 from holdfast.memory.indexes import Changes, Indexes, Library, changes
@@ -164,6 +165,47 @@ async def test_what_a_killed_process_left_half_made_is_made_anew(
 
     assert list((await names(owner)).values()) == [True]
     assert "memory_nearest_" in await plan_of(engine)
+
+
+async def test_an_index_that_cannot_be_made_keeps_no_other_from_being_made(
+    engine: Engine, indexes: Indexes, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.tenants.create("acme")
+    for each in (engine, engine.tenant("acme")):
+        await add(each, 120)
+    tenants = sorted([await engine.database.tenant(), await engine.tenant("acme").database.tenant()])
+    libraries = [Library(tenant, MODEL, 384) for tenant in tenants]
+    script = Owner.script
+
+    async def failing(self: Owner, text: str) -> None:
+        if "create index" in text and libraries[0].index in text:
+            raise Broken("planted")
+        await script(self, text)
+
+    monkeypatch.setattr(Owner, "script", failing)
+    await indexes.tend()
+
+    assert await names(owner) == {libraries[1].index: True}
+    assert [row["tenant_id"] for row in await owner.all("select tenant_id from memory_index")] == [tenants[1]]
+
+
+async def test_it_goes_on_after_an_error_that_nobody_thought_of(
+    indexes: Indexes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.memory.indexes.FIRST", 0)
+    monkeypatch.setattr("holdfast.memory.indexes.EVERY", 0)
+    tries, again = list[int](), asyncio.Event()
+
+    async def failing() -> Changes:
+        tries.append(1)
+        if len(tries) > 1:
+            again.set()
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(indexes, "tend", failing)
+
+    async with asyncio.timeout(5), indexes:
+        await again.wait()
 
 
 async def test_the_index_finds_what_comparing_all_would_find(engine: Engine, indexes: Indexes) -> None:

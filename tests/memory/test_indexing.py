@@ -1,6 +1,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -12,8 +13,9 @@ from holdfast.embeddings.language import Language
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine, open_engine
 from holdfast.memory import indexing, session, user
-from holdfast.memory.indexing import Indexer
+from holdfast.memory.indexing import LEASE, Indexer
 from holdfast.postgres.database import Owner
+from tests.clock import Clock
 from tests.embeddings.models import ENGLISH, models
 from tests.processes import Processes
 
@@ -50,6 +52,14 @@ asyncio.run(main())
 """
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Models that are held up: `asked` for a vector, and let go by `go_on`."""
+
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+
 def with_models(config: Config, folder: Path, **embedding: object) -> Config:
     """The settings with other models, of which those in the folder are there."""
     changed = config.memory.embedding.model_copy(update={"folder": folder, "fetch": False, **embedding})
@@ -75,6 +85,20 @@ async def wordy(config: Config, folder: Path) -> AsyncIterator[Engine]:
     """An engine without a model."""
     async with open_engine(config=with_models(config, folder)) as engine:
         yield engine
+
+
+@pytest.fixture
+def held(engine: Engine, models: Store, monkeypatch: pytest.MonkeyPatch) -> Held:
+    """The engine's models, which embed nothing until they are let go."""
+    held, embed = Held(), engine.embeddings.vectors
+
+    async def vectors(texts: Sequence[str], languages: Sequence[Language]) -> list[Vector | None]:
+        held.asked.set()
+        await held.go_on.wait()
+        return await embed(texts, languages)
+
+    monkeypatch.setattr(engine.embeddings, "vectors", vectors)
+    return held
 
 
 def indexer_of(engine: Engine) -> Indexer:
@@ -174,21 +198,121 @@ async def test_the_clients_own_vectors_stay_when_the_model_changes(
     assert [row["embedding"] for row in shown] == [[0.5] * 384] * len(FACTS)
 
 
-async def test_several_indexers_share_the_work_and_do_none_of_it_twice(wordy: Engine, config: Config) -> None:
-    await wordy.database.run(INSERT, uuid4(), [f"fact {n}" for n in range(400)])
-    done: list[int] = []
-    async with open_engine(config=wordy.config) as second:
-        done += await asyncio.gather(indexer_of(wordy).catch_up(), indexer_of(second).catch_up())
+async def test_several_indexers_share_the_work_and_do_none_of_it_twice(
+    engine: Engine, models: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, embed = list[str](), engine.embeddings.vectors
 
-    unread = await wordy.database.value("select count(*) from memory where tenant_id = $1 and length is null")
-    assert unread == 0
-    assert sum(done) == 400
-    assert min(done) > 0
+    async def vectors(texts: Sequence[str], languages: Sequence[Language]) -> list[Vector | None]:
+        asked.extend(texts)
+        return await embed(texts, languages)
+
+    monkeypatch.setattr(engine.embeddings, "vectors", vectors)
+    facts = [f"fact {n}" for n in range(100)]
+    await engine.database.run(INSERT, uuid4(), facts)
+
+    done = await asyncio.gather(*(indexer_of(engine).catch_up() for _ in range(3)))
+
+    assert sum(done) == 100
+    assert sorted(asked) == sorted(facts)
+
+
+async def test_to_catch_up_twice_at_once_does_it_once(wordy: Engine) -> None:
+    await wordy.tenants.create("acme")
+    for each in (wordy, wordy.tenant("acme")):
+        await each.database.run(INSERT, uuid4(), [f"fact {n}" for n in range(100)])
+    indexer = indexer_of(wordy)
+
+    done = await asyncio.gather(indexer.catch_up(), indexer.catch_up())
+
+    assert done == [200, 0]
+
+
+@pytest.mark.req("EMB-02")
+async def test_nobody_waits_for_a_memory_that_is_being_embedded(engine: Engine, held: Held) -> None:
+    indexer = indexer_of(engine)
+    await engine.database.run(INSERT, uuid4(), FACTS)
+    id = await engine.database.value("select id from memory where tenant_id = $1 limit 1")
+
+    async with asyncio.timeout(20):
+        embedding = asyncio.create_task(indexer.catch_up())
+        await held.asked.wait()
+        pinned = await engine.memory.pin(id)
+        held.go_on.set()
+        await embedding
+        seen_again = await indexer.catch_up()
+
+    assert pinned.pinned
+    assert embedding.result() + seen_again == len(FACTS)
+    assert (await engine.memory.get(id)).embedded
+
+
+@pytest.mark.req("EMB-02")
+async def test_what_is_changed_while_it_is_embedded_gets_the_vector_of_what_it_says_now(
+    engine: Engine, held: Held, owner: Owner
+) -> None:
+    indexer = indexer_of(engine)
+    await engine.database.run(INSERT, uuid4(), ["likes tea"])
+
+    async with asyncio.timeout(20):
+        embedding = asyncio.create_task(indexer.catch_up())
+        await held.asked.wait()
+        await engine.database.run("update user_memories set content = 'flies kites' where $1::uuid is not null")
+        held.go_on.set()
+        await embedding
+        left_alone = await models_of(owner)
+        await indexer.catch_up()
+
+    [expected] = await engine.embeddings.vectors(["flies kites"], ["en"])
+    assert embedding.result() == 0
+    assert left_alone == {}
+    assert await owner.value("select embedding <=> $1::halfvec < 0.001 from memory_vector", str(expected))
+
+
+@pytest.mark.req("EMB-03")
+async def test_of_two_with_different_models_the_last_to_open_replaces_vectors_and_the_other_none(
+    config: Config, folder: Path, models: Store, owner: Owner
+) -> None:
+    put(models, folder)
+    put(models, folder, name="mine")
+    async with (
+        open_engine(config=with_models(config, folder)) as old,
+        open_engine(config=with_models(config, folder, model="mine")) as new,
+    ):
+        before, after = indexer_of(old), indexer_of(new)
+        await old.memory.remember_many(user("ann"), FACTS)
+        await before.catch_up()
+
+        replaced = await after.catch_up()
+        back = await before.catch_up()
+        mine = await models_of(owner)
+        await old.database.run(INSERT, uuid4(), ["likes tea"])
+        added = await before.catch_up()
+        both = await models_of(owner)
+        name = new.embeddings.model("en")
+
+    assert (replaced, back, added) == (len(FACTS), 0, 1)
+    assert mine == {name: len(FACTS)}
+    assert both == {name: len(FACTS), ENGLISH: 1}
+    assert before.state == ("ok", "every memory is indexed")
+
+
+@pytest.mark.req("EMB-02")
+async def test_without_a_model_nothing_is_written_of_what_was_read(wordy: Engine) -> None:
+    indexer = indexer_of(wordy)
+    await wordy.database.run(INSERT, uuid4(), FACTS)
+    await indexer.catch_up()
+    rows = "select array_agg(xmin::text order by id) from memory where tenant_id = $1"
+    before = await wordy.database.value(rows)
+
+    await indexer.catch_up()
+
+    assert await wordy.database.value(rows) == before
 
 
 @pytest.mark.req("EMB-02")
 async def test_an_indexer_that_is_killed_in_the_middle_loses_nothing(
-    engine: Engine, database_url: str, tmp_path: Path, processes: Processes, models: Store
+    engine: Engine, database_url: str, tmp_path: Path, processes: Processes, models: Store, clock: Clock
 ) -> None:
     ann, script = uuid4(), tmp_path / "stuck.py"
     script.write_text(STUCK)
@@ -198,13 +322,45 @@ async def test_an_indexer_that_is_killed_in_the_middle_loses_nothing(
     await asyncio.to_thread(stuck.wait_for, f"embedding {len(FACTS)}")
     while_held = await indexer_of(engine).catch_up()
     await asyncio.to_thread(stuck.kill)
-    async with asyncio.timeout(30):  # until the server has noticed
-        while not (indexed := await indexer_of(engine).catch_up()):
-            pass
+    too_early = await indexer_of(engine).catch_up()
+    await clock.advance(LEASE)
+    indexed = await indexer_of(engine).catch_up()
 
     hits = await engine.memory.search(user(str(ann)), QUESTION)
-    assert (while_held, indexed) == (0, len(FACTS))
+    assert (while_held, too_early, indexed) == (0, 0, len(FACTS))
     assert "Rome" in hits[0].memory.content
+
+
+@pytest.mark.req("EMB-02")
+async def test_an_indexer_that_is_closed_in_the_middle_keeps_nobody_waiting(
+    engine: Engine, held: Held, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "FIRST", 0)
+    await engine.database.run(INSERT, uuid4(), FACTS)
+
+    async with asyncio.timeout(20):
+        async with indexer_of(engine):
+            await held.asked.wait()
+        held.go_on.set()
+
+    assert await indexer_of(engine).catch_up() == len(FACTS)
+
+
+async def test_an_error_with_one_tenant_keeps_no_other_waiting(wordy: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("acme", "zoo"):
+        await wordy.tenants.create(name)
+        await wordy.tenant(name).database.run(INSERT, uuid4(), FACTS)
+    embed, failed = wordy.embeddings.vectors, list[int]()
+
+    async def vectors(texts: Sequence[str], languages: Sequence[Language]) -> list[Vector | None]:
+        if not failed:
+            failed.append(len(texts))
+            raise RuntimeError("planted")
+        return await embed(texts, languages)
+
+    monkeypatch.setattr(wordy.embeddings, "vectors", vectors)
+
+    assert await indexer_of(wordy).catch_up() == len(FACTS)
 
 
 async def test_a_text_that_the_model_refuses_keeps_no_other_waiting_and_is_not_tried_again_at_once(
@@ -233,6 +389,31 @@ async def test_a_text_that_the_model_refuses_keeps_no_other_waiting_and_is_not_t
     assert [hit.memory.content for hit in hits if not hit.memory.embedded] == ["Ann has visited Rome twice"]
     assert "Rome" in hits[0].memory.content
     assert indexer.state == ("reduced", "1 memories still to embed")
+
+
+@pytest.mark.parametrize("change", ["update user_memories set content = 'in Rome'", "delete from user_memories"])
+async def test_a_refusal_is_forgotten_when_the_memory_is_changed_or_gone(
+    engine: Engine, models: Store, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    asked = list[str]()
+
+    async def vectors(texts: Sequence[str], languages: Sequence[Language]) -> list[Vector | None]:
+        asked.extend(texts)
+        return [None] * len(texts)
+
+    monkeypatch.setattr(engine.embeddings, "vectors", vectors)
+    indexer = indexer_of(engine)
+    await engine.database.run(INSERT, uuid4(), ["was in Rome", "was in Oslo"])
+    await indexer.catch_up()
+    where = "where content = 'was in Rome' and $1::uuid is not null"
+
+    await engine.database.run(f"{change} {where}")
+    await indexer.catch_up()
+    await indexer.catch_up()
+
+    [refused] = vars(indexer)["_refused"].values()
+    assert len(refused) == (2 if "update" in change else 1)
+    assert asked[2:] == (["in Rome"] if "update" in change else [])
 
 
 @pytest.mark.req("MEM-02")

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import psycopg
 import pytest
 
+from holdfast.core.errors import InvalidInput
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine
 from holdfast.memory import Owner, agent, organization, session, user
@@ -322,3 +323,14 @@ async def test_tenants_see_and_touch_only_their_own(ann: Login, bob: Login) -> N
 
     assert shown == [("changed by bob",)]
     assert run(ann, "select content from organizational_memories") == [("of ann",)]
+
+
+@pytest.mark.req("MEM-01", "ENG-08")
+@pytest.mark.parametrize("moment", ["4000-01-01 BC", "-infinity", "10000-01-01", "infinity"])
+async def test_a_time_that_nobody_could_read_again_is_refused(engine: Engine, moment: str) -> None:
+    insert = """
+        insert into user_memories (user_id, agent_id, content, created_at)
+        select $2, $2, 'x', $3::text::timestamptz where $1::uuid is not null
+    """
+    with pytest.raises(InvalidInput, match="a time is out of range"):
+        await engine.database.run(insert, uuid4(), moment)

@@ -1,3 +1,4 @@
+import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
@@ -8,10 +9,12 @@ import pytest
 
 from holdfast.core.config import Config
 from holdfast.core.errors import NotFound
+from holdfast.core.settings import RetentionSettings
 from holdfast.engine import Engine
 from holdfast.memory import Owner, agent, organization, session, user
 from holdfast.memory.retention import retention
-from holdfast.memory.sweep import Fading, Sweeper, sweep
+from holdfast.memory.sweep import Fading, Sweeper, Swept, sql, sweep
+from holdfast.postgres.database import Database, Row
 from holdfast.postgres.database import Owner as DatabaseOwner
 from tests.clock import Clock
 
@@ -164,6 +167,85 @@ async def test_the_sweeper_sweeps_every_tenant_in_batches(
 
     assert swept == len(ids) == 60
     assert await rows_of(owner, ids) == (0, 60)
+
+
+async def test_a_dry_run_counts_all_and_shows_some(
+    engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.memory.sweep.SHOWN", 3)
+    await engine.memory.remember_many(session("web-42"), [f"turn {n}" for n in range(5)])
+    await engine.memory.remember_many(agent("support"), [{"content": f"{n}", "importance": 0.1} for n in range(4)])
+    await clock.advance(400 * DAY)
+    read: list[int] = []
+    query = engine.database.all
+
+    async def counted(statement: str, *args: object) -> list[Row]:
+        rows = await query(statement, *args)
+        read.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(engine.database, "all", counted)
+    told = await engine.memory.sweep(dry_run=True)
+
+    assert told.counts == {("session", "expired"): 5, ("agent", "faded"): 4}
+    assert len(told.ids) == 3
+    assert max(read) == 3
+
+
+@pytest.mark.parametrize("change", ["importance = 1.0", "access_count = 20", "pinned = true"])
+async def test_what_came_to_matter_or_to_be_used_since_it_was_found_faded_is_kept(
+    engine: Engine, clock: Clock, change: str
+) -> None:
+    fact = await engine.memory.remember(user("ann"), "once said hello", importance=0.0)
+    await clock.advance(300 * DAY)
+    fading = Fading.by(engine.config.memory.retention)
+    parts = fading.half_life_days, fading.halvings
+    [row] = await engine.database.all(sql("fading"), *parts, fading.shortest, 10)
+
+    await engine.database.run(f"update memory set {change} where tenant_id = $1 and id = $2", fact.id)
+    deleted = await engine.database.value(sql("sweep"), row["scope"], row["owner"], [row["id"]], "faded", *parts)
+
+    assert (row["id"], deleted) == (fact.id, 0)
+
+
+async def test_an_error_with_one_tenant_keeps_no_other_from_being_swept(
+    engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await engine.tenants.create("acme")
+    for each in (engine, engine.tenant("acme")):
+        await each.memory.remember(user("ann"), "is in a meeting", ttl=60)
+    await clock.advance(timedelta(minutes=2))
+    failed: list[Database] = []
+
+    async def once(database: Database, settings: RetentionSettings) -> Swept:
+        if not failed:
+            failed.append(database)
+            raise RuntimeError("planted")
+        return await sweep(database, settings)
+
+    monkeypatch.setattr("holdfast.memory.sweep.sweep", once)
+
+    assert await Sweeper(engine.postgres, engine.config.memory).sweep() == 1
+    assert "a defect" in caplog.text
+
+
+async def test_the_sweeper_goes_on_after_an_error_that_nobody_thought_of(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = engine.config.memory
+    often = memory.model_copy(update={"retention": memory.retention.model_copy(update={"sweep_minutes": 1e-6})})
+    sweeper, tries, again = Sweeper(engine.postgres, often), list[int](), asyncio.Event()
+
+    async def failing() -> int:
+        tries.append(1)
+        if len(tries) > 1:
+            again.set()
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(sweeper, "sweep", failing)
+
+    async with asyncio.timeout(5), sweeper:
+        await again.wait()
 
 
 async def test_a_tombstone_is_kept_for_ninety_days_and_that_of_a_key_for_good(

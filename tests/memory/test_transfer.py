@@ -1,12 +1,13 @@
+import asyncio
 import base64
 import json
 import struct
 import tracemalloc
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -14,13 +15,30 @@ from holdfast.core.config import Config
 from holdfast.core.errors import Forbidden, InvalidInput
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine, open_engine
-from holdfast.memory import Owner, Scope, agent, organization, session, transfer, user
+from holdfast.memory import Owner, Scope, agent, indexing, organization, session, transfer, user
+from holdfast.memory.indexing import Indexer
 from holdfast.memory.transfer import Imported
 from holdfast.postgres.database import Owner as DatabaseOwner
 from tests.clock import Clock
+from tests.lookups import Lookups
 from tests.memory.without_models import with_embedding, without_models
 
 pytestmark = pytest.mark.req("MEM-14")
+
+REVISION: dict[str, Any] = {
+    "version": 1,
+    "operation": "remember",
+    "at": "2026-01-01T00:00:00Z",
+    "content": "tea",
+    "type": "fact",
+    "importance": 1.0,
+    "trust": "user",
+    "metadata": {},
+}
+BY_PLAIN_SQL = """
+insert into user_memories (agent_id, user_id, content)
+select gen_random_uuid(), gen_random_uuid(), 'tea ' || n from generate_series(1, 20) n where $1::uuid is not null
+"""
 
 
 @pytest.fixture
@@ -30,10 +48,11 @@ def config(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
 
 
 @pytest.fixture
-async def embedding(config: Config, models: Store) -> AsyncIterator[Engine]:
+async def embedding(config: Config, models: Store, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Engine]:
     """An engine on the same database that has the models."""
     found = models.find("bge-small-en-v1.5-q")
     assert found is not None
+    monkeypatch.setattr(indexing, "FIRST", 3600)  # its own indexer stays out of the way
     async with open_engine(config=with_embedding(config, folder=found.onnx.parent.parent)) as engine:
         yield engine
 
@@ -189,8 +208,22 @@ async def test_what_expired_neither_leaves_nor_arrives(engine: Engine, clock: Cl
         ({"vectors": [{"model": "", "data": "AHw="}]}, "a vector"),
         ({"owner": {"scope": "all", "name": "x"}}, "owner"),
         ({"owner": {"scope": "user", "name": ""}}, "user"),
+        ({"owner": {"scope": "user", "name": "ann", "agent": "x" * 3000}}, "too long"),
+        ({"created_at": "0001-01-01T00:00:00Z"}, "out of range"),
+        ({"expires_at": "9999-12-31T23:59:59Z"}, "out of range"),
+        ({"version": 2**31 - 1}, "version"),
+        ({"access_count": 2**31 - 1}, "access_count"),
+        ({"version": 2, "revisions": [REVISION, REVISION]}, "two revisions have the same version"),
+        ({"version": 2, "revisions": [{**REVISION, "version": 3}]}, "a revision has the version 3"),
+        ({"revisions": [{**REVISION, "version": 0}]}, "version"),
+        ({"revisions": [{**REVISION, "content": " "}]}, "the memory is empty"),
+        ({"revisions": [{**REVISION, "content": "x" * 70_000}]}, "too large"),
+        ({"revisions": [{**REVISION, "importance": 7}]}, "the importance"),
+        ({"revisions": [{**REVISION, "operation": ""}]}, "operation"),
+        ({"revisions": [{**REVISION, "type": "x" * 3000}]}, "too long"),
+        ({"revisions": [{**REVISION, "at": "9999-12-31T23:59:59Z"}]}, "out of range"),
     ],
-    ids=["no JSON", "no content", "importance", "id", "version", "base64", "infinity", "scope", "name"],
+    ids=lambda value: str(value)[:80],
 )
 async def test_a_broken_line_is_named_and_what_came_before_it_stays(engine: Engine, change: Any, why: str) -> None:
     for number in range(3):
@@ -207,6 +240,106 @@ async def test_a_broken_line_is_named_and_what_came_before_it_stays(engine: Engi
     assert "line 4" in refused.value.what
     assert why in refused.value.why
     assert len(await exported(other, user("ann"))) == 3
+
+
+@pytest.mark.parametrize("moment", ["2026-01-02T03:04:05", "2026-01-02T23:04:05+20:00", "2026-01-02T03:04:05Z"])
+async def test_a_time_of_any_zone_or_of_none_is_taken(engine: Engine, moment: str) -> None:
+    await engine.memory.remember(user("ann"), "likes tea")
+    header, line = await exported(engine, user("ann"))
+    times = dict.fromkeys(["at", "created_at", "valid_from", "last_accessed", "buried_at"], moment)
+    times["expires_at"] = times["valid_to"] = moment.replace("2026", "2126")
+    given = {**json.loads(line), **times, "revisions": [{**REVISION, "at": moment}]}
+
+    await engine.memory_transfer.load([header, json.dumps(given).encode()], into=user("bob"))
+
+    (copy,) = memories(await exported(engine, user("bob")))
+    assert {copy[name] for name in times} == {"2026-01-02T03:04:05Z", "2126-01-02T03:04:05Z"}
+    assert copy["revisions"][0]["at"].startswith("2026-01-02T03:04:05")
+
+
+async def test_two_lines_that_mean_the_same_memory_are_one(engine: Engine) -> None:
+    await engine.memory.remember(user("ann"), "likes tea")
+    anns = await exported(engine, user("ann"))
+    await engine.memory_transfer.load(anns, into=user("bob"))
+    bobs = await exported(engine, user("bob"))
+    await engine.memory.forget(UUID(memories(bobs)[0]["id"]))
+    other = {**memories(bobs)[0], "content": "likes coffee"}
+
+    done = await engine.memory_transfer.load([*anns, json.dumps(other).encode()], into=user("bob"))
+
+    assert done == Imported(added=1, folded=1)
+
+
+async def test_what_arrives_in_a_session_lasts_no_longer_than_what_is_said_there(engine: Engine) -> None:
+    await engine.memory.remember(user("ann"), "likes tea")
+
+    await engine.memory_transfer.load(await exported(engine, user("ann")), into=session("web-42"))
+
+    (hit,) = await engine.memory.search(session("web-42"), "tea")
+    minutes = engine.config.memory.short_term.ttl_minutes
+    assert hit.memory.expires_at is not None
+    assert hit.memory.expires_at <= await engine.database.now() + timedelta(minutes=minutes)
+
+
+async def test_others_get_their_turn_after_every_line(engine: Engine) -> None:
+    await engine.memory.remember_many(user("ann"), [f"{number} likes tea" for number in range(100)])
+    lines = await exported(engine, user("ann"))
+    taken, gaps = 0, list[int]()
+
+    def counted() -> Iterator[bytes]:
+        nonlocal taken
+        for line in lines:
+            taken += 1
+            yield line
+
+    async def watch() -> None:
+        while True:
+            before = taken
+            await asyncio.sleep(0)
+            gaps.append(taken - before)
+
+    watching = asyncio.create_task(watch())
+    await engine.memory_transfer.load(counted(), into=user("bob"))
+    watching.cancel()
+
+    assert sum(gaps) > 90
+    assert max(gaps) <= 2
+
+
+async def test_a_page_is_exported_with_one_lookup_of_each_kind_of_name(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.database.run(BY_PLAIN_SQL)
+    lookups = Lookups(engine, monkeypatch)
+
+    lines = await exported(engine, "user")
+
+    assert len(lines) == 21
+    assert lookups.count == 2
+
+
+async def test_what_is_written_meanwhile_leaves_an_export_whole(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfer, "PAGE", 5)
+    kept = await engine.memory.remember_many(user("ann"), [f"tea {number}" for number in range(40)])
+    steady = {str(memory.id) for memory in kept[::2]}
+    changing = iter(kept[1::2])
+    lines = list[bytes]()
+
+    async for line in engine.memory_transfer.export(user("ann")):
+        lines.append(line.encode())
+        memory = next(changing, None)
+        if memory is not None and len(lines) % 2:
+            await engine.memory.forget(memory.id)
+        elif memory is not None:
+            await engine.memory.supersede(memory.id, f"coffee {len(lines)}")
+
+    ids = [each["id"] for each in memories(lines)]
+    assert len(ids) == len(set(ids))
+    assert steady <= set(ids)
+    await engine.tenants.create("other")
+    assert (await engine.tenant("other").memory_transfer.load(lines)).added == len(ids)
 
 
 @pytest.mark.parametrize("lines", [[], [b"\n"], [b'{"format": "other", "version": 1}'], [b'{"content": "x"}']])
@@ -251,6 +384,28 @@ async def test_vectors_travel_with_their_model_and_are_used_where_it_is_configur
     assert hit.parts.vector != 0
     assert await owner.value("select count(distinct embedding::text) from memory_vector") == 1
     assert hit.memory.id != first.id
+
+
+@pytest.mark.req("EMB-03")
+async def test_a_vector_that_is_to_be_made_anew_travels_and_is_made_anew(
+    embedding: Engine, owner: DatabaseOwner
+) -> None:
+    await embedding.memory.remember(user("ann"), "prefers tea over coffee")
+    await owner.run("update memory set embedded = embedded || ' '")
+    lines = await exported(embedding, user("ann"))
+
+    await embedding.memory_transfer.load(lines, into=user("bob"))
+    (hit,) = await embedding.memory.search(user("bob"), "what does she drink?", explain=True)
+    waiting = await owner.value("select count(*) from memory where embedded = $1", "bge-small-en-v1.5-q ")
+    await Indexer(embedding.postgres, embedding.embeddings, embedding.config.memory).catch_up()
+
+    (kept,) = memories(lines)[0]["vectors"]
+    assert kept["model"] == "bge-small-en-v1.5-q "
+    assert hit.parts is not None
+    assert hit.parts.vector != 0
+    assert waiting == 2
+    assert await owner.value("select count(*) from memory where embedded = $1", "bge-small-en-v1.5-q") == 2
+    assert await owner.value("select count(*) from memory_vector where model = $1", "bge-small-en-v1.5-q") == 2
 
 
 @pytest.mark.req("EMB-02", "EMB-03")

@@ -1,10 +1,14 @@
 """Turns whose vectors are made of the turn before, too."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from uuid import UUID
 
 import pytest
 
+from holdfast.embeddings.embedder import Vector
+from holdfast.embeddings.language import Language
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine
 from holdfast.memory import indexing, user
@@ -15,6 +19,7 @@ from tests.memory.conftest import OpenWith
 pytestmark = [pytest.mark.req("MEM-04", "EMB-03"), pytest.mark.usefixtures("models")]
 
 ANN = user("ann")
+UPDATE = "update user_memories set content = 'Shall we go to Oslo?' where id = $2 and $1::uuid is not null"
 VECTOR = "select embedding::text from memory_vector where memory_id = $1"
 
 
@@ -33,6 +38,15 @@ async def engine(open_with: OpenWith, models: Store) -> AsyncIterator[Engine]:
 
 def turn(seq: int, content: str) -> dict[str, object]:
     return {"content": content, "author": "Ann", "conversation": "chat-1", "seq": seq}
+
+
+@asynccontextmanager
+async def listening(engine: Engine) -> AsyncGenerator[asyncio.Event]:
+    """Whether the indexers were woken, from here on."""
+    async with engine.postgres.listen(indexing.CHANNEL) as notified:
+        await notified.wait()  # it is connected now
+        notified.clear()
+        yield notified
 
 
 async def vector(owner: Owner, id: UUID) -> list[float]:
@@ -97,3 +111,80 @@ async def test_changing_the_setting_embeds_all_anew_and_leaves_no_vector_behind(
 
     assert all(hit.parts is not None and hit.parts.vector != 0 for hit in before), "the former vectors serve"
     assert await vector(owner, second.id) == await expected(engine, "Ann: Yes, in May.")
+
+
+@pytest.mark.parametrize("change", ["edit", "forget", "insert", "plain SQL"])
+async def test_what_has_a_turn_embedded_anew_wakes_the_indexer(engine: Engine, change: str) -> None:
+    first, _ = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(4, "Yes, in May.")])
+
+    async with asyncio.timeout(10), listening(engine) as notified:
+        match change:
+            case "edit":
+                await engine.memory.edit(first.id, content="Shall we go to Oslo?")
+            case "forget":
+                await engine.memory.forget(first.id)
+            case "insert":
+                await engine.memory.remember(ANN, "Or to Lima?", author="Ann", conversation="chat-1", seq=2)
+            case _:
+                await engine.database.run(UPDATE, first.id)
+        await notified.wait()
+
+
+async def test_an_edited_turn_has_its_vector_soon_also_if_it_is_the_last(
+    engine: Engine, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "FIRST", 0)
+    _, last = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(2, "Yes, in May.")])
+
+    indexer, looked = Indexer(engine.postgres, engine.embeddings, engine.config.memory), asyncio.Event()
+    look = indexer.catch_up
+
+    async def catch_up() -> int:
+        done = await look()
+        looked.set()
+        return done
+
+    monkeypatch.setattr(indexer, "catch_up", catch_up)
+    async with asyncio.timeout(10), listening(engine), indexer:
+        await looked.wait()
+        await engine.memory.edit(last.id, content="No, I am busy.")
+        while not (await engine.memory.get(last.id)).embedded:
+            pass
+
+    assert await vector(owner, last.id) == await expected(engine, "Ann: Shall we go to Rome?\nAnn: No, I am busy.")
+
+
+async def test_a_turn_that_is_edited_twice_has_the_next_one_embedded_with_what_it_says_last(
+    engine: Engine, owner: Owner
+) -> None:
+    first, second = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(2, "Yes, in May.")])
+    indexer = Indexer(engine.postgres, engine.embeddings, engine.config.memory)
+    await engine.memory.edit(first.id, content="Shall we go to Oslo?")
+    await owner.run("update memory set embedded = rtrim(embedded) where id = $1", second.id)  # as if it were made
+
+    await engine.memory.edit(first.id, content="Shall we go to Lima?")
+    await indexer.catch_up()
+
+    assert await vector(owner, second.id) == await expected(engine, "Ann: Shall we go to Lima?\nAnn: Yes, in May.")
+
+
+async def test_a_turn_is_never_left_with_a_vector_of_what_was_said_before_it_once(
+    engine: Engine, owner: Owner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(2, "Yes, in May.")])
+    indexer = Indexer(engine.postgres, engine.embeddings, engine.config.memory)
+    await engine.memory.edit(first.id, content="Shall we go to Oslo?")
+    embed, edited = engine.embeddings.vectors, asyncio.Event()
+
+    async def vectors(texts: Sequence[str], languages: Sequence[Language] | None = None) -> list[Vector | None]:
+        if not edited.is_set():
+            edited.set()
+            await engine.memory.edit(first.id, content="Shall we go to Lima?")
+        return await embed(texts, languages)
+
+    monkeypatch.setattr(engine.embeddings, "vectors", vectors)
+    await indexer.catch_up()
+    await indexer.catch_up()
+
+    assert edited.is_set()
+    assert await vector(owner, second.id) == await expected(engine, "Ann: Shall we go to Lima?\nAnn: Yes, in May.")

@@ -97,6 +97,8 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/write_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support", "", 2, "append")),
     "memory/sql/change.sql": Plan("", (ID, None, "edit", "{}", None, None)),
     "memory/sql/contains.sql": Plan("memory_user_tenant_id_id_idx", (ID, {})),
+    "memory/sql/count_expired.sql": Plan("memory_session_"),
+    "memory/sql/count_fading.sql": Plan("memory_user_", (90.0, 5.6, timedelta(days=200))),
     "memory/sql/count_unembedded.sql": Plan("memory_user_tenant_id_language_embedded_idx", (["en"], ["m"])),
     "memory/sql/count_uses.sql": Plan("memory_user_tenant_id_id_idx", ([ID], [1])),
     "memory/sql/expired.sql": Plan("memory_session_", (100,)),
@@ -105,20 +107,25 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "memory/sql/forget.sql": Plan("memory_user_tenant_id_id_idx", (ID,)),
     "memory/sql/get.sql": Plan("memory_user_tenant_id_id_idx", (ID,)),
     "memory/sql/history.sql": Plan("memory_revision_pkey", (ID,)),
-    "memory/sql/index.sql": Plan("", ("[]", NOTHING)),
+    "memory/sql/hold.sql": Plan("memory_user_tenant_id_id_idx", ([ID],)),
+    "memory/sql/index.sql": Plan("", ("[]", NOTHING, NOTHING)),
     "memory/sql/keep_revisions.sql": Plan("memory_user_tenant_id_id_idx", ("user", ID, [ID], "[]")),
     "memory/sql/keep_vectors.sql": Plan("memory_user_tenant_id_id_idx", ("user", ID, [ID], ["m"], NOTHING)),
     "memory/sql/known.sql": Plan("memory_user_tenant_id_scope_owner_key_idx", ("user", ID, ["k"], [b"hash"])),
+    "memory/sql/lease_indexing.sql": Plan("", (ID, MINUTE)),
     "memory/sql/present.sql": Plan("memory_user_tenant_id_id_idx", ("user", ID, [ID])),
+    "memory/sql/models.sql": Plan("memory_user_tenant_id_language_embedded_idx"),
     "memory/sql/previous_turns.sql": Plan(
         "Index Scan Backward using memory_user_tenant_id_scope_owner_conversation_seq_idx",
         ("user", ID, [1], ["talk 1"], [7]),
     ),
+    "memory/sql/release_indexing.sql": Plan("memory_indexing_pkey", (ID,)),
     "memory/sql/remember.sql": Plan("", ("user", ID, None, "[]", NOTHING, NOTHING)),
     "memory/sql/search.sql": Plan(
         "", (*(NOTHING,) * 12, False, False, *(NOTHING,) * 5, 90, 0.02, None, {}, *(None,) * 3)
     ),
-    "memory/sql/sweep.sql": Plan("memory_user_", ("user", ID, [ID], "expired", MINUTE)),
+    "memory/sql/still_there.sql": Plan("memory_user_tenant_id_id_idx", ([ID],)),
+    "memory/sql/sweep.sql": Plan("memory_user_", ("user", ID, [ID], "expired", 90.0, 5.6)),
     "memory/sql/tombstone.sql": Plan("memory_tombstone_pkey", (ID,)),
     "memory/sql/trim_session.sql": Plan("memory_session_pkey", (ID, 100)),
     "memory/sql/unembedded.sql": Plan("memory_user_tenant_id_language_embedded_idx", ("en", "m", NOTHING, 32)),
@@ -213,6 +220,8 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "memory/sql/scope_gauges.sql": Cold("counts the memories of all tenants, for who watches"),
     "memory/sql/tenants_to_sweep.sql": Plan("memory_session_", (timedelta(days=200),), whole=("tenant",)),
     "memory/sql/unindexed_tenants.sql": Plan("memory_user_", (["en"], ["m"]), whole=("tenant",)),
+    "memory/sql/want_models.sql": Plan("", (["en"], ["m"], NOON)),
+    "memory/sql/wanted_models.sql": Plan("", whole=("memory_model",)),
 }
 OF_THE_OWNER: dict[str, Plan | Cold] = {
     "memory/sql/hold_indexes.sql": Plan(""),
@@ -319,6 +328,7 @@ insert into memory_revision (tenant_id, memory_id, version, operation, content, 
 insert into memory_tombstone (tenant_id, memory_id, scope, owner, reason)
   select tenant_id, gen_random_uuid(), scope, owner, 'expired' from memory;
 insert into memory_index (tenant_id, model, dimensions) select id, 'm', 384 from tenant;
+insert into memory_indexing (tenant_id, holder, leased_until) select id, id, holdfast.now() from tenant;
 analyze;
 """
 

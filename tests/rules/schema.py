@@ -17,6 +17,7 @@ GLOBAL_TABLES = {
     "public.tenant": "a tenant is looked up by name before there is one to ask for",
     "public.api_key": "a key is looked up by its hash before anybody knows whose it is",
     "public.relay_lease": "a process carries records of all tenants to Kafka, and its lease is no tenant's",
+    "public.memory_model": "processes serve all tenants, and which models they want is no tenant's",
     "holdfast.migration": "belongs to the schema",
     "holdfast.function_file": "belongs to the schema",
 }
@@ -32,6 +33,7 @@ SYSTEM_TABLES = {
     "public.command": "counts those that wait or are being done for metrics",
     "public.relay_lease": "shares the relay to Kafka among processes",
     "public.memory": "finds the tenants who have memories to delete or to embed; counts them for metrics",
+    "public.memory_model": "says which model processes want for a language",
     "public.memory_tombstone": "forgets in time that there were memories",
 }
 # What everybody may call: it reads and changes nothing.

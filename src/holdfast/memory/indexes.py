@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Self
 from uuid import UUID
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import DatabaseAway, HoldfastError
 from holdfast.core.settings import MemorySettings
 from holdfast.postgres.database import Owner
 from holdfast.postgres.sql import statements
@@ -128,15 +128,26 @@ class Indexes:
             await owner.run(sql("unlist_index"), library.tenant, library.model)
         for name in due.drop:
             await owner.script(f"drop index concurrently if exists public.{name}")
-        for library in due.make:
+        unmade = {library.index for library in due.make if not await self._make(owner, library)}
+        for library in due.list:
+            if library.index not in unmade:
+                await owner.run(sql("list_index"), library.tenant, library.model, library.dimensions)
+
+    async def _make(self, owner: Owner, library: Library) -> bool:
+        """Make an index; False if it cannot be made, which keeps no other from being made."""
+        try:
             await owner.script(f"set maintenance_work_mem = '{library.megabytes}MB'")
             statement: str = await owner.value(
                 sql("vector_index"), library.index, library.tenant, library.model, library.dimensions
             )
             await owner.script(statement)
-            log.info("%d organizational memories of %s have an index", library.memories, library.tenant)
-        for library in due.list:
-            await owner.run(sql("list_index"), library.tenant, library.model, library.dimensions)
+        except DatabaseAway:
+            raise
+        except HoldfastError as error:
+            log.warning("the memories of %s got no index, trying again later: %s", library.tenant, error)
+            return False
+        log.info("%d organizational memories of %s have an index", library.memories, library.tenant)
+        return True
 
     async def _keep(self) -> None:
         await asyncio.sleep(FIRST * (1 + random.random()))
@@ -145,4 +156,6 @@ class Indexes:
                 await self.tend()
             except HoldfastError as error:
                 log.warning("vector indexes could not be tended, trying again later: %s", error)
+            except Exception:
+                log.exception("a defect: vector indexes could not be tended, trying again later")
             await asyncio.sleep(EVERY * (0.9 + random.random() / 5))

@@ -5,32 +5,37 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Literal, Self, cast
 from uuid import UUID
 
 import msgspec
 
-from holdfast.core.errors import HoldfastError
-from holdfast.core.ids import TenantId
+from holdfast.core.errors import DatabaseAway, HoldfastError
+from holdfast.core.ids import TenantId, uuid7
 from holdfast.core.settings import MemorySettings
 from holdfast.core.text import restore
 from holdfast.embeddings import Embeddings
+from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language, language_of
 from holdfast.memory.drafts import digest_of, reading, spoken
 from holdfast.memory.memory import owner_ids
 from holdfast.memory.turns import stored_texts
 from holdfast.postgres.codecs import encode_halfvec
-from holdfast.postgres.database import Database, Postgres, Row, Transaction
+from holdfast.postgres.database import Database, Postgres, Row, Statements, Transaction
 from holdfast.postgres.sql import statements
 
 FIRST = 2.0  # seconds: a process that ends before has nothing to index
 EVERY = 60.0  # seconds between two looks when nobody wakes it
-TOGETHER = 32  # memories held at once: nobody waits long for one of them
+SOON = 1.0  # seconds until the next look when memories were changed while they were embedded
+LEASE = timedelta(seconds=60)  # for longer than that no tenant waits for a process that died
+TOGETHER = 32  # memories embedded at once
 FIRST_PAUSE = 60.0  # seconds after which a text that the model refused is tried again; then twice as long
 LONGEST_PAUSE = 3600.0
-CHANNEL = "holdfast_memory"  # functions/spec_names.sql notifies it
+CHANNEL = "holdfast_memory"  # functions/spec_names.sql and functions/embed_next_anew.sql notify it
 LANGUAGES: tuple[Language, ...] = ("en", "zh", "other")
 
 sql = statements(__name__)
@@ -39,26 +44,46 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A text that the model refused: when it is tried again, and how long the pause before was."""
+    """A text that the model refused: of which version, when it is tried again, and how long the pause before was."""
 
+    version: int
     until: float
     pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What was made of a memory as it was read, outside any transaction: it may be another by now."""
+
+    row: Row
+    item: dict[str, Any]
+    text: str
+    vector: Vector | None
 
 
 class Indexer:
     """Reads what came by plain SQL, and embeds what was missed or has another model's vector.
 
-    Every process has one. They share the work: each holds the memories that it is at, and what it has made is written
-    together with the note that it is made. While a model is replaced, every memory is found by the old vector or by
-    the new one.
+    Every process has one. They share the work by tenants: one at a time has the lease on a tenant. Nobody waits while
+    a text is embedded; what is made of it is written if it is still the same, together with the note that it is made.
+    Of processes whose settings name different models, those of the last to open are wanted; the others embed what has
+    no vector, and replace none. While a model is replaced, a memory is found by its new vector, by its words, and by
+    its old vector as long as that model is to be had.
     """
 
     def __init__(self, postgres: Postgres, embeddings: Embeddings, settings: MemorySettings) -> None:
         self._postgres = postgres
         self._embeddings = embeddings
         self._settings = settings
+        self._id = uuid7()
+        self._opened: datetime | None = None
+        self._said: dict[Language, str | None] = {}
+        self._wanted: dict[Language, str | None] = {}
+        self._at_it = asyncio.Lock()
         self._left: dict[TenantId, int] = {}
-        self._refused: dict[UUID, Refusal] = {}
+        self._held: set[TenantId] = set()
+        self._pause = EVERY
+        self._refused: dict[TenantId, dict[UUID, Refusal]] = {}
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._keep(), name="holdfast memory indexer")
@@ -79,23 +104,27 @@ class Indexer:
         return sum(self._left.values()) if tenant is None else self._left.get(tenant, 0)
 
     async def catch_up(self) -> int:
-        """Index what there is to index now, the tenants in turn; how many memories that were."""
-        models = self._models()
-        tenants: list[TenantId] = [
-            row["id"]
-            for row in await self._postgres.system.all(sql("unindexed_tenants"), list(models), list(models.values()))
-        ]
-        self._left = {tenant: await self._count(tenant) for tenant in tenants}
-        done = 0
-        while tenants:
-            for tenant in tuple(tenants):
-                some = await self._step(self._postgres.tenant(tenant))
-                done += some
-                self._left[tenant] = max(0, self._left[tenant] - some)
-                if not some:
-                    tenants.remove(tenant)
-                    self._left[tenant] = await self._count(tenant)
-        return done
+        """Index what there is to index now, the tenants in turn, but for those that another process is at; how many."""
+        async with self._at_it:
+            await self._agree_on_models()
+            models = self._models()
+            found = await self._postgres.system.all(sql("unindexed_tenants"), list(models), list(models.values()))
+            tenants: deque[TenantId] = deque(row["id"] for row in found)
+            self._left = {tenant: await self._count(tenant) for tenant in tenants}
+            self._refused = {tenant: self._refused[tenant] for tenant in tenants if tenant in self._refused}
+            self._pause = EVERY
+            done = 0
+            try:
+                while tenants:
+                    tenant = tenants.popleft()
+                    some = await self._turn(tenant)
+                    done += some
+                    if some:
+                        tenants.append(tenant)
+            finally:
+                for tenant in tuple(self._held):
+                    await self._release(tenant)
+            return done
 
     async def _keep(self) -> None:
         await asyncio.sleep(FIRST * (1 + random.random() / 4))
@@ -113,51 +142,117 @@ class Indexer:
 
     async def _rest(self, *wakes: asyncio.Event) -> None:
         waits = [asyncio.create_task(wake.wait()) for wake in wakes]
+        pause = self._pause * (0.9 + random.random() / 5)
         try:
-            await asyncio.wait(waits, timeout=EVERY * (0.9 + random.random() / 5), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(waits, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for wait in waits:
                 wait.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await wait
 
-    async def _step(self, database: Database) -> int:
-        """Index some memories of a tenant, all of them or none; how many are settled by that."""
+    async def _agree_on_models(self) -> None:
+        """Say which models we want, if we have not yet, or if they have other names now; hear which are wanted."""
+        system = self._postgres.system
+        self._opened = self._opened or await system.now()
+        ours: dict[Language, str | None] = {language: self._embeddings.model(language) for language in LANGUAGES}
+        if ours != self._said:
+            await system.run(sql("want_models"), list(ours), list(ours.values()), self._opened)
+            self._said = ours
+        self._wanted = {row["language"]: row["model"] for row in await system.all(sql("wanted_models"))}
 
-        async def work(tx: Transaction) -> int:
-            rows = await tx.all(sql("unread"), TOGETHER)
-            if rows:
-                await self._index(tx, rows, [_read(row) for row in rows])
-                await self._trim(tx, rows)
-                return len(rows)
-            for language, model in self._models().items():
-                rows = await tx.all(sql("unembedded"), language, model, self._not_now(), TOGETHER)
-                settled = await self._index(tx, rows, [_identity(row) for row in rows])
-                if settled:
-                    return settled
-            return 0
+    async def _turn(self, tenant: TenantId) -> int:
+        """Index some memories of a tenant; how many are settled by that, none when there is no more to do."""
+        database, some = self._postgres.tenant(tenant), 0
+        is_first = tenant not in self._held
+        self._held.add(tenant)
+        try:
+            if not await database.run(sql("lease_indexing"), self._id, LEASE):
+                self._pause = min(self._pause, LEASE.total_seconds())
+                self._held.discard(tenant)
+                return 0
+            if is_first:
+                await self._forget_refusals(tenant)
+            some = await self._step(tenant)
+            self._left[tenant] = max(0, self._left[tenant] - some) if some else await self._count(tenant)
+        except DatabaseAway:
+            raise
+        except HoldfastError as error:
+            log.warning("memories of %s could not be indexed, trying again later: %s", tenant, error)
+        except Exception:
+            log.exception("a defect: memories of %s could not be indexed, trying again later", tenant)
+        if not some:
+            await self._release(tenant)
+        return some
+
+    async def _release(self, tenant: TenantId) -> None:
+        self._held.discard(tenant)
+        with contextlib.suppress(HoldfastError):  # then it runs out
+            await self._postgres.tenant(tenant).run(sql("release_indexing"), self._id)
+
+    async def _step(self, tenant: TenantId) -> int:
+        database = self._postgres.tenant(tenant)
+        rows = await database.all(sql("unread"), TOGETHER)
+        if rows:
+            return await self._index(tenant, {row["id"]: _read(row) for row in rows}, rows)
+        for language, model in self._models().items():
+            rows = await database.all(sql("unembedded"), language, model, self._not_now(tenant), TOGETHER)
+            settled = await self._index(tenant, {row["id"]: _identity(row) for row in rows}, rows)
+            if settled:
+                return settled
+        return 0
+
+    async def _index(self, tenant: TenantId, items: Mapping[UUID, dict[str, Any]], rows: Sequence[Row]) -> int:
+        """Write the items and the vectors of their texts; how many were written, or cannot have a vector."""
+        made = await self._make(self._postgres.tenant(tenant), items, rows)
+        settled: set[UUID] = set()
+        for one in made:
+            model = self._embeddings.model(one.item["language"])
+            if one.vector is None and model is not None and self._embeddings.ready(model):
+                self._refuse(tenant, one.row, model)
+                settled.add(one.row["id"])
+        worth = [one for one in made if one.vector is not None or _is_news(one)]
+        if worth:
+            written = await self._write(self._postgres.tenant(tenant), worth)
+            settled |= written
+            if len(written) < len(worth):
+                self._pause = SOON
+        for one in worth:
+            if one.vector is not None:
+                self._refused.get(tenant, {}).pop(one.row["id"], None)
+        return len(settled)
+
+    async def _make(self, database: Database, items: Mapping[UUID, dict[str, Any]], rows: Sequence[Row]) -> list[Made]:
+        texts = await self._texts(database, rows)
+        languages: list[Language] = [language_of(_said(row)) for row in rows]
+        vectors = await self._embeddings.vectors(texts, languages)
+        made: list[Made] = []
+        for row, text, language, vector in zip(rows, texts, languages, vectors, strict=True):
+            embedded = None if vector is None else self._embeddings.model(language)
+            made.append(Made(row, {**items[row["id"]], "language": language, "embedded": embedded}, text, vector))
+        return made
+
+    async def _write(self, database: Database, made: Sequence[Made]) -> set[UUID]:
+        """Write what was made of memories that are still the same; which those were."""
+        rows = [one.row for one in made]
+
+        async def work(tx: Transaction) -> set[UUID]:
+            # Who changes the turn before one of them marks it as well: earlier, and its text is another, or afterwards.
+            await tx.all(sql("hold"), [row["id"] for row in rows])
+            texts = await self._texts(tx, rows)
+            same = [one for one, text in zip(made, texts, strict=True) if one.text == text]
+            items = msgspec.json.encode([one.item for one in same]).decode()
+            vectors = [None if one.vector is None else encode_halfvec(one.vector) for one in same]
+            written = await tx.value(sql("index"), items, [one.row["embedded"] for one in same], vectors)
+            await self._trim(tx, [one.row for one in same if "terms" in one.item])
+            return set(written)
 
         return await database.atomically(work)
 
-    async def _index(self, tx: Transaction, rows: Sequence[Row], items: Sequence[dict[str, Any]]) -> int:
-        """Write the items and the vectors of their texts; how many have a vector now, or cannot have one."""
-        if not rows:
-            return 0
-        with_previous = self._settings.embedding.with_previous_turn
-        texts = await stored_texts(tx, rows) if with_previous else [_said(row) for row in rows]
-        vectors = await self._embeddings.vectors(texts, [language_of(_said(row)) for row in rows])
-        settled = 0
-        for row, item, vector in zip(rows, items, vectors, strict=True):
-            item["language"] = language_of(_said(row))
-            model = self._embeddings.model(item["language"])
-            item["embedded"] = None if vector is None else model
-            settled += vector is not None
-            if vector is None and model is not None and self._embeddings.ready(model):
-                self._refuse(item["id"], model)
-                settled += 1
-        encoded = [None if vector is None else encode_halfvec(vector) for vector in vectors]
-        await tx.run(sql("index"), msgspec.json.encode(items).decode(), encoded)
-        return settled
+    async def _texts(self, run: Statements, rows: Sequence[Row]) -> list[str]:
+        if self._settings.embedding.with_previous_turn:
+            return await stored_texts(run, rows)
+        return [_said(row) for row in rows]
 
     async def _trim(self, tx: Transaction, rows: Sequence[Row]) -> None:
         for owner in sorted({row["owner"] for row in rows if row["scope"] == "session"}):
@@ -168,30 +263,49 @@ class Indexer:
         database = self._postgres.tenant(tenant)
         return cast(int, await database.value(sql("count_unembedded"), list(models), list(models.values())))
 
-    def _models(self) -> dict[Language, str]:
-        return {language: model for language in LANGUAGES if (model := self._embeddings.model(language))}
+    def _models(self) -> dict[Language, str | None]:
+        """The model of each language that has one, None where another one is wanted: then no vector is replaced."""
+        ours: dict[Language, str] = {
+            language: model for language in LANGUAGES if (model := self._embeddings.model(language))
+        }
+        return {language: model if self._wanted.get(language) == model else None for language, model in ours.items()}
 
-    def _refuse(self, id: UUID, model: str) -> None:
-        before = self._refused.get(id)
+    def _refuse(self, tenant: TenantId, row: Row, model: str) -> None:
+        refused = self._refused.setdefault(tenant, {})
+        id, before = row["id"], refused.get(row["id"])
         if before is None:
             log.warning("the model %s makes no vector of the memory %s: it is found by its words alone", model, id)
         pause = FIRST_PAUSE if before is None else min(2 * before.pause, LONGEST_PAUSE)
-        self._refused[id] = Refusal(time.monotonic() + pause, pause)
+        refused[id] = Refusal(row["version"], time.monotonic() + pause, pause)
 
-    def _not_now(self) -> list[UUID]:
+    async def _forget_refusals(self, tenant: TenantId) -> None:
+        """Forget the refusals of memories that are gone, or say something else by now."""
+        refused = self._refused.pop(tenant, {})
+        if refused:
+            rows = await self._postgres.tenant(tenant).all(sql("still_there"), list(refused))
+            self._refused[tenant] = {
+                row["id"]: refused[row["id"]] for row in rows if refused[row["id"]].version == row["version"]
+            }
+
+    def _not_now(self, tenant: TenantId) -> list[UUID]:
         now = time.monotonic()
-        return [id for id, refusal in self._refused.items() if refusal.until > now]
+        return [id for id, refusal in self._refused.get(tenant, {}).items() if refusal.until > now]
 
 
 def _identity(row: Row) -> dict[str, Any]:
-    return {"scope": row["scope"], "owner": row["owner"], "id": row["id"]}
+    return {name: row[name] for name in ("scope", "owner", "id", "version", "content")}
+
+
+def _is_news(made: Made) -> bool:
+    """Whether there is something to write without a vector: its words, or that it is in another language."""
+    return "terms" in made.item or made.item["language"] != made.row["language"]
 
 
 def _read(row: Row) -> dict[str, Any]:
     """What a memory that came by plain SQL says, and what stands for it."""
     author = None if row["author"] is None else restore(row["author"])
     read = reading(restore(row["content"]), author)
-    return {**_identity(row), **read, "digest": digest_of(owner_ids(row), dict(row))}
+    return {**read, **_identity(row), "digest": digest_of(owner_ids(row), dict(row))}
 
 
 def _said(row: Row) -> str:

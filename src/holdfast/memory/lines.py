@@ -5,15 +5,16 @@ import binascii
 import math
 import struct
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 from uuid import UUID
 
 import msgspec
 
 from holdfast.core.errors import HoldfastError, InvalidInput
-from holdfast.core.text import parse, render, restore
-from holdfast.memory.drafts import Draft
+from holdfast.core.names import stored_name
+from holdfast.core.text import dumps, parse, render, restore, store
+from holdfast.memory.drafts import Draft, aware, check_moment
 from holdfast.memory.memory import Memory, Trust
 from holdfast.memory.owners import Owner, Scope
 from holdfast.postgres.database import Row
@@ -22,8 +23,10 @@ FORMAT = "holdfast.memories"
 VERSION = 1
 MAX_DIMENSIONS = 16_000  # of a halfvec
 
-Whole = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
-Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+MOST = 2**30  # so that there is room to count on
+
+Whole = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+Version = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 
 
 class Header(msgspec.Struct, frozen=True):
@@ -48,7 +51,10 @@ class LineOwner(msgspec.Struct, frozen=True):
 
 
 class LineVector(msgspec.Struct, frozen=True):
-    """A vector, and the model that made it, '' where it was a client; 16-bit floats, little-endian, in base64."""
+    """A vector, and the model that made it, '' where it was a client; 16-bit floats, little-endian, in base64.
+
+    A blank at the end of the model's name says that it is to be made anew, as in `memory`.
+    """
 
     model: str
     data: str
@@ -76,6 +82,20 @@ class LineRevision(msgspec.Struct, frozen=True):
     importance: float
     trust: Trust
     metadata: dict[str, Any]
+
+    def row(self) -> dict[str, Any]:
+        """What it was, by the columns of `memory_revision`."""
+        draft = Draft(self.content, self.type, self.importance, trust=self.trust, metadata=self.metadata)
+        return {
+            "version": self.version,
+            "operation": stored_name("operation", self.operation),
+            "at": _moment(self.at),
+            "content": store(draft.content),
+            "type": stored_name("type", self.type),
+            "importance": draft.importance,
+            "trust": draft.trust,
+            "metadata": msgspec.Raw(dumps(draft.metadata).encode()),
+        }
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,22 +140,31 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
             conversation=self.conversation,
             seq=self.seq,
             author=self.author,
-            at=self.at,
+            at=_moment(self.at),
         )
 
     def past(self) -> dict[str, Any]:
         """What became of it since, by the columns of `memory`."""
         return {
             "version": self.version,
-            "created_at": self.created_at,
-            "valid_from": self.valid_from,
-            "valid_to": self.valid_to,
-            "expires_at": self.expires_at,
+            "created_at": _moment(self.created_at),
+            "valid_from": _moment(self.valid_from),
+            "valid_to": _moment(self.valid_to),
+            "expires_at": _moment(self.expires_at),
             "pinned": self.pinned,
-            "buried_at": self.buried_at,
+            "buried_at": _moment(self.buried_at),
             "access_count": self.access_count,
-            "last_accessed": self.last_accessed,
+            "last_accessed": _moment(self.last_accessed),
         }
+
+    def before(self) -> list[dict[str, Any]]:
+        """The versions that it had, by the columns of `memory_revision`."""
+        versions = {kept.version for kept in self.revisions}
+        if len(versions) < len(self.revisions):
+            raise InvalidInput("two revisions have the same version")
+        if versions and max(versions) > self.version:
+            raise InvalidInput(f"a revision has the version {max(versions)}", why=f"the memory has {self.version}")
+        return [kept.row() for kept in self.revisions]
 
 
 def header(models: Sequence[str]) -> str:
@@ -193,3 +222,8 @@ def broken(number: int, error: Exception) -> InvalidInput:
         next="What came before it is imported. Correct the line and import the file again.",
         line=number,
     )
+
+
+def _moment(given: datetime | None) -> datetime | None:
+    check_moment(given)
+    return None if given is None else aware(given).astimezone(UTC)  # PostgreSQL knows fewer zones than ISO 8601

@@ -211,10 +211,10 @@ class Recall:
     ) -> Hits:
         hits = Hits()
         hits.reduced = reduced
+        others = [owner_ids(row) for row in rows if row["agent_id"] or row["user_id"]]
+        named = dict(zip(others, await self._owners.named(others), strict=True))
         for row in rows:
-            owner = whose[row["scope"], row["owner"]]
-            if row["agent_id"] or row["user_id"]:
-                owner = await self._owners.owner(owner_ids(row))
+            owner = named.get(owner_ids(row)) or whose[row["scope"], row["owner"]]
             parts = Parts(*row["parts"])
             hits.append(Hit(memory_of(row, owner), parts.total, parts if explain else None))
         self._usage.note(self._database, [hit.memory.id for hit in hits])

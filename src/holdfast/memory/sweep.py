@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Literal, Self
 from uuid import UUID
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import DatabaseAway, HoldfastError
 from holdfast.core.settings import MemorySettings, RetentionSettings
 from holdfast.memory.owners import Scope
 from holdfast.postgres.database import Database, Postgres, Row
@@ -68,8 +68,8 @@ async def sweep(database: Database, settings: RetentionSettings, *, dry_run: boo
     ids: list[UUID] = []
     for reason in ("expired", "faded"):
         while True:
-            rows = await _over(database, reason, fading, None if dry_run else TOGETHER)
-            gone = Counter(row["scope"] for row in rows) if dry_run else await _delete(database, rows, reason, fading)
+            rows = await _over(database, reason, fading, SHOWN if dry_run else TOGETHER)
+            gone = await (_count(database, reason, fading) if dry_run else _delete(database, rows, reason, fading))
             counts.update({(scope, reason): count for scope, count in gone.items()})
             ids += [row["id"] for row in rows[: SHOWN - len(ids)]]
             if dry_run or len(rows) < TOGETHER or not gone.total():
@@ -77,12 +77,21 @@ async def sweep(database: Database, settings: RetentionSettings, *, dry_run: boo
     return Swept(dict(counts), ids)
 
 
-async def _over(database: Database, reason: Reason, fading: Fading, limit: int | None) -> list[Row]:
+async def _over(database: Database, reason: Reason, fading: Fading, limit: int) -> list[Row]:
     if reason == "expired":
         return await database.all(sql("expired"), limit)
     if fading.shortest is None:
         return []
     return await database.all(sql("fading"), fading.half_life_days, fading.halvings, fading.shortest, limit)
+
+
+async def _count(database: Database, reason: Reason, fading: Fading) -> Counter[Scope]:
+    rows: list[Row] = []
+    if reason == "expired":
+        rows = await database.all(sql("count_expired"))
+    elif fading.shortest is not None:
+        rows = await database.all(sql("count_fading"), fading.half_life_days, fading.halvings, fading.shortest)
+    return Counter({row["scope"]: row["memories"] for row in rows})
 
 
 async def _delete(database: Database, rows: Sequence[Row], reason: Reason, fading: Fading) -> Counter[Scope]:
@@ -91,7 +100,8 @@ async def _delete(database: Database, rows: Sequence[Row], reason: Reason, fadin
         owners[row["scope"], row["owner"]].append(row["id"])
     deleted: Counter[Scope] = Counter()
     for (scope, owner), ids in sorted(owners.items()):
-        deleted[scope] += await database.value(sql("sweep"), scope, owner, ids, reason, fading.shortest)
+        again = reason, fading.half_life_days, fading.halvings
+        deleted[scope] += await database.value(sql("sweep"), scope, owner, ids, *again)
     return deleted
 
 
@@ -116,7 +126,14 @@ class Sweeper:
         shortest = Fading.by(self._settings).shortest or LONGEST
         swept = 0
         for row in await system.all(sql("tenants_to_sweep"), shortest):
-            swept += (await sweep(self._postgres.tenant(row["id"]), self._settings)).total
+            try:
+                swept += (await sweep(self._postgres.tenant(row["id"]), self._settings)).total
+            except DatabaseAway:
+                raise
+            except HoldfastError as error:
+                log.warning("memories of %s could not be swept, trying again later: %s", row["id"], error)
+            except Exception:
+                log.exception("a defect: memories of %s could not be swept, trying again later", row["id"])
         while await system.run(sql("forget_tombstones"), TOMBSTONES, TOGETHER) == TOGETHER:
             pass
         return swept
@@ -131,4 +148,6 @@ class Sweeper:
                     log.info("%d memories were deleted: they had expired or faded", swept)
             except HoldfastError as error:
                 log.warning("memories could not be swept, trying again later: %s", error)
+            except Exception:
+                log.exception("a defect: memories could not be swept, trying again later")
             await asyncio.sleep(pause * (0.9 + random.random() / 5))

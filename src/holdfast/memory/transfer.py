@@ -1,8 +1,10 @@
 """Transfer: memories out to a file and in again, as a stream of lines."""
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, get_args
 from uuid import UUID
 
@@ -10,11 +12,10 @@ import msgspec
 
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge
 from holdfast.core.settings import MemorySettings
-from holdfast.core.text import dumps, store
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
 from holdfast.memory.drafts import item_of
-from holdfast.memory.lines import Line, LineRevision, broken, header, line_of, read_header, read_line
+from holdfast.memory.lines import Line, broken, header, line_of, read_header, read_line
 from holdfast.memory.memory import memory_of, owner_ids
 from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, agent
 from holdfast.postgres.codecs import encode_halfvec
@@ -50,6 +51,7 @@ class Arrival:
     line: Line
     ids: OwnerIds
     item: dict[str, Any]
+    revisions: Sequence[dict[str, Any]]
     vectors: Mapping[str, Sequence[float]]
 
 
@@ -92,8 +94,9 @@ class Transfer:
         at = first, FIRST
         while True:
             rows = await self._database.all(sql("export"), scope, first, last, *at, PAGE)
-            for row in rows:
-                yield line_of(memory_of(row, await self._owners.owner(owner_ids(row))), row)
+            owners = await self._owners.named([owner_ids(row) for row in rows])
+            for row, owner in zip(rows, owners, strict=True):
+                yield line_of(memory_of(row, owner), row)
             if len(rows) < PAGE:
                 return
             at = rows[-1]["owner"], rows[-1]["id"]
@@ -117,6 +120,7 @@ class Transfer:
                 read_header(text, number)
                 is_headed = True
                 continue
+            await asyncio.sleep(0)  # to read a line takes a while, and others wait
             try:
                 arrival = await self._arrival(text, number, into, by_admin=by_admin)
             except HoldfastError:
@@ -144,17 +148,21 @@ class Transfer:
             owner = _owner(line, into)
             ids = await self._owners.stored(owner)
             item = {**item_of(line.draft(), owner, ids), **line.past()}
-            model = self._embeddings.model(item["language"])
-            vectors = self._usable({each.model: each.numbers() for each in line.vectors}, model)
+            revisions = line.before()
+            given = {each.model: each.numbers() for each in line.vectors}
         except (InvalidInput, TooLarge) as error:
             raise broken(number, error) from None
-        item["embedded"] = model if model in vectors else None
-        return Arrival(line, ids, item, vectors)
+        model = self._embeddings.model(item["language"])
+        vectors = self._usable(given, model)
+        kept = [name for name in given if model in vectors and name.rstrip(" ") == model]
+        item["embedded"] = kept[0] if kept else None
+        return Arrival(line, ids, item, revisions, vectors)
 
     def _usable(self, vectors: Mapping[str, Sequence[float]], model: str | None) -> dict[str, Sequence[float]]:
         """Those that are searched here: a client's own, and that of the model that is configured."""
         lengths = {} if model is None else {model: self._embeddings.dimensions(model)}
-        return {name: each for name, each in vectors.items() if name == "" or lengths.get(name) == len(each)}
+        named = {name.rstrip(" "): each for name, each in vectors.items()}
+        return {name: each for name, each in named.items() if name == "" or lengths.get(name) == len(each)}
 
     async def _store(self, batch: Sequence[Arrival], *, by_admin: bool) -> Imported:
         if not batch:
@@ -162,14 +170,11 @@ class Transfer:
 
         async def work(tx: Transaction) -> Imported:
             now = await tx.now()
-            living = {
-                each.line.id: each for each in batch if each.line.expires_at is None or each.line.expires_at > now
-            }
+            living = [each for each in batch if each.item["expires_at"] is None or each.item["expires_at"] > now]
             places = await self._places(tx, batch, keep=by_admin)
-            coming = [each for id, each in living.items() if not places.is_there(id)]
+            coming = {places.id(each.line.id): each for each in living if not places.is_there(each.line.id)}
             added = await self._add(tx, coming, places) if coming else 0
-            expired = sum(each.line.id not in living for each in batch)
-            return Imported(added, len(batch) - expired - added, expired)
+            return Imported(added, len(living) - added, len(batch) - len(living))
 
         return await self._database.atomically(work)
 
@@ -180,25 +185,29 @@ class Transfer:
         rows = await tx.all(sql("present"), whose.scope, whose.id, sought)
         return Places(whose, {row["id"]: row["own"] for row in rows}, keep)
 
-    async def _add(self, tx: Transaction, batch: Sequence[Arrival], places: Places) -> int:
-        whose = batch[0].ids
-        successors = [each.line.superseded_by for each in batch]
+    async def _add(self, tx: Transaction, coming: Mapping[UUID, Arrival], places: Places) -> int:
+        whose, short = places.whose, self._settings.short_term
+        most = short.max_memories if whose.scope == "session" else None
+        ttl = timedelta(minutes=short.ttl_minutes) if whose.scope == "session" else None
         items = [
-            {**each.item, "id": places.id(each.line.id), "superseded_by": None if next is None else places.id(next)}
-            for each, next in zip(batch, successors, strict=True)
+            {
+                **each.item,
+                "id": id,
+                "superseded_by": None if (next := each.line.superseded_by) is None else places.id(next),
+            }
+            for id, each in coming.items()
         ]
-        most = self._settings.short_term.max_memories if whose.scope == "session" else None
         rows = await tx.all(
             sql("remember"),
             whose.scope,
             whose.id,
             most,
             msgspec.json.encode(items).decode(),
-            [None] * len(items),
+            [ttl] * len(items),
             [None] * len(items),  # those that are new get their vectors below
         )
-        new = [(row["id"], each) for row, each in zip(rows, batch, strict=True) if row["is_new"]]
-        vectors = [(id, model, numbers) for id, each in new for model, numbers in each.vectors.items()]
+        new = {row["id"]: coming[row["id"]] for row in rows if row["is_new"]}
+        vectors = [(id, model, numbers) for id, each in new.items() for model, numbers in each.vectors.items()]
         await tx.run(
             sql("keep_vectors"),
             whose.scope,
@@ -207,10 +216,9 @@ class Transfer:
             [model for _, model, _ in vectors],
             [encode_halfvec(numbers) for _, _, numbers in vectors],
         )
-        revisions = [_revision(id, kept) for id, each in new for kept in each.line.revisions]
-        ids = [id for id, _ in new]
-        await tx.run(sql("keep_revisions"), whose.scope, whose.id, ids, msgspec.json.encode(revisions).decode())
-        if any(each.item["embedded"] is None for _, each in new):
+        revisions = [{**kept, "memory_id": id} for id, each in new.items() for kept in each.revisions]
+        await tx.run(sql("keep_revisions"), whose.scope, whose.id, list(new), msgspec.json.encode(revisions).decode())
+        if any(each.item["embedded"] not in each.vectors for each in new.values()):
             await tx.run(sql("wake_indexer"))
         return len(new)
 
@@ -231,20 +239,6 @@ def _owner(line: Line, into: Owner | None) -> Owner:
 
 def _same(one: OwnerIds, other: OwnerIds) -> bool:
     return (one.scope, one.id) == (other.scope, other.id)
-
-
-def _revision(id: UUID, kept: LineRevision) -> dict[str, Any]:
-    return {
-        "memory_id": id,
-        "version": kept.version,
-        "operation": store(kept.operation),
-        "at": kept.at,
-        "content": store(kept.content),
-        "type": store(kept.type),
-        "importance": kept.importance,
-        "trust": kept.trust,
-        "metadata": msgspec.Raw(dumps(kept.metadata).encode()),
-    }
 
 
 async def _each(lines: Lines) -> AsyncGenerator[bytes]:

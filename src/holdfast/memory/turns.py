@@ -1,4 +1,8 @@
-"""Turns: what was said just before, for vectors that are made of both."""
+"""Turns: what was said just before, for vectors that are made of both.
+
+What changes before a turn has it embedded anew. Two turns that are written at the same moment do not see each other:
+then the vector of the later one is made without the earlier one, until something before it changes.
+"""
 
 from collections import defaultdict
 from collections.abc import Sequence

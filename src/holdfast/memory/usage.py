@@ -32,14 +32,16 @@ class Usage:
             self._writing = asyncio.create_task(self._write_later(), name="holdfast memory usage")
 
     async def flush(self) -> None:
-        """Write what was counted."""
-        counts, self._counts = self._counts, defaultdict(Counter)
-        for database, uses in counts.items():
-            ids = sorted(uses)  # in one order, so that no two writers wait for one another
+        """Write what was counted; when it is cancelled, what was not written is kept for the next time."""
+        for database in tuple(self._counts):
+            uses = self._counts.pop(database, Counter[UUID]())
             try:
-                await database.run(sql("count_uses"), ids, [uses[id] for id in ids])
+                await database.run(sql("count_uses"), list(uses), list(uses.values()))
             except HoldfastError as error:
-                log.warning("the uses of %s memories were not counted: %s", len(ids), error)
+                log.warning("the uses of %s memories were not counted: %s", len(uses), error)
+            except asyncio.CancelledError:
+                self._counts[database].update(uses)
+                raise
 
     async def close(self) -> None:
         """Write what is left, and end."""

@@ -1,18 +1,17 @@
--- Writes what the Indexer made of memories that it has locked, given as JSON with the columns of `memory`; `vectors` are in their order,
--- null where there is none. A new vector takes the place of those of other models, but for the client's own (model ''). A memory that
--- says the same as another keeps a digest of its own: who inserted it by plain SQL finds it where they put it.
-create or replace function holdfast.index_memories(tenant uuid, items json, vectors halfvec[]) returns void language plpgsql
-set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+-- Writes what the Indexer made of memories, given as JSON with the columns of `memory`; the ids of those that it wrote. One that was changed
+-- since it was read is left alone: its version, its content or the model of its vector (`formers`) is another. `formers` and `vectors` are
+-- in the order of the items, null where there is none. A new vector takes the place of those of other models, but for the client's own
+-- (model ''). A memory that says the same as another keeps a digest of its own: who inserted it by plain SQL finds it where they put it.
+create or replace function holdfast.index_memories(tenant uuid, items json, formers text[], vectors halfvec[]) returns uuid[]
+language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
   place int := 0;
   item public.memory;
   stored public.memory;
-  former text;
+  written uuid[] := '{}';
 begin
   for item in select g.* from json_populate_recordset(null::public.memory, items) g loop
     place := place + 1;
-    select rtrim(m.embedded) into former from public.memory m
-    where m.tenant_id = tenant and m.scope = item.scope and m.owner = item.owner and m.id = item.id;
     update public.memory m set
       language = item.language,
       length = coalesce(item.length, m.length),
@@ -20,7 +19,10 @@ begin
       terms = coalesce(item.terms, m.terms),
       embedded = coalesce(item.embedded, m.embedded)
     where m.tenant_id = tenant and m.scope = item.scope and m.owner = item.owner and m.id = item.id
+      and m.version = item.version and m.content = item.content and m.embedded is not distinct from formers[place]
     returning m.* into stored;
+    continue when not found;
+    written := written || item.id;
     if item.digest is not null then
       begin
         update public.memory m set digest = item.digest
@@ -38,10 +40,11 @@ begin
         least(stored.valid_to, stored.expires_at, stored.buried_at), item.embedded, vectors[place])
       on conflict (tenant_id, scope, owner, model, memory_id, dimensions) do update set embedding = excluded.embedding;
       delete from public.memory_vector v
-      where v.tenant_id = tenant and v.scope = item.scope and v.owner = item.owner and v.model = former and v.model <> item.embedded
-        and v.memory_id = item.id;
+      where v.tenant_id = tenant and v.scope = item.scope and v.owner = item.owner and v.model = rtrim(formers[place])
+        and v.model <> item.embedded and v.memory_id = item.id;
     end if;
   end loop;
+  return written;
 end $$;
 revoke execute on function holdfast.index_memories from public;
 grant execute on function holdfast.index_memories to holdfast_app;

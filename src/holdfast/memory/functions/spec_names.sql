@@ -110,6 +110,10 @@ begin
     raise program_limit_exceeded using message = 'the type or the source is too long', detail = 'At most 2000 bytes are taken.',
       hint = 'Use a shorter one.';
   end if;
+  if least(item.created_at, item.last_accessed, item.expires_at) < timestamptz '0002-01-01 00:00:00+00'
+    or greatest(item.created_at, item.last_accessed, nullif(item.expires_at, 'infinity')) >= timestamptz '9999-01-01 00:00:00+00' then
+    raise invalid_parameter_value using message = 'a time is out of range', hint = 'Give a year from 2 to 9998.';
+  end if;
   item.access_count := greatest(coalesce(item.access_count, 0), 0);
   item.created_at := coalesce(item.created_at, holdfast.now());
   item.last_accessed := coalesce(item.last_accessed, holdfast.now());
@@ -229,6 +233,7 @@ begin
     where t.tenant_id = tenant and t.scope = in_scope and t.owner = was.owner and t.term = any(was.terms) and t.memory_id = was.id;
     delete from public.memory_vector v
     where v.tenant_id = tenant and v.scope = in_scope and v.owner = was.owner and v.model = rtrim(was.embedded) and v.memory_id = was.id;
+    perform holdfast.embed_next_anew(was);
     perform pg_notify('holdfast_memory', '');
   end if;
   if new.embedding::text is distinct from old.embedding::text then -- as text: pgvector's operators may be in any schema

@@ -1,5 +1,9 @@
--- Counts uses of memories, many at once. None of the columns is in an index: the row stays in its page.
+-- Counts uses of memories, many at once. None of the columns is in an index: the row stays in its page. The rows are held in one order
+-- first, so that no two writers wait for one another: an update alone takes them in the order of its plan.
+with held as materialized (
+  select id from memory where tenant_id = $1 and id = any($2::uuid[]) order by id for update
+)
 update memory m
 set access_count = least(m.access_count::bigint + u.uses, 2147483647)::int, last_accessed = greatest(m.last_accessed, holdfast.now())
-from unnest($2::uuid[], $3::int[]) as u (id, uses)
-where m.tenant_id = $1 and m.id = u.id and m.id = any($2::uuid[])
+from held join unnest($2::uuid[], $3::int[]) as u (id, uses) on u.id = held.id
+where m.tenant_id = $1 and m.id = held.id

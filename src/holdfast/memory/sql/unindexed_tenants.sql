@@ -1,4 +1,5 @@
--- Tenants with memories that nobody has read yet, or that have no vector of the model of their language: one look at the index each.
+-- Tenants with memories that nobody has read yet, or that have no vector of the model of their language (where that is null, none at all):
+-- one look at the index each.
 select t.id from tenant t, lateral (
   (select from memory m where m.tenant_id = t.id and m.length is null limit 1)
   union all

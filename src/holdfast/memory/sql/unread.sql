@@ -1,4 +1,4 @@
--- Memories that came by plain SQL and that nobody has read yet, held for whoever reads them now; others take others.
-select scope, id, owner, agent_id, user_id, type, conversation, seq, author, said_at, content
+-- Memories that came by plain SQL and that nobody has read yet.
+select scope, id, owner, version, agent_id, user_id, language, embedded, type, conversation, seq, author, said_at, content
 from memory where tenant_id = $1 and length is null
-limit $2 for update skip locked
+limit $2

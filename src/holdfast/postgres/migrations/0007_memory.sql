@@ -137,3 +137,22 @@ create table memory_index (
   primary key (tenant_id, model)
 );
 call holdfast.hold_to_tenant('memory_index');
+
+-- Who makes words and vectors of a tenant's memories now (memory/indexing.py): one process at a time. It writes only what is as it was
+-- read, so nothing depends on the lease but that work is done once.
+create table memory_indexing (
+  tenant_id uuid not null references tenant (id),
+  holder uuid not null,
+  leased_until timestamptz not null,
+  primary key (tenant_id)
+);
+call holdfast.hold_to_tenant('memory_indexing');
+
+-- Global: which model is wanted for each language, null for none: that of the process that opened last. Others embed what has no vector,
+-- and replace none, so that two with different settings do not embed against each other.
+create table memory_model (
+  language text collate "C" primary key,
+  model text collate "C",
+  opened_at timestamptz not null
+);
+grant select, insert, update on memory_model to holdfast_system;

@@ -1,0 +1,5 @@
+-- Says which models are wanted for languages, null for none, unless somebody who opened later (than `$3`) has said so.
+insert into memory_model (language, model, opened_at)
+select w.language, w.model, $3::timestamptz from unnest($1::text[], $2::text[]) as w (language, model)
+on conflict (language) do update set model = excluded.model, opened_at = excluded.opened_at
+where memory_model.opened_at <= excluded.opened_at
