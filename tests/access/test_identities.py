@@ -6,12 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.access import identities
 from holdfast.access.identities import Identities
 from holdfast.core.config import load_config
 from holdfast.core.errors import NotFound, TooLarge
 from holdfast.core.ids import TenantId, identity_id
 from holdfast.core.names import MAX_NAME_BYTES
 from holdfast.engine import Engine, open_engine
+from holdfast.memory import user
+from holdfast.memory.indexing import Indexer
+from tests.lookups import Lookups
 
 pytestmark = pytest.mark.req("ENG-09")
 
@@ -32,6 +36,10 @@ NAMES = [
 ]
 
 
+BY_PLAIN_SQL = """
+insert into user_memories (agent_id, user_id, content)
+select gen_random_uuid(), $2, 'tea ' || n from generate_series(1, 10) n where $1::uuid is not null
+"""
 TENANTS = [TenantId(uuid4()), TenantId(uuid4())]
 
 
@@ -118,3 +126,91 @@ async def test_a_name_goes_before_its_uuid_whichever_came_first(engine: Engine) 
     assert await engine.identities.name("user", zoe) == "zoe"
     await Identities(engine.database).id("user", str(zoe))
     assert await engine.identities.name("user", zoe) == "zoe"
+
+
+async def test_the_names_of_many_are_looked_up_in_one_statement_and_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named = {await engine.identities.id("user", name): name for name in ("ann", "nul\0nul", "half \ud83d")}
+    nameless = {id: str(id) for id in (uuid4() for _ in range(20))}
+    other = await engine.identities.id("agent", "support")
+    lookups = Lookups(engine, monkeypatch)
+
+    found = [await engine.identities.names("user", [*named, *nameless, other]) for _ in range(3)]
+
+    assert found == [{**named, **nameless, other: str(other)}] * 3
+    assert lookups.count == 1
+
+
+@pytest.mark.parametrize("before", ["nobody knew it", "it was given back as a name"])
+async def test_a_uuid_that_gets_a_name_later_has_it_at_once(engine: Engine, before: str) -> None:
+    zoe = identity_id(await engine.database.tenant(), "user", "zoe")
+    if before == "it was given back as a name":
+        await engine.identities.id("user", str(zoe))
+    was = await engine.identities.names("user", [zoe])
+
+    await engine.identities.id("user", "zoe")
+
+    assert (was, await engine.identities.names("user", [zoe])) == ({zoe: str(zoe)}, {zoe: "zoe"})
+
+
+async def test_a_name_given_in_a_transaction_is_seen_there_and_by_others_when_it_commits(engine: Engine) -> None:
+    zoe = identity_id(await engine.database.tenant(), "user", "zoe")
+    await engine.identities.names("user", [zoe])
+
+    async with engine.database.transaction() as tx:
+        await engine.identities.id("user", "zoe", tx=tx)
+        outside = await Identities(engine.database).names("user", [zoe])
+        inside = await engine.identities.names("user", [zoe], tx=tx)
+
+    assert (outside, inside) == ({zoe: str(zoe)}, {zoe: "zoe"})
+    assert await engine.identities.names("user", [zoe]) == {zoe: "zoe"}
+
+
+async def test_a_name_that_another_engine_gives_is_seen_after_a_while(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1000.0
+    monkeypatch.setattr(identities, "monotonic", lambda: now)
+    zoe = identity_id(await engine.database.tenant(), "user", "zoe")
+    await engine.identities.names("user", [zoe])
+    await Identities(engine.database).id("user", "zoe")
+
+    soon = await engine.identities.names("user", [zoe])
+    now += identities.NAMELESS
+    later = await engine.identities.names("user", [zoe])
+
+    assert (soon, later) == ({zoe: str(zoe)}, {zoe: "zoe"})
+
+
+async def test_only_so_many_are_remembered(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(identities, "REMEMBERED", 10)
+    strangers = [uuid4() for _ in range(30)]
+    for id in strangers:
+        await engine.identities.names("user", [id])
+    lookups = Lookups(engine, monkeypatch)
+
+    await engine.identities.names("user", strangers[-10:])
+    kept = lookups.count
+    await engine.identities.names("user", strangers[:1])
+
+    assert (kept, lookups.count) == (0, 1)
+
+
+@pytest.mark.req("MEM-03")
+async def test_hits_that_came_by_plain_sql_cost_a_search_one_lookup_of_each_kind_and_the_next_none(
+    words_only: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ann = await words_only.identities.id("user", "ann")
+    await words_only.database.run(BY_PLAIN_SQL, ann)
+    await Indexer(words_only.postgres, words_only.embeddings, words_only.config.memory).catch_up()
+    lookups = Lookups(words_only, monkeypatch)
+
+    hits = await words_only.memory.search(user("ann"), "tea")
+    first = lookups.count
+    await words_only.memory.search(user("ann"), "tea")
+
+    assert len(hits) == 10
+    assert len({hit.memory.owner.agent for hit in hits}) == 10
+    assert {hit.memory.owner.name for hit in hits} == {"ann"}
+    assert (first, lookups.count) == (2, 2)

@@ -97,6 +97,28 @@ def test_what_was_added_is_found_and_that_it_went_by_words_is_said(holdfast: Pro
     assert found(typed) == ["prefers trains"]
 
 
+@pytest.mark.req("MEM-02")
+def test_all_that_can_be_said_of_a_memory_has_its_option(holdfast: Program, ann: list[str]) -> None:
+    said = {
+        "type": "preference",
+        "importance": 0.7,
+        "trust": "tool",
+        "metadata": {"topic": "drink"},
+        "source": "node 7",
+        "key": "drink",
+        "conversation": "web-42",
+        "seq": 7,
+        "author": "Ann",
+        "at": "2026-03-01T08:00:00Z",
+    }
+    texts = {name: json.dumps(value) if name == "metadata" else str(value) for name, value in said.items()}
+
+    options = [word for name, text in texts.items() for word in (f"--{name}", text)]
+    done = holdfast("memory", "add", "prefers tea", *ann, *options, "--json")
+
+    assert {name: done.json[name] for name in said} == said
+
+
 @pytest.mark.req("MEM-01")
 def test_every_scope_has_its_option(holdfast: Program) -> None:
     name = uuid4().hex
@@ -163,9 +185,11 @@ def test_why_a_memory_was_not_returned_is_told(holdfast: Program, ann: list[str]
 
     returned = holdfast("memory", "why-not", id, "tea", *ann)
     elsewhere = holdfast("memory", "why-not", id, "tea", "--org", "--json")
+    filtered = holdfast("memory", "why-not", id, "tea", *ann, "--type", "preference", "--json")
 
     assert returned.stdout.startswith("returned: ")
     assert elsewhere.json["reason"] == "scope"
+    assert filtered.json["reason"] == "filtered"
 
 
 @pytest.mark.req("MEM-10")
@@ -244,6 +268,7 @@ def test_a_large_file_goes_in_parts_that_know_their_lines() -> None:
         (["add", "x", "--metadata", "{"], 2),
         (["add", "x", "--ttl", "soon"], 2),
         (["add", "x", "--at", "yesterday"], 2),
+        (["add", "x", "--seq", "7"], 2),
         (["search", ""], 2),
         (["export", "--scope", "everybody"], 2),
         (["import", "nowhere.jsonl"], 2),

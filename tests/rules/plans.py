@@ -42,6 +42,7 @@ class Cold:
 
 OF_A_TENANT: dict[str, Plan | Cold] = {
     "access/sql/identity_name.sql": Plan("identity_tenant_id_kind_id_key", ("user", ID)),
+    "access/sql/identity_names.sql": Plan("identity_tenant_id_kind_id_key", ("user", [ID])),
     "access/sql/store_identity.sql": Plan("", ("user", "ann", ID)),
     "access/sql/ensure_principal.sql": Plan("principal_pkey", ("user 7", "owner")),
     # What a function does is seen in its own test: here it is one call.

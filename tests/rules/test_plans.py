@@ -49,7 +49,7 @@ async def test_the_plans_are_those_of_a_role_that_the_policies_hold(filled: Engi
 @pytest.mark.parametrize(
     ("lost", "missed_by"),
     [
-        (MOVED, ["access/sql/identity_name"]),
+        (MOVED, ["access/sql/identity_name", "access/sql/identity_names"]),
         ("drop index api_key_by_tenant", ["access/sql/keys_of_tenant"]),
         ("drop index api_key_by_secret", ["access/sql/any_key", "access/sql/keys_of_other_secrets"]),
         ("drop index api_key_by_expiry", ["access/sql/forget_expired"]),

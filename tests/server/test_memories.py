@@ -1,15 +1,16 @@
+import asyncio
 import json
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 from holdfast.core.config import Config
 from holdfast.core.ids import identity_id
 from holdfast.engine import Engine
-from holdfast.memory import Owner, agent, organization, session, user
+from holdfast.memory import Owner, agent, organization, session, transfer, user
 from tests.clock import Clock
 from tests.memory.without_models import without_models
 from tests.server.conftest import make_key
@@ -17,6 +18,7 @@ from tests.server.wire import Reply, Site
 
 LINES = {"Content-Type": "application/x-ndjson"}
 MEMBER = ("read", "write")
+OF_ONE_REQUEST = ("date", "x-request-id")
 
 
 @pytest.fixture
@@ -132,6 +134,23 @@ async def test_a_memory_is_edited_superseded_pinned_buried_and_forgotten(site: S
     assert (await site.ask("GET", at, key=bobs)).status == 404
 
 
+@pytest.mark.req("MEM-09")
+async def test_of_those_who_change_the_same_version_at_once_one_does(site: Site, bobs: str) -> None:
+    (memory,) = await remember(site, bobs, "likes tea")
+    at = f"/api/memories/{memory['id']}"
+
+    replies = await asyncio.gather(
+        *(site.ask("PATCH", at, key=bobs, json={"content": f"likes tea {n}", "version": 1}) for n in range(8))
+    )
+
+    done = [reply for reply in replies if reply.status == 200]
+    refused = [reply for reply in replies if reply.status == 409]
+    assert (len(done), len(refused)) == (1, 7)
+    assert done[0].json()["version"] == 2
+    assert [reply.json()["details"] for reply in refused] == [{"expected": 1, "current": 2}] * 7
+    assert (await site.ask("GET", at, key=bobs)).json()["content"] == done[0].json()["content"]
+
+
 @pytest.mark.req("MEM-12")
 async def test_why_a_memory_was_not_returned_is_told(site: Site, bobs: str) -> None:
     (tea,) = await remember(site, bobs, "likes tea")
@@ -167,14 +186,14 @@ async def test_what_is_another_s_is_answered_as_what_does_not_exist(
     gone = await engine.memory.remember(owner, "liked rain")
     await engine.memory.forget(gone.id)
 
-    async def answer(id: object) -> tuple[int, str]:
+    async def answer(id: object) -> tuple[int, dict[str, str], str]:
         if path == "why-not":
             reply = await post(site, bobs, "/why-not", {"id": str(id), **body})
         else:
             reply = await site.ask(method, f"/api/memories/{id}{path}", key=bobs, json=body)
-        problem = reply.json()
-        told = {name: problem[name] for name in problem if name not in ("instance", "request_id")}
-        return reply.status, json.dumps(told).replace(str(id), "ID")
+        headers = {name: value for name, value in reply.headers.items() if name not in OF_ONE_REQUEST}
+        told = reply.body.decode().replace(str(id), "ID").replace(reply.json()["request_id"], "REQUEST")
+        return reply.status, headers, told
 
     assert await answer(there.id) == await answer(gone.id) == await answer(uuid4())
     assert (await answer(there.id))[0] == 404
@@ -201,6 +220,41 @@ async def test_who_administers_nothing_is_held_to_what_is_their_own(
 
     assert (refused.status, refused.code) == (403, "forbidden")
     assert (await post(site, key, path, body)).status in (200, 201)
+
+
+@pytest.mark.req("SAFE-03")
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [("PATCH", "", {"content": "obeys Bob"}), ("POST", "/supersede", {"content": "obeys Bob"})],
+)
+async def test_nobody_puts_words_in_the_mouth_of_the_system(
+    engine: Engine, site: Site, key: str, bobs: str, method: str, path: str, body: Any
+) -> None:
+    memory = await engine.memory.remember(user("bob"), "obeys nobody", trust="system")
+    at = f"/api/memories/{memory.id}{path}"
+
+    refused = await site.ask(method, at, key=bobs, json=body)
+    kept = await engine.memory.get(memory.id)
+    done = await site.ask(method, at, key=key, json=body)
+
+    assert (refused.status, refused.code) == (403, "forbidden")
+    assert (kept.content, kept.version, kept.superseded_by) == ("obeys nobody", 1, None)
+    assert (done.status, done.json()["trust"]) == (201 if path else 200, "system")
+
+
+@pytest.mark.req("SAFE-03")
+async def test_what_is_not_a_word_of_the_system_s_memory_its_user_may_change(
+    engine: Engine, site: Site, bobs: str
+) -> None:
+    memory = await engine.memory.remember(user("bob"), "obeys nobody", trust="system")
+    at = f"/api/memories/{memory.id}"
+
+    less = await site.ask("PATCH", at, key=bobs, json={"importance": 0.5})
+    lowered = await site.ask("PATCH", at, key=bobs, json={"trust": "user"})
+    own = await site.ask("PATCH", at, key=bobs, json={"content": "obeys Bob"})
+
+    assert [less.status, lowered.status, own.status] == [200] * 3
+    assert (own.json()["trust"], own.json()["content"]) == ("user", "obeys Bob")
 
 
 @pytest.mark.req("SAFE-03")
@@ -258,6 +312,27 @@ async def test_memories_go_out_and_in_again_as_lines(engine: Engine, site: Site,
     assert len(every.body.splitlines()) == 4
     assert again.json() == {"added": 0, "folded": 2, "expired": 0}
     assert anns.json() == {"added": 2, "folded": 0, "expired": 0}
+
+
+@pytest.mark.req("MEM-14")
+async def test_an_export_goes_on_while_others_write(site: Site, bobs: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transfer, "PAGE", 5)
+    there = await remember(site, bobs, *(f"tea {number}" for number in range(60)))
+
+    async def write() -> None:
+        for number in range(10):
+            await remember(site, bobs, f"coffee {number}")
+            await site.ask("DELETE", f"/api/memories/{there[6 * number]['id']}", key=bobs)
+
+    exports, _ = await asyncio.gather(
+        asyncio.gather(*(site.ask("GET", "/api/memories/export", key=bobs) for _ in range(5))), write()
+    )
+
+    steady = {memory["id"] for number, memory in enumerate(there) if number % 6}
+    for reply in exports:
+        ids = [json.loads(line)["id"] for line in reply.body.splitlines()[1:]]
+        assert len(ids) == len(set(ids))
+        assert steady <= set(ids)
 
 
 @pytest.mark.req("MEM-14", "SAFE-03")
@@ -328,6 +403,9 @@ async def test_a_sweep_says_what_it_would_delete_and_then_does(
         ("/search", {"query": ""}),
         ("/search", {"query": "x", "limit": 10_000}),
         ("/search", {"query": "x", "since": "yesterday"}),
+        ("/search", {"query": "x", "id": str(UUID(int=1))}),
+        ("/why-not", {"query": "x", "id": str(UUID(int=1)), "explain": True}),
+        ("/why-not", {"query": "x"}),
         ("/context", {"query": "x", "limits": {"everybody": 1}}),
     ],
 )

@@ -1,7 +1,9 @@
 """Identities: users, agents and sessions are known by any string, and each string has one uuid."""
 
 from collections import OrderedDict
-from typing import cast
+from collections.abc import Collection
+from time import monotonic
+from typing import TypeVar, cast
 from uuid import UUID
 
 from holdfast.core.errors import NotFound
@@ -12,6 +14,10 @@ from holdfast.postgres.database import Database, Transaction
 from holdfast.postgres.sql import statements
 
 REMEMBERED = 10_000
+NAMELESS = 30.0  # seconds for which a uuid without a name is taken to have none: another process may give it one
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 sql = statements(__name__)
 
@@ -23,6 +29,7 @@ class Identities:
         self._database = database
         self._stored: OrderedDict[tuple[Kind, str], UUID] = OrderedDict()
         self._names: OrderedDict[tuple[Kind, UUID], str] = OrderedDict()
+        self._nameless: OrderedDict[tuple[Kind, UUID], float] = OrderedDict()  # and when that was seen
 
     async def tenant(self) -> TenantId:
         """The tenant that they belong to."""
@@ -41,11 +48,11 @@ class Identities:
         stored = stored_name(kind, name) if name else ""
         if tx is not None:  # which may be rolled back: it is not remembered
             await (await self._database.within(tx)).run(sql("store_identity"), kind, stored, id)
-            return id
-        await self._database.run(sql("store_identity"), kind, stored, id)
-        self._stored[kind, name] = id
-        if len(self._stored) > REMEMBERED:
-            self._stored.popitem(last=False)
+            tx.afterwards.append(lambda: self._got_name(kind, id))
+        else:
+            await self._database.run(sql("store_identity"), kind, stored, id)
+            _keep(self._stored, (kind, name), id)
+        self._got_name(kind, id)
         return id
 
     async def name(self, kind: Kind, id: UUID, *, tx: Transaction | None = None) -> str:
@@ -55,14 +62,36 @@ class Identities:
             raise NotFound(f"no {kind} has the id {id}")
         return restore(name)
 
-    async def name_or_id(self, kind: Kind, id: UUID, *, tx: Transaction | None = None) -> str:
-        """The name a uuid stands for; the uuid itself where nobody gave it one, as in rows that came by plain SQL."""
-        known = self._names.get((kind, id))
-        if known is None:
-            try:
-                known = self._names[kind, id] = await self.name(kind, id, tx=tx)
-            except NotFound:
-                return str(id)
-            if len(self._names) > REMEMBERED:
-                self._names.popitem(last=False)
-        return known
+    async def names(self, kind: Kind, ids: Collection[UUID], *, tx: Transaction | None = None) -> dict[UUID, str]:
+        """The names that uuids stand for; the uuid itself where nobody gave it one, as in rows that came by plain SQL.
+
+        What is not remembered is looked up in one statement.
+        """
+        names = {id: name for id in ids if (name := self._remembered(kind, id)) is not None}
+        missing = {id for id in ids if id not in names}
+        if missing:
+            rows = await (await self._database.within(tx)).all(sql("identity_names"), kind, list(missing))
+            named = {row["id"]: restore(row["name"]) for row in rows}
+            for id in missing:
+                names[id] = named.get(id, str(id))
+                if names[id] == str(id):  # which a name may still take the place of
+                    _keep(self._nameless, (kind, id), monotonic())
+                else:
+                    _keep(self._names, (kind, id), names[id])
+        return names
+
+    def _remembered(self, kind: Kind, id: UUID) -> str | None:
+        seen = self._nameless.get((kind, id))
+        if seen is not None and monotonic() < seen + NAMELESS:
+            return str(id)
+        return self._names.get((kind, id))
+
+    def _got_name(self, kind: Kind, id: UUID) -> None:
+        self._nameless.pop((kind, id), None)
+
+
+def _keep(remembered: OrderedDict[Key, Value], key: Key, value: Value) -> None:
+    remembered[key] = value
+    remembered.move_to_end(key)
+    if len(remembered) > REMEMBERED:
+        remembered.popitem(last=False)

@@ -1,8 +1,11 @@
 """`holdfast memory`: what agents remember, by hand."""
 
+import inspect
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO
 from urllib.parse import urlencode
@@ -31,8 +34,49 @@ Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")
 Limit = Annotated[int | None, typer.Option(min=1, max=1000, help="At most so many.", show_default=False)]
 Where = Annotated[str | None, typer.Option(metavar="JSON", help="An object that the metadata contains.")]
 Type = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of this type; may be repeated.")]
-AsOf = Annotated[str | None, typer.Option(metavar="TIME", help="What was valid then, as in 2026-03-01T08:00Z.")]
+AsOf = Annotated[str | None, typer.Option(metavar="TIME", help="What was valid then, as in 2026-03-01T08:00:00Z.")]
 Undo = Annotated[bool, typer.Option("--undo", help="The opposite.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is looked for, and among whose memories: the options of every command that searches."""
+
+    query: Query
+    user: User = None
+    agent: Agent = None
+    session: Session = None
+    org: Org = False
+    limit: Limit = None
+    where: Where = None
+    type: Type = None
+    as_of: AsOf = None
+
+    def body(self) -> dict[str, Any]:
+        """As the API takes it."""
+        asked = {
+            "query": self.query,
+            "owner": owner_of(user=self.user, agent=self.agent, session=self.session, org=self.org),
+            "limit": self.limit,
+            "where": _object("--where", self.where),
+            "types": self.type or None,
+            "as_of": self.as_of,
+        }
+        return _given(asked)
+
+
+def asking(work: Callable[..., Any]) -> Callable[..., Any]:
+    """A command that takes a `Question` as one that takes its options."""
+    *own, _ = inspect.signature(work).parameters.values()
+    options = inspect.signature(Question).parameters
+
+    @wraps(work)
+    def run(*args: Any, **given: Any) -> Any:
+        question = Question(**{name: given.pop(name) for name in options})
+        return work(*args, **given, question=question)
+
+    run.__signature__ = inspect.Signature([*own, *options.values()])  # type: ignore[attr-defined]
+    return run
 
 
 @command(app)
@@ -48,9 +92,14 @@ async def add(
     ttl: Annotated[str | None, typer.Option(metavar="TIME", help="How long it lasts, as in 30d or 12h.")] = None,
     trust: Annotated[str | None, typer.Option(metavar="NAME", help="system, user, agent, tool, untrusted.")] = None,
     metadata: Annotated[str | None, typer.Option(metavar="JSON", help="An object to filter by.")] = None,
+    source: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it comes from.")] = None,
     key: Annotated[str | None, typer.Option(metavar="TEXT", help="The same key twice remembers once.")] = None,
+    conversation: Annotated[str | None, typer.Option(metavar="ID", help="In which conversation it was said.")] = None,
+    seq: Annotated[int | None, typer.Option(metavar="N", help="In which place of it.")] = None,
     author: Annotated[str | None, typer.Option(metavar="NAME", help="Who said it.")] = None,
-    at: Annotated[str | None, typer.Option(metavar="TIME", help="When it was said.")] = None,
+    at: Annotated[
+        str | None, typer.Option(metavar="TIME", help="When it was said, as in 2026-03-01T08:00:00Z.")
+    ] = None,
 ) -> None:
     """Remember a text; its id goes to stdout.
 
@@ -64,7 +113,10 @@ async def add(
         "ttl": None if ttl is None else lifetime(ttl).total_seconds(),
         "trust": trust,
         "metadata": _object("--metadata", metadata),
+        "source": source,
         "key": key,
+        "conversation": conversation,
+        "seq": seq,
         "author": author,
         "at": at,
     }
@@ -76,21 +128,10 @@ async def add(
 
 
 @command(app)
-async def search(
-    invocation: Invocation,
-    query: Query,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
-    org: Org = False,
-    limit: Limit = None,
-    where: Where = None,
-    type: Type = None,
-    as_of: AsOf = None,
-) -> None:
+@asking
+async def search(invocation: Invocation, question: Question) -> None:
     """Find what answers a question, best first."""
-    owner = owner_of(user=user, agent=agent, session=session, org=org)
-    found = await _search(invocation, owner, query, limit, where, type, as_of, explain=False)
+    found = await _search(invocation, question, explain=False)
     if not invocation.json:
         rows = [{"score": f"{hit['score']:.{DIGITS}f}", **hit["memory"]} for hit in found["hits"]]
         columns = {"score": "SCORE", "content": "MEMORY", "type": "TYPE", "created_at": "SINCE", "id": "ID"}
@@ -99,21 +140,10 @@ async def search(
 
 
 @command(app)
-async def explain(
-    invocation: Invocation,
-    query: Query,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
-    org: Org = False,
-    limit: Limit = None,
-    where: Where = None,
-    type: Type = None,
-    as_of: AsOf = None,
-) -> None:
+@asking
+async def explain(invocation: Invocation, question: Question) -> None:
     """Find what answers a question, and show what each score is the sum of."""
-    owner = owner_of(user=user, agent=agent, session=session, org=org)
-    found = await _search(invocation, owner, query, limit, where, type, as_of, explain=True)
+    found = await _search(invocation, question, explain=True)
     if not invocation.json:
         parts = [summands(hit["parts"], hit["score"]) for hit in found["hits"]]
         named = [name for name in (parts[0] if parts else ()) if any(float(each[name]) for each in parts)]
@@ -127,24 +157,11 @@ async def explain(
 
 
 @command(app, "why-not")
-async def why_not(
-    invocation: Invocation,
-    id: Id,
-    query: Query,
-    user: User = None,
-    agent: Agent = None,
-    session: Session = None,
-    org: Org = False,
-    limit: Limit = None,
-    where: Where = None,
-    type: Type = None,
-    as_of: AsOf = None,
-) -> None:
+@asking
+async def why_not(invocation: Invocation, id: Id, question: Question) -> None:
     """Say why a search does not return a memory, or that it does."""
-    owner = owner_of(user=user, agent=agent, session=session, org=org)
-    asked = {"id": id, "owner": owner, **_question(query, limit, where, type, as_of)}
     async with reach(invocation) as api:
-        found = await api.post("/api/memories/why-not", asked)
+        found = await api.post("/api/memories/why-not", {"id": id, **question.body()})
     place = f" (place {found['rank']}, score {found['score']:.{DIGITS}f})" if found["rank"] else ""
     told = f"{found['reason']}: {found['detail']}{place}"
     invocation.output.value(told, found)
@@ -248,9 +265,7 @@ async def export(
 @command(app, "import")
 async def import_(
     invocation: Invocation,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="What was exported; - is stdin.", exists=True, allow_dash=True)
-    ],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What was exported; - is stdin.", allow_dash=True)],
     user: User = None,
     agent: Agent = None,
     session: Session = None,
@@ -268,10 +283,7 @@ async def import_(
         whose = owner_of(user=user, agent=agent, session=session, org=org)
     done = {"added": 0, "folded": 0, "expired": 0}
     async with reach(invocation) as api:
-        with (
-            sys.stdin.buffer if str(file) == "-" else file.open("rb") as lines,
-            invocation.output.progress() as progress,
-        ):
+        with _opened(file) as lines, invocation.output.progress() as progress:
             for line, part in parts_of(lines):
                 address = f"/api/memories/import?{_query({**whose, 'line': line})}"
                 told = await api.upload(address, part, LINES)
@@ -321,29 +333,19 @@ def parts_of(lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
     yield begins, b"".join([header, *part])
 
 
-async def _search(
-    invocation: Invocation,
-    owner: dict[str, Any],
-    query: str,
-    limit: int | None,
-    where: str | None,
-    types: list[str] | None,
-    as_of: str | None,
-    *,
-    explain: bool,
-) -> dict[str, Any]:
-    asked = {"owner": owner, **_question(query, limit, where, types, as_of), "explain": explain}
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return sys.stdin.buffer if str(file) == "-" else file.open("rb")
+    except OSError as error:
+        next = "Give a file that `holdfast memory export` wrote, or - for stdin."
+        raise InvalidInput(f"{file} cannot be read", why=error.strerror or str(error), next=next) from None
+
+
+async def _search(invocation: Invocation, question: Question, *, explain: bool) -> dict[str, Any]:
     async with reach(invocation) as api:
-        found = await api.post("/api/memories/search", asked)
+        found = await api.post("/api/memories/search", {**question.body(), "explain": explain})
     invocation.output.record(found)
     return found
-
-
-def _question(
-    query: str, limit: int | None, where: str | None, types: list[str] | None, as_of: str | None
-) -> dict[str, Any]:
-    asked = {"query": query, "limit": limit, "where": _object("--where", where), "types": types or None, "as_of": as_of}
-    return _given(asked)
 
 
 def _say_reduced(invocation: Invocation, found: dict[str, Any]) -> None:

@@ -97,7 +97,7 @@ def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
         "author": None if draft.author is None else stored_name("author", draft.author),
         "author_terms": [] if draft.author is None else author_terms(draft.author),
         "by_owner": is_by_owner(draft.author, owner),
-        "said_at": None if draft.at is None else aware(draft.at),
+        "said_at": None if draft.at is None else aware(draft.at).astimezone(UTC),
     }
     return {**item, "digest": digest_of(ids, item)}
 

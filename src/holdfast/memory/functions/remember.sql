@@ -41,7 +41,7 @@ begin
           least(stored.valid_to, stored.expires_at, stored.buried_at), item.embedded, vectors[place]);
       end if;
       added := added || item.id;
-      if item.embedded is null or item.embedded like '%+previous' then
+      if item.embedded is null or rtrim(item.embedded) like '%+previous' then
         perform holdfast.embed_next_anew(stored);
       end if;
     end if;

@@ -109,8 +109,9 @@ async def get_memory(call: Call, id: UUID) -> Memory:
 @operations.declare("PATCH", "/api/memories/{id}", needs="write", errors=[NotFound, Conflict])
 async def edit_memory(call: Call, id: UUID, body: MemoryEdit) -> Memory:
     """Change what is given, and nothing else."""
-    await own_memory(call, id)
+    old = await own_memory(call, id)
     check_trust(call, body.trust)
+    check_trust(call, old.trust if body.content is not None else None)
     return await call.engine.memory.edit(id, **msgspec.structs.asdict(body))
 
 
@@ -124,7 +125,7 @@ async def forget_memory(call: Call, id: UUID) -> None:
 @operations.declare("POST", "/api/memories/{id}/supersede", needs="write", status=201, errors=[NotFound, Conflict])
 async def supersede_memory(call: Call, id: UUID, body: Successor) -> Memory:
     """Put a new memory in the place of one that is no longer true; the answer is the new one."""
-    await own_memory(call, id)
+    check_trust(call, (await own_memory(call, id)).trust)
     return await call.engine.memory.supersede(id, body.content, at=body.at, version=body.version)
 
 

@@ -51,39 +51,37 @@ async def _families(gauges: Gauges) -> list[Metric]:
     topics, groups, letters = await gauges.topics(), await gauges.groups(), await gauges.dead_letters()
     commands = await gauges.commands()
     by_topic, by_group, by_state = ("tenant", "topic"), ("tenant", "group", "topic"), ("tenant", "skill", "state")
+    records = CounterMetricFamily("holdfast_topic_records", f"Records published on a topic. {BOUND}", labels=by_topic)
     return [
-        _filled(
-            CounterMetricFamily("holdfast_topic_records", f"Records published on a topic. {BOUND}", labels=by_topic),
-            (((one.tenant, one.topic), one.records) for one in topics),
-        ),
-        _filled(
-            GaugeMetricFamily(
-                "holdfast_topic_records_per_second",
-                f"Rate of a topic's last records, up to a thousand of each partition. {BOUND}",
-                labels=by_topic,
-            ),
+        _filled(records, (((one.tenant, one.topic), one.records) for one in topics)),
+        _gauge(
+            "holdfast_topic_records_per_second",
+            "Rate of a topic's last records, up to a thousand of each partition.",
+            by_topic,
             (((one.tenant, one.topic), one.per_second) for one in topics),
         ),
-        _filled(
-            GaugeMetricFamily("holdfast_group_lag", f"Records that a group has not read. {BOUND}", labels=by_group),
+        _gauge(
+            "holdfast_group_lag",
+            "Records that a group has not read.",
+            by_group,
             (((one.tenant, one.group, one.topic), one.lag) for one in groups),
         ),
-        _filled(
-            GaugeMetricFamily(
-                "holdfast_group_oldest_unread_seconds",
-                f"Age of the oldest record that a group has not read, 0 if it has read all. {BOUND}",
-                labels=by_group,
-            ),
+        _gauge(
+            "holdfast_group_oldest_unread_seconds",
+            "Age of the oldest record that a group has not read, 0 if it has read all.",
+            by_group,
             (((one.tenant, one.group, one.topic), one.age) for one in groups),
         ),
-        _filled(
-            GaugeMetricFamily(
-                "holdfast_dead_letters", f"Dead letters that wait for somebody to decide. {BOUND}", labels=by_group
-            ),
+        _gauge(
+            "holdfast_dead_letters",
+            "Dead letters that wait for somebody to decide.",
+            by_group,
             (((one.tenant, one.group, one.topic), one.letters) for one in letters),
         ),
-        _filled(
-            GaugeMetricFamily("holdfast_commands", f"Commands that are queued or running. {BOUND}", labels=by_state),
+        _gauge(
+            "holdfast_commands",
+            "Commands that are queued or running.",
+            by_state,
             (((one.tenant, one.skill, one.state), one.commands) for one in commands),
         ),
     ]
@@ -92,20 +90,21 @@ async def _families(gauges: Gauges) -> list[Metric]:
 async def _of_memory(gauges: MemoryGauges) -> list[Metric]:
     scopes = await gauges.scopes()
     by_scope = ("tenant", "scope")
+    all_of_them = (((one.tenant, one.scope), one.memories) for one in scopes)
+    unembedded = (((one.tenant, one.scope), one.unembedded) for one in scopes)
     return [
-        _filled(
-            GaugeMetricFamily("holdfast_memories", f"Memories of a scope. {BOUND}", labels=by_scope),
-            (((one.tenant, one.scope), one.memories) for one in scopes),
-        ),
-        _filled(
-            GaugeMetricFamily(
-                "holdfast_memories_unembedded",
-                f"Memories of a scope that still lack the vector of their model. {BOUND}",
-                labels=by_scope,
-            ),
-            (((one.tenant, one.scope), one.unembedded) for one in scopes),
+        _gauge("holdfast_memories", "Memories of a scope.", by_scope, all_of_them),
+        _gauge(
+            "holdfast_memories_unembedded",
+            "Memories of a scope that still lack the vector of their model.",
+            by_scope,
+            unembedded,
         ),
     ]
+
+
+def _gauge(name: str, about: str, labels: Sequence[str], series: Series) -> Metric:
+    return _filled(GaugeMetricFamily(name, f"{about} {BOUND}", labels=labels), series)
 
 
 def _filled(family: CounterMetricFamily | GaugeMetricFamily, series: Series) -> Metric:

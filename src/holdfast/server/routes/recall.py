@@ -8,7 +8,8 @@ import msgspec
 
 from holdfast.core.errors import NotFound
 from holdfast.memory import Hit, Hits, Scope, WhyNot
-from holdfast.memory.recall import MAX_LIMIT, MAX_QUESTION
+from holdfast.memory.asking import MAX_QUESTION
+from holdfast.memory.recall import MAX_LIMIT
 from holdfast.server.operations import Call, Operations
 from holdfast.server.possession import Name, OwnerName, readable, seen_memory
 
@@ -19,11 +20,8 @@ Limit = Annotated[int, msgspec.Meta(ge=0, le=MAX_LIMIT)]
 Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A question to one owner's memories, the caller's if none is named.
-
-    `where` is contained in the metadata; `since` and `until` are about when it was said; `as_of`: what was valid then.
-    """
+class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is looked for, and where."""
 
     query: Question
     owner: OwnerName = OwnerName()
@@ -34,6 +32,14 @@ class Search(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     until: datetime | None = None
     as_of: datetime | None = None
     min_importance: Importance | None = None
+
+
+class Search(Asked, frozen=True, kw_only=True):
+    """A question to one owner's memories, the caller's if none is named.
+
+    `where` is contained in the metadata; `since` and `until` are about when it was said; `as_of`: what was valid then.
+    """
+
     explain: bool = False
 
 
@@ -50,19 +56,10 @@ class ContextSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     explain: bool = False
 
 
-class Absence(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Absence(Asked, frozen=True, kw_only=True):
     """A memory that a search did not return, and that search."""
 
     id: UUID
-    query: Question
-    owner: OwnerName = OwnerName()
-    limit: Limit | None = None
-    where: dict[str, Any] | None = None
-    types: list[Name] | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    as_of: datetime | None = None
-    min_importance: Importance | None = None
 
 
 class FoundMemories(msgspec.Struct, frozen=True):

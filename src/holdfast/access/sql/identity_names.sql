@@ -1,0 +1,2 @@
+-- The names behind uuids.
+select id, name from identity where tenant_id = $1 and kind = $2 and id = any($3::uuid[])
