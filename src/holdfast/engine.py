@@ -31,6 +31,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
 from holdfast.memory import Memories
+from holdfast.memory.gauges import MemoryGauges
 from holdfast.memory.indexes import Indexes
 from holdfast.memory.indexing import Indexer
 from holdfast.memory.owners import Owners
@@ -90,6 +91,7 @@ class Shared:
     embeddings: Embeddings
     usage: Usage
     indexer: Indexer
+    memory_gauges: MemoryGauges
     connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
@@ -133,6 +135,7 @@ class Engine:
         self.sessions = Sessions(self.database, self.identities)
         self.notes = Notes(self.database, self.identities)
         self.embeddings = shared.embeddings
+        self.memory_gauges = shared.memory_gauges
         owners = Owners(self.identities)
         recall = Recall(self.database, owners, self.embeddings, shared.usage, self.config.memory)
         self.memory = Memories(self.database, owners, self.embeddings, recall, self.config.memory)
@@ -221,7 +224,7 @@ async def open_engine(
         await stack.enter_async_context(Sweeper(postgres, config.memory))
         await stack.enter_async_context(Indexes(postgres.owner, config.memory))
         small = partial(connect, replace(place.options, pool_size=1))
-        memory = (embeddings, usage, indexer)
+        memory = (embeddings, usage, indexer, MemoryGauges(postgres.system, embeddings))
         yield Engine(
             Shared(config, place, postgres, secret, tenants, keys, wakes, bus, background, *memory, small),
             config.tenant,

@@ -5,7 +5,6 @@ import pytest
 
 from holdfast.engine import Engine
 from holdfast.memory import session, user
-from holdfast.memory.gauges import MemoryGauges
 from holdfast.memory.usage import Usage
 from holdfast.postgres.database import Owner
 
@@ -78,7 +77,7 @@ async def test_memories_are_counted_once_a_minute_however_many_ask(
     await engine.memory.remember(user("ann"), "likes tea")
 
     async def count() -> list[int]:
-        gauges = MemoryGauges(engine.postgres.system, engine.embeddings)
+        gauges = engine.memory_gauges
         return [gauge.memories for gauge in await gauges.scopes()]
 
     before = await count()

@@ -2,13 +2,12 @@
 
 import time
 from dataclasses import dataclass
-from typing import ClassVar, get_args
-from weakref import WeakKeyDictionary
+from typing import get_args
 
 from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
-from holdfast.postgres.database import PooledStatements
+from holdfast.postgres.database import Statements
 from holdfast.postgres.sql import statements
 
 MOST = 1000  # series: a monitoring system pays for each
@@ -31,25 +30,22 @@ Counted = tuple[float, list[ScopeGauge]]  # when, and what
 
 
 class MemoryGauges:
-    """Reads the numbers; without a tenant, of all of them. They may be a minute old."""
+    """Counts memories. The numbers may be a minute old."""
 
-    # Whoever asks makes one of these: what was counted is kept as long as the connections it was counted on.
-    _counted: ClassVar[WeakKeyDictionary[PooledStatements, dict[TenantId | None, Counted]]] = WeakKeyDictionary()
-
-    def __init__(self, system: PooledStatements, embeddings: Embeddings, tenant: TenantId | None = None) -> None:
+    def __init__(self, system: Statements, embeddings: Embeddings) -> None:
         self._system = system
         self._embeddings = embeddings
-        self._tenant = tenant
+        self._counted: dict[TenantId | None, Counted] = {}
 
-    async def scopes(self) -> list[ScopeGauge]:
-        """Of each tenant and scope that has any."""
-        counted = self._counted.setdefault(self._system, {})
-        at, gauges = counted.get(self._tenant, (-FRESH, list[ScopeGauge]()))
+    async def scopes(self, tenant: TenantId | None = None) -> list[ScopeGauge]:
+        """Of each scope that a tenant has memories in; without one, of all tenants."""
+        at, gauges = self._counted.get(tenant, (-FRESH, list[ScopeGauge]()))
         if time.monotonic() - at < FRESH:
             return gauges
         models = {each: self._embeddings.model(each) for each in get_args(Language)}
-        rows = await self._system.all(
-            sql("scope_gauges"), self._tenant, MOST, list(models.keys()), list(models.values())
-        )
-        counted[self._tenant] = time.monotonic(), [ScopeGauge(**dict(row)) for row in rows]
-        return counted[self._tenant][1]
+        rows = await self._system.all(sql("scope_gauges"), tenant, MOST, list(models.keys()), list(models.values()))
+        gauges = [ScopeGauge(**dict(row)) for row in rows]
+        if len(self._counted) >= MOST:
+            self._counted.clear()
+        self._counted[tenant] = time.monotonic(), gauges
+        return gauges

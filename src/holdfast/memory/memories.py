@@ -117,8 +117,10 @@ class Memories:
                 f"{len(drafts)} memories are too many at once", next=f"Give at most {MAX_AT_ONCE}, in several calls."
             )
         checked = [Draft.of(draft) for draft in drafts]
+        if not checked:
+            return []
         ready = await self._prepare(owner, checked, tx=tx)
-        return await self._store(owner, ready, await self._database.within(tx)) if checked else []
+        return await self._store(owner, ready, await self._database.within(tx))
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Memory:
         """A memory, whatever became of it, unless it was deleted."""

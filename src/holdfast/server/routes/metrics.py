@@ -12,7 +12,7 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from holdfast.bus.gauges import MOST, Gauges
-from holdfast.memory.gauges import MemoryGauges
+from holdfast.memory.gauges import ScopeGauge
 from holdfast.server.operations import Call, Operations
 
 operations = Operations("metrics")
@@ -42,8 +42,8 @@ async def metrics(call: Call) -> Response:
     tenant = None if "operator" in caller.scopes else caller.tenant
     gauges = Gauges(call.engine.postgres.system, tenant)
     registry = CollectorRegistry()
-    memory = MemoryGauges(call.engine.postgres.system, call.engine.embeddings, tenant)
-    registry.register(Measured([*await _families(gauges), *await _of_memory(memory)]))
+    memories = await call.engine.memory_gauges.scopes(tenant)
+    registry.register(Measured([*await _families(gauges), *_of_memory(memories)]))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -87,8 +87,7 @@ async def _families(gauges: Gauges) -> list[Metric]:
     ]
 
 
-async def _of_memory(gauges: MemoryGauges) -> list[Metric]:
-    scopes = await gauges.scopes()
+def _of_memory(scopes: Sequence[ScopeGauge]) -> list[Metric]:
     by_scope = ("tenant", "scope")
     all_of_them = (((one.tenant, one.scope), one.memories) for one in scopes)
     unembedded = (((one.tenant, one.scope), one.unembedded) for one in scopes)
