@@ -161,6 +161,27 @@ async def test_events_keep_their_order_whatever_their_times(
     assert [memory.content for memory in await stored(engine)] == [f"number {n}" for n in range(5)]
 
 
+@pytest.mark.parametrize("letter", ["x", "茶", "\0"])
+async def test_an_id_and_an_author_too_long_for_a_name_are_kept_whole_beside_it(
+    engine: Engine, service: PostgresMemoryService, letter: str
+) -> None:
+    id, author = letter * 2001, letter * 2002
+    session = session_of(by_user("one"), said("two", id=id, author=author), said("three", id=id + "!", author="bot"))
+
+    for _ in range(2):
+        await service.add_session_to_memory(session)
+    await service.add_memory(**ANN, memories=[fact("four", author=author)])
+
+    four, one, two, three = await stored(engine)
+    assert [memory.content for memory in (one, two, three, four)] == ["one", "two", "three", "four"]
+    assert (two.metadata["event_id"], two.metadata["author"]) == (id, author)
+    assert two.source != three.source
+    for memory in (two, four):
+        assert memory.author
+        assert author.startswith(memory.author)
+        assert memory.metadata["author"] == author
+
+
 async def test_a_text_too_long_for_one_memory_is_kept_in_pieces(engine: Engine, service: PostgresMemoryService) -> None:
     long = " ".join(f"word{n}" for n in range(20_000)) + " the password is swordfish"
     session = session_of(by_user("Read this."), by_user(long, id="e1"), said("Done."))

@@ -9,13 +9,19 @@ import sys
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import get_args
 from uuid import uuid4
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.cli import memory
+from holdfast.cli.main import run
 from holdfast.cli.memory import PART_BYTES, parts_of, summands
+from holdfast.memory.drafts import MAX_CONTENT_BYTES
+from holdfast.memory.memory import TRUSTS
+from holdfast.memory.owners import SCOPES
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.server.server_file import ServerFile
 from tests.cli.program import MODULE, Done, Program
@@ -279,6 +285,55 @@ def test_what_cannot_be_done_is_said(served: Program, words: list[str], code: in
 
     assert (done.code, done.stdout) == (code, ""), done
     assert done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["add", ""], "the memory is empty"),
+        (["supersede", "00000000-0000-0000-0000-000000000000", " "], "the memory is empty"),
+        (["add", "x" * (MAX_CONTENT_BYTES + 1)], "the memory is too large: it has 65537 bytes, at most 65536"),
+        (["add", "x", "--at", "yesterday"], "'yesterday' is no time. Write it like 2026-03-01 or"),
+        (["add", "x", "--at", "0001-01-01"], "'0001-01-01' is no time"),
+        (["search", "x", "--as-of", "foo"], "'foo' is no time"),
+        (["add", "x", "--trust", "god"], "'god' is not one of 'system', 'user'"),
+        (["export", "--scope", "everybody"], "'everybody' is not one of 'session', 'user'"),
+        (["why-not", "x", "y"], "'x' is no id. `holdfast memory search` shows the ids."),
+        (["search", ""], "the question is empty"),
+        (["search", "x", "--type", "fact", "--type", ""], "--type is empty"),
+        *(
+            ([*command, option, ""], f"{option} is empty. Give a name, or leave it out.")
+            for command in (["add", "x"], ["search", "x"], ["export"], ["import", "x.jsonl"])
+            for option in ("--user", "--agent", "--session")
+        ),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_what_is_wrong_is_said_in_the_words_of_who_wrote_it(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = run(["memory", *words])
+
+    told = capsys.readouterr()
+    assert (code, told.out) == (2, "")
+    assert said in told.err
+    assert "$." not in told.err
+
+
+@pytest.mark.req("MEM-02")
+def test_a_date_alone_is_its_midnight(served: Program, ann: list[str]) -> None:
+    alone = served("memory", "add", "likes tea", *ann, "--at", "2026-03-01", "--json")
+    elsewhere = served("memory", "add", "likes rain", *ann, "--at", "2026-03-01T08:00:00+05:30", "--json")
+    before = served("memory", "search", "likes", *ann, "--as-of", "2026-03-01", "--json")
+
+    assert (alone.json["at"], elsewhere.json["at"]) == ("2026-03-01T00:00:00Z", "2026-03-01T02:30:00Z")
+    assert found(before) == ["likes tea"]
+
+
+def test_what_the_command_knows_of_memories_is_so() -> None:
+    assert memory.MAX_BYTES == MAX_CONTENT_BYTES
+    assert get_args(memory.Trust) == TRUSTS
+    assert get_args(memory.Scope) == SCOPES
 
 
 @pytest.mark.parametrize("tool", ["curl", "jq"])

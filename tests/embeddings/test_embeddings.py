@@ -13,6 +13,7 @@ from holdfast.core.errors import Broken, InvalidInput, Unavailable
 from holdfast.core.settings import EmbeddingSettings
 from holdfast.embeddings import Embedder, Embeddings, Store
 from holdfast.embeddings.known import KnownModel
+from holdfast.embeddings.language import Language
 from holdfast.embeddings.local import LocalModel
 from holdfast.embeddings.onnx import Model, OnnxEmbedder
 from holdfast.embeddings.sources import Progress
@@ -287,7 +288,7 @@ async def test_what_was_embedded_before_the_endpoint_went_away_is_kept(endpoint:
 
         assert lengths(vectors) == [384] * 64 + [None] * 66
         assert embeddings.state[0] == "reduced"
-        assert not embeddings.ready("m")
+        assert not embeddings.ready("m@384")
 
 
 @pytest.mark.req("EMB-03")
@@ -295,7 +296,7 @@ async def test_an_endpoint_that_comes_back_is_noticed(endpoint: FakeEndpoint) ->
     endpoint.broken = lambda _: web.Response(status=503)
     async with remote(endpoint) as embeddings:
         missed = await embeddings.vectors(["tea"])
-        waiting = await embeddings.query("tea?", "m")
+        waiting = await embeddings.query("tea?", "m@384")
 
         endpoint.broken = lambda _: None
         async with asyncio.timeout(10):
@@ -303,7 +304,7 @@ async def test_an_endpoint_that_comes_back_is_noticed(endpoint: FakeEndpoint) ->
 
         assert (missed, waiting) == ([None], None)
         assert lengths(await embeddings.vectors(["tea"])) == [384]
-        assert embeddings.state == ("ok", "m")
+        assert embeddings.state == ("ok", "m@384")
 
 
 @pytest.mark.req("EMB-03")
@@ -313,7 +314,7 @@ async def test_a_text_that_is_refused_costs_the_others_nothing(endpoint: FakeEnd
         vectors = await embeddings.vectors([f"entry {number}" for number in range(64)])
 
         assert [number for number, vector in enumerate(vectors) if vector is None] == [20]
-        assert embeddings.ready("m")
+        assert embeddings.ready("m@384")
 
 
 @pytest.mark.req("EMB-01")
@@ -332,3 +333,13 @@ async def test_a_text_that_the_model_fails_on_costs_the_others_nothing(
 
     assert lengths(vectors) == [384, None, 384, 384]
     assert embeddings.state[0] == "ok"
+
+
+@pytest.mark.req("EMB-01")
+@pytest.mark.parametrize("languages", [[], ["en"], ["en", "zh", "en"]], ids=len)
+async def test_as_many_languages_as_texts_are_given_or_none(embeddings: Embeddings, languages: list[Language]) -> None:
+    with pytest.raises(ValueError, match="argument 2 is"):
+        await embeddings.vectors(["tea", "茶"], languages)
+
+    assert lengths(await embeddings.vectors([], [])) == []
+    assert lengths(await embeddings.vectors(["tea", "茶"], ["zh", "en"])) == [512, 384]

@@ -103,6 +103,8 @@ def rows(*embeddings: object, first: int = 0) -> dict[str, Any]:
         (rows(["1"] * 384), Unavailable, "a vector is no list of numbers"),
         (rows("AAAA"), Unavailable, "a vector is no list of numbers"),
         (rows([1.0] * 384, first=7), Unavailable, "which vector is whose"),
+        (rows([10**400] * 384), Unavailable, "cannot be used|did not answer with JSON"),
+        (rows([1e301] * 384), Unavailable, "a vector is no list of numbers"),
         (rows(), Unavailable, "0 vectors for 1 texts"),
         ({"text": '{"data": null}'}, Unavailable, "no list of vectors"),
         ({"text": "[1]"}, Unavailable, "no list of vectors"),
@@ -119,6 +121,49 @@ async def test_an_answer_that_cannot_be_used_is_a_clear_error(
 
     with pytest.raises(error, match=said):
         await model.embed(["tea"])
+
+
+@pytest.mark.parametrize(
+    "indexes",
+    [
+        [[0], [1]],
+        [0, [1]],
+        [0, "1"],
+        ["0", "1"],
+        [0, None],
+        [None, 1],
+        [0, 0],
+        [1, 2],
+        [0, 1.0],
+        [False, True],
+        [{}, 0],
+    ],
+    ids=json.dumps,
+)
+async def test_vectors_that_may_be_anybodys_are_nobodys(
+    endpoint: FakeEndpoint, model: RemoteModel, indexes: list[object]
+) -> None:
+    data = [{"index": index, "embedding": [1.0] * 384} for index in indexes]
+    data = [{name: value for name, value in row.items() if value is not None} for row in data]
+    endpoint.broken = lambda _: web.json_response({"data": data})
+
+    with pytest.raises(Unavailable, match="it does not say which vector is whose"):
+        await model.embed(["tea", "coffee"])
+
+
+async def test_vectors_without_any_index_are_in_the_order_of_the_texts(
+    endpoint: FakeEndpoint, model: RemoteModel
+) -> None:
+    texts = ["tea", "coffee", "milk"]
+    expected = await model.embed(texts)
+
+    def without_indexes(body: dict[str, Any]) -> web.Response:
+        data = endpoint.answer(body["input"])["data"][::-1]
+        return web.json_response({"data": [{"embedding": row["embedding"]} for row in data]})
+
+    endpoint.broken = without_indexes
+
+    assert await model.embed(texts) == expected
 
 
 async def test_a_text_that_it_refuses_is_not_taken_for_a_wrong_setting(

@@ -1,7 +1,7 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any, cast
 from uuid import uuid4
 
@@ -10,6 +10,7 @@ import pytest
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.engine import Engine
 from holdfast.memory import Memories, Owner, session, user
+from tests.memory.conftest import OpenWith
 
 ANN = user("ann")
 ROWS = """
@@ -17,6 +18,9 @@ select (select count(*) from memory) + (select count(*) from memory_vector) + (s
   + (select count(*) from memory_revision) + (select count(*) from memory_tombstone)
 """
 Do = Callable[[Any], Awaitable[object]]
+
+FIRST = datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))  # in UTC a year that is none
+LAST = datetime.max.replace(tzinfo=timezone(-timedelta(hours=14)))
 
 WRITES: dict[str, Do] = {
     "no text": lambda m: m.remember(ANN, ""),
@@ -50,6 +54,11 @@ WRITES: dict[str, Do] = {
     "a place past all numbers": lambda m: m.remember(ANN, "tea", conversation="c", seq=2**63),
     "an author of numbers": lambda m: m.remember(ANN, "tea", author=7),
     "a time in text": lambda m: m.remember(ANN, "tea", at="yesterday"),
+    "a time before all years": lambda m: m.remember(ANN, "tea", at=FIRST),
+    "a time after all years": lambda m: m.remember_many(ANN, [{"content": "tea", "at": LAST}]),
+    "a successor from a time in text": lambda m: m.supersede(uuid4(), "milk", at="x"),
+    "a successor from before all years": lambda m: m.supersede(uuid4(), "milk", at=FIRST),
+    "a successor from after all years": lambda m: m.supersede(uuid4(), "milk", at=LAST),
     "an owner in text": lambda m: m.remember("ann", "tea"),
     "one bad of many": lambda m: m.remember_many(ANN, ["tea", "milk", ""]),
     "a field that no memory has": lambda m: m.remember_many(ANN, [{"content": "tea", "weight": 1}]),
@@ -75,6 +84,10 @@ SEARCHES: dict[str, Do] = {
     "types in a text": lambda m: m.search(ANN, "tea", types="fact"),
     "types of numbers": lambda m: m.search(ANN, "tea", types=[7]),
     "times of text": lambda m: m.search(ANN, "tea", since="yesterday"),
+    "since before all years": lambda m: m.search(ANN, "tea", since=FIRST),
+    "until after all years": lambda m: m.search(ANN, "tea", until=LAST),
+    "as of before all years": lambda m: m.search(ANN, "tea", as_of=FIRST),
+    "as of after all years": lambda m: m.search(ANN, "tea", as_of=LAST),
     "an importance that is no number": lambda m: m.search(ANN, "tea", min_importance=math.nan),
     "an owner in text": lambda m: m.search("ann", "tea"),
     "a session of numbers": lambda m: m.context("tea", session=7),
@@ -152,6 +165,75 @@ async def test_times_without_a_zone_are_taken_for_utc(words_only: Engine) -> Non
     assert memory.at is not None
     assert memory.at.isoformat() == "2026-03-01T09:00:00+00:00"
     assert [hit.memory.id for hit in hits] == [memory.id]
+
+
+@pytest.mark.req("MEM-02")
+async def test_a_time_is_taken_from_any_zone_that_there_could_be(words_only: Engine) -> None:
+    far = datetime(2026, 3, 1, 9, tzinfo=timezone(timedelta(hours=20)))
+    near = datetime(2026, 2, 28, 13, tzinfo=UTC)  # the same moment
+    later = far + timedelta(days=1)
+
+    memory = await words_only.memory.remember(ANN, "tea", at=far)
+    again = await words_only.memory.remember(ANN, "tea", at=near)
+    since = await words_only.memory.search(ANN, "tea", since=far, until=far + timedelta(minutes=1))
+    successor = await words_only.memory.supersede(memory.id, "milk", at=later)
+    as_of = await words_only.memory.search(ANN, "tea", as_of=later - timedelta(minutes=1))
+
+    assert (memory.at, memory.valid_from, again.id) == (near, near, memory.id)
+    assert [hit.memory.id for hit in since] == [hit.memory.id for hit in as_of] == [memory.id]
+    assert (successor.at, successor.valid_from) == (later, later)
+    assert (await words_only.memory.get(memory.id)).valid_to == later
+
+
+@pytest.mark.req("MEM-02")
+async def test_what_is_not_true_or_false_pins_and_buries_as_if_it_were(words_only: Engine) -> None:
+    memory = await words_only.memory.remember(ANN, "tea")
+
+    pinned = await words_only.memory.pin(memory.id, pinned=cast(Any, object()))
+    unpinned = await words_only.memory.pin(memory.id, pinned=cast(Any, None))
+    buried = await words_only.memory.bury(memory.id, buried=cast(Any, object()))
+
+    assert (pinned.pinned, unpinned.pinned, buried.buried) == (True, False, True)
+
+
+@pytest.mark.req("MEM-02", "MEM-03")
+@pytest.mark.parametrize("is_used", [True, False], ids=["used", "unused"])
+@pytest.mark.usefixtures("models")
+async def test_a_closed_engine_says_so_and_keeps_nobody_waiting(
+    words_only: Engine, open_with: OpenWith, monkeypatch: pytest.MonkeyPatch, is_used: bool
+) -> None:
+    monkeypatch.undo()  # the models are here
+    memory = await words_only.memory.remember(ANN, "tea")
+    lines = [line.encode() async for line in words_only.memory_transfer.export(ANN)]
+    async with open_with() as engine:
+        memories, transfer = engine.memory, engine.memory_transfer
+        if is_used:
+            await memories.search(ANN, "tea")
+
+    async def export() -> None:
+        _ = [line async for line in transfer.export(ANN)]
+
+    uses: dict[str, Callable[[], Awaitable[object]]] = {
+        "remember": lambda: memories.remember(ANN, "milk"),
+        "edit": lambda: memories.edit(memory.id, content="milk"),
+        "get": lambda: memories.get(memory.id),
+        "search": lambda: memories.search(ANN, "tea"),
+        "context": lambda: memories.context("tea", user="ann"),
+        "sweep": memories.sweep,
+        "export": export,
+        "import": lambda: transfer.load(lines),
+    }
+    wrong: dict[str, object] = {}
+    for name, use in uses.items():
+        try:
+            async with asyncio.timeout(10):
+                wrong[name] = await use()
+        except HoldfastError:
+            continue
+        except Exception as error:  # noqa: BLE001
+            wrong[name] = error
+
+    assert wrong == {}
 
 
 @pytest.mark.req("MEM-02")

@@ -128,6 +128,18 @@ def test_what_is_no_date_or_yet_to_come_names_none(question: str) -> None:
 
 
 @pytest.mark.req("MEM-04")
+@pytest.mark.parametrize(
+    "question",
+    [
+        *("What did she do fıve days ago?", "sıx weeks ago", "in the past nıne years", "sprıng 2023", "last wınter"),
+        *("last Frıday", "in Aprıl", "mıd May 2023", "the begınnıng of June", "thıs year", "durıng 2022"),
+    ],
+)
+def test_a_letter_that_is_another_in_capitals_names_a_date_or_none(question: str) -> None:
+    assert len(named(question)) <= 1
+
+
+@pytest.mark.req("MEM-04")
 def test_a_question_names_several_dates_once_each() -> None:
     assert named("In December 2025, on 3 Jan 2026, or in December 2025?") == ["2025-12-01 2025-12-31", "2026-01-03"]
 

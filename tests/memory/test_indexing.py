@@ -3,6 +3,7 @@ import logging
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -10,16 +11,18 @@ import pytest
 from holdfast.core.config import Config
 from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language
+from holdfast.embeddings.onnx import Model
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine, open_engine
 from holdfast.memory import indexing, session, user
 from holdfast.memory.indexing import LEASE, Indexer
 from holdfast.postgres.database import Owner
 from tests.clock import Clock
-from tests.embeddings.models import ENGLISH, models
+from tests.embeddings.endpoint import FakeEndpoint
+from tests.embeddings.models import CHINESE, ENGLISH, english, models
 from tests.processes import Processes
 
-__all__ = ["models"]
+__all__ = ["english", "models"]
 
 FACTS = [f"Ann has visited {place} twice" for place in ("Oslo", "Rome", "Lima", "Kyoto", "Cairo", "Quito", "Perth")]
 QUESTION = "When was she in the capital of Italy?"
@@ -58,6 +61,17 @@ class Held:
 
     asked: asyncio.Event = field(default_factory=asyncio.Event)
     go_on: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+class Shortened(FakeEndpoint):
+    """An endpoint that makes vectors as long as one wants."""
+
+    length = 384
+
+    def answer(self, texts: list[str]) -> dict[str, Any]:
+        """What the real ones answer, with the beginnings of the vectors."""
+        answer = super().answer(texts)
+        return {**answer, "data": [{**row, "embedding": row["embedding"][: self.length]} for row in answer["data"]]}
 
 
 def with_models(config: Config, folder: Path, **embedding: object) -> Config:
@@ -177,6 +191,55 @@ async def test_another_model_embeds_anew_while_searches_serve_and_find(
     assert new_name != ENGLISH
     assert len(found) > 3
     assert all("Rome" in each for each in found)
+
+
+@pytest.mark.req("EMB-03")
+async def test_vectors_of_another_length_by_the_same_remote_model_are_made_anew(
+    config: Config, folder: Path, english: Model, owner: Owner
+) -> None:
+    endpoint = Shortened(english)
+    async with endpoint.serving():
+        behind = {"url": endpoint.url, "model": "m", "chinese_model": ""}
+        async with open_engine(config=with_models(config, folder, **behind)) as engine:
+            await engine.memory.remember_many(user("ann"), FACTS)
+        endpoint.length = 128
+        async with open_engine(config=with_models(config, folder, **behind, dimensions=128)) as engine:
+            before = await engine.memory.search(user("ann"), "Rome", explain=True)
+            indexed = await indexer_of(engine).catch_up()
+            after = await engine.memory.search(user("ann"), "Rome", explain=True)
+
+    lengths = await owner.all("select model, dimensions, count(*) from memory_vector group by model, dimensions")
+    assert "Rome" in before[0].memory.content
+    assert {hit.parts.vector for hit in before if hit.parts} == {0}
+    assert not before.reduced
+    assert indexed == len(FACTS)
+    assert [tuple(row.values()) for row in lengths] == [("m@128", 128, len(FACTS))]
+    assert "Rome" in after[0].memory.content
+    assert 0 not in {hit.parts.vector for hit in after if hit.parts}
+
+
+@pytest.mark.req("EMB-03")
+async def test_each_of_two_with_different_models_finds_by_meaning_what_the_other_embedded(
+    config: Config, models: Store, owner: Owner
+) -> None:
+    one_for_all = {"model": CHINESE, "dimensions": 512, "chinese_model": ""}
+    async with (
+        open_engine(config=config) as usual,
+        open_engine(config=with_models(config, models.cache, **one_for_all)) as other,
+    ):
+        await usual.memory.remember_many(user("ann"), FACTS)
+        await other.memory.remember_many(user("bob"), FACTS)
+
+        of_other = await usual.memory.search(user("bob"), "Was she ever in Rome?", explain=True)
+        of_usual = await other.memory.search(user("ann"), "Was she ever in Rome?", explain=True)
+
+    assert await models_of(owner) == {ENGLISH: len(FACTS), CHINESE: len(FACTS)}
+    for hits in (of_other, of_usual):
+        cosines = {hit.memory.content: hit.parts.vector for hit in hits if hit.parts}
+        assert len(cosines) == len(FACTS)
+        assert 0 not in cosines.values()
+        assert "Rome" in max(cosines, key=lambda content: cosines[content])
+        assert not hits.reduced
 
 
 @pytest.mark.req("EMB-03")
@@ -430,6 +493,27 @@ async def test_a_session_drops_its_least_important_memories_past_its_limit_also_
         hits = await engine.memory.search(session(str(web)), "turn")
 
     assert sorted(hit.memory.content for hit in hits) == ["turn 3", "turn 4", "turn 5"]
+
+
+@pytest.mark.req("MEM-02")
+async def test_what_came_by_plain_sql_drops_nothing_for_what_is_recalled_no_more(config: Config, folder: Path) -> None:
+    short = config.memory.short_term.model_copy(update={"max_memories": 7})
+    few = config.model_copy(update={"memory": config.memory.model_copy(update={"short_term": short})})
+    web = uuid4()
+    async with open_engine(config=with_models(few, folder)) as engine:
+        last, hidden = await engine.memory.remember_many(session(str(web)), ["turn of Ann", "turn of Bob"])
+        for number in range(4):
+            last = await engine.memory.supersede(last.id, f"turn {number} of Ann")
+        await engine.memory.bury(hidden.id)
+        await engine.memory.remember(session(str(web)), "turn of Cid", importance=0)
+        await engine.database.run(INSERT_INTO_SESSION, web)
+        await indexer_of(engine).catch_up()
+
+        hits = await engine.memory.search(session(str(web)), "turn", limit=100)
+
+    assert sorted(hit.memory.content for hit in hits) == [
+        "turn 1", "turn 2", "turn 3", "turn 3 of Ann", "turn 4", "turn 5", "turn of Cid"
+    ]  # fmt: skip
 
 
 async def test_every_tenant_is_indexed_each_as_itself(wordy: Engine) -> None:

@@ -99,6 +99,26 @@ async def test_past_the_limit_of_a_session_the_least_important_go_then_the_oldes
 
 
 @pytest.mark.req("MEM-02")
+async def test_the_limit_of_a_session_counts_no_memory_that_is_recalled_no_more(words_only: Engine) -> None:
+    memories = words_only.memory
+    [first, hidden, *_] = await memories.remember_many(session("web"), [f"seat {number}" for number in range(91)])
+
+    last = first
+    for number in range(40):
+        last = await memories.supersede(last.id, f"seat {1000 + number}")
+    await memories.bury(hidden.id)
+    await memories.remember_many(session("web"), [f"seat {2000 + number}" for number in range(10)])
+    at_the_limit = await contents(memories, session("web"), "seat")
+    await memories.remember(session("web"), "seat 3000")
+    past_it = await contents(memories, session("web"), "seat")
+
+    assert set(at_the_limit) == {f"seat {number}" for number in (1039, *range(2, 91), *range(2000, 2010))}
+    assert len(at_the_limit) == len(past_it) == 100
+    assert (await memories.get(first.id)).superseded_by is not None
+    assert (await memories.get(hidden.id)).buried
+
+
+@pytest.mark.req("MEM-02")
 async def test_other_scopes_have_no_limit(open_with: OpenWith) -> None:
     async with open_with(short_term={"max_memories": 2}) as engine:
         await engine.memory.remember_many(ANN, [f"seat {number}" for number in range(5)])

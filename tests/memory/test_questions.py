@@ -1,6 +1,9 @@
 # ruff: noqa: RUF001 - Chinese has signs of its own
+import time
+
 import pytest
 
+from holdfast.memory.asking import MAX_QUESTION
 from holdfast.memory.questions import asks_when, is_first_person, parts
 
 
@@ -46,6 +49,19 @@ def test_a_single_sentence_has_no_parts(question: str) -> None:
 @pytest.mark.req("MEM-04")
 def test_a_question_has_at_most_four_parts() -> None:
     assert parts("One? Two? Three? Four? Five?") == ["One", "Two", "Three", "Four"]
+
+
+@pytest.mark.req("MEM-04")
+@pytest.mark.parametrize("filler", ["?", "!?", ";", "？", ".", "?)", "? ", "a.", "\n", " ", "e.g.", '."', "i "])
+def test_a_question_of_any_shape_is_split_in_no_time(filler: str) -> None:
+    question = (filler * MAX_QUESTION)[: MAX_QUESTION - 1] + "a"
+    start = time.process_time()
+
+    parts(question)
+    is_first_person(question)
+    asks_when(question)
+
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.req("MEM-04")

@@ -184,3 +184,36 @@ async def test_former_vectors_are_searched_in_large_scopes_too(open_with: OpenWi
 
     assert len(hits) == 10
     assert all(hit.parts is not None and hit.parts.vector != 0 for hit in hits)
+
+
+@pytest.mark.req("MEM-04", "MEM-10")
+@pytest.mark.parametrize(
+    "odd",
+    [
+        "last_accessed = holdfast.now() - interval '1000 years'",
+        "last_accessed = holdfast.now() + interval '1000 years'",
+        "access_count = 2147483647",
+        "access_count = 2147483647, importance = 0",
+    ],
+)
+@pytest.mark.parametrize("pool_from", [1, 2000], ids=["pooled", "whole"])
+async def test_what_is_odd_about_a_memory_breaks_no_search_nor_the_sweep(
+    no_models: None, open_with: OpenWith, odd: str, pool_from: int
+) -> None:
+    async with open_with(scoring={"pool_from": pool_from}) as engine:
+        memory = await engine.memory.remember(ANN, "Prefers green tea")
+        pinned = await engine.memory.remember(ANN, "Prefers black tea")
+        await engine.memory.pin(pinned.id)
+        async with engine.postgres.owner() as owner:
+            await owner.script(f"update memory set {odd}, created_at = created_at - interval '1 year'")
+        await engine.memory.remember(ANN, "Prefers white tea")
+
+        hits = await engine.memory.search(ANN, "tea", min_importance=0)
+        would = await engine.memory.sweep(dry_run=True)
+        swept = await engine.memory.sweep()
+        left = await engine.memory.search(ANN, "tea", min_importance=0)
+
+    faded = [memory.id] if "- interval '1000 years'" in odd else []
+    assert swept.ids == would.ids == faded
+    assert len(hits) == len(left) == 3 - len(faded)
+    assert pinned.id in [hit.memory.id for hit in left]

@@ -206,6 +206,7 @@ async def test_what_expired_neither_leaves_nor_arrives(engine: Engine, clock: Cl
         ({"version": 0}, "version"),
         ({"vectors": [{"model": "", "data": "?"}]}, "a vector"),
         ({"vectors": [{"model": "", "data": "AHw="}]}, "a vector"),
+        ({"vectors": [{"model": "bge-small-en-v1.5-q", "data": "AH4="}]}, "a vector"),
         ({"owner": {"scope": "all", "name": "x"}}, "owner"),
         ({"owner": {"scope": "user", "name": ""}}, "user"),
         ({"owner": {"scope": "user", "name": "ann", "agent": "x" * 3000}}, "too long"),
@@ -420,6 +421,24 @@ async def test_a_vector_of_no_use_here_is_made_anew_later(engine: Engine, model:
     (hit,) = await engine.memory.search(user("bob"), "tea")
     assert not hit.memory.embedded
     assert await owner.value("select count(*) from memory_vector") == 0
+
+
+@pytest.mark.req("EMB-03")
+@pytest.mark.parametrize(("number", "kept"), [(60_000.0, 1), (6e-8, 1), (0.0, 0)], ids=["long", "short", "zero"])
+async def test_a_model_s_vector_has_length_one_or_is_made_anew(
+    engine: Engine, owner: DatabaseOwner, number: float, kept: int
+) -> None:
+    await engine.memory.remember(user("ann"), "likes tea")
+    header, line = await exported(engine, user("ann"))
+    data = base64.b64encode(struct.pack("<384e", *[number] * 384)).decode()
+    given = {**json.loads(line), "vectors": [{"model": "bge-small-en-v1.5-q", "data": data}]}
+
+    await engine.memory_transfer.load([header, json.dumps(given).encode()], into=user("bob"))
+
+    (hit,) = await engine.memory.search(user("bob"), "tea")
+    assert hit.memory.embedded == bool(kept)
+    lengths = await owner.all("select l2_norm(embedding) as length from memory_vector")
+    assert [row["length"] for row in lengths] == pytest.approx([1.0] * kept, abs=0.001)
 
 
 async def test_a_client_s_own_vector_comes_back(engine: Engine, owner: DatabaseOwner) -> None:

@@ -126,6 +126,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
         "", (*(NOTHING,) * 12, False, False, *(NOTHING,) * 5, 90, 0.02, None, {}, *(None,) * 3)
     ),
     "memory/sql/still_there.sql": Plan("memory_user_tenant_id_id_idx", ([ID],)),
+    "memory/sql/successors.sql": Plan("memory_user_pkey", ("user", ID, [ID])),
     "memory/sql/sweep.sql": Plan("memory_user_", ("user", ID, [ID], "expired", 90.0, 5.6)),
     "memory/sql/tombstone.sql": Plan("memory_tombstone_pkey", (ID,)),
     "memory/sql/trim_session.sql": Plan("memory_session_pkey", (ID, 100)),

@@ -335,6 +335,26 @@ async def test_an_export_goes_on_while_others_write(site: Site, bobs: str, monke
         assert steady <= set(ids)
 
 
+@pytest.mark.req("SAFE-03")
+async def test_to_name_another_user_is_forbidden_whether_there_is_one_or_not(
+    engine: Engine, site: Site, bobs: str
+) -> None:
+    await engine.memory.remember(user("ann"), "likes tea")
+
+    answers = [
+        (
+            await post(site, bobs, "/search", {"owner": {"name": name}, "query": "tea"}),
+            await post(site, bobs, "/context", {"user": name, "query": "tea"}),
+            await site.ask("GET", f"/api/memories/export?name={name}", key=bobs),
+        )
+        for name in ("ann", "nobody")
+    ]
+
+    for there, nowhere in zip(*answers, strict=True):
+        assert (there.status, there.json()["what"]) == (403, "this needs the scope 'admin'")
+        assert there.json()["what"] == nowhere.json()["what"]
+
+
 @pytest.mark.req("MEM-14", "SAFE-03")
 async def test_nobody_imports_or_exports_what_is_another_s(engine: Engine, site: Site, key: str, bobs: str) -> None:
     await engine.memory.remember(user("ann"), "likes tea")

@@ -23,7 +23,7 @@ from typing_extensions import override
 from holdfast.adapters.adk_events import USER, plain
 from holdfast.adapters.hosting import Hosted
 from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
-from holdfast.core.names import stored_name
+from holdfast.core.names import MAX_NAME_BYTES, stored_name
 from holdfast.core.text import store
 from holdfast.engine import Engine
 from holdfast.memory.asking import MAX_QUESTION
@@ -35,6 +35,7 @@ from holdfast.memory.recall import Hit
 
 TOGETHER = 500  # events that are stored together, all of them or none
 MAX_PIECE = MAX_CONTENT_BYTES // 8  # characters: none takes more than eight bytes where it is stored
+MAX_AUTHOR = MAX_NAME_BYTES // 8
 OPTIONS = ("type", "importance", "ttl", "trust")  # what custom metadata can say about the memory itself
 
 
@@ -169,9 +170,16 @@ def drafts_of(
         if event.partial or not text.strip():
             continue
         at = _time_of(event)
-        source = event.id or _hash(event.author, str(event.timestamp), text)
-        metadata = {**said["metadata"], "app_name": app, "session_id": session_id, "event_id": source}
-        key = _hash("event", app, session_id or "", source)
+        id = event.id or _hash(event.author, str(event.timestamp), text)
+        author = _author_of(event.author)
+        metadata = {
+            **said["metadata"],
+            **_whole(event.author),
+            "app_name": app,
+            "session_id": session_id,
+            "event_id": id,
+        }
+        key = _hash("event", app, session_id or "", id)
         trust = said.get("trust") or ("user" if event.author == USER else "agent")
         for number, piece in enumerate(_pieces(text)):
             place = max(place + 1, 0 if at is None else int(at.timestamp() * 1_000_000))
@@ -182,11 +190,11 @@ def drafts_of(
                 ttl=said.get("ttl"),
                 trust=trust,
                 metadata=metadata,
-                source=source,
+                source=id if _is_name(id) else _hash(id),
                 key=f"{key}#{number}" if number else key,
                 conversation=session_id,
                 seq=place if session_id else None,
-                author=event.author or None,
+                author=author,
                 at=at,
             )
 
@@ -206,9 +214,9 @@ def draft_of(entry: MemoryEntry, app: str, custom_metadata: Mapping[str, object]
         importance=said.get("importance", 1.0),
         ttl=said.get("ttl"),
         trust=said.get("trust") or ("user" if entry.author in (None, "", USER) else "agent"),
-        metadata={**said["metadata"], "app_name": app},
+        metadata={**said["metadata"], **_whole(entry.author), "app_name": app},
         key=_hash("memory", app, entry.id) if entry.id else None,
-        author=entry.author or None,
+        author=_author_of(entry.author),
         at=at,
     )
 
@@ -229,6 +237,20 @@ def _text_of(event: Event) -> str:
 def _joined(content: Content | None, between: str) -> str:
     parts = content.parts or [] if content else []
     return between.join(part.text for part in parts if part.text and not part.thought)
+
+
+def _author_of(name: str | None) -> str | None:
+    """Who said it, cut where the name is too long to be stored as one."""
+    return name[:MAX_AUTHOR] if name and not _is_name(name) else name or None
+
+
+def _whole(author: str | None) -> dict[str, str]:
+    """The name of who said it, for the metadata, where it is cut elsewhere."""
+    return {"author": author} if author and not _is_name(author) else {}
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= MAX_NAME_BYTES and len(store(text).encode()) <= MAX_NAME_BYTES
 
 
 def _time_of(event: Event) -> datetime | None:

@@ -5,9 +5,10 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import MAXYEAR, UTC, datetime
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal, cast
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -16,7 +17,7 @@ import typer
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.lifetime import lifetime
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, TooLarge
 
 app = group("What agents remember of users, sessions and themselves, and what the organization knows.")
 
@@ -24,17 +25,67 @@ PART_BYTES = 2 * 1024 * 1024  # of a file that is imported in parts
 LINES = b"application/x-ndjson"
 DIGITS = 4  # of a score
 
-User = Annotated[str | None, typer.Option(metavar="NAME", help="A user's. [default: local]", show_default=False)]
-Agent = Annotated[str | None, typer.Option(metavar="NAME", help="An agent's own; or by whom they were brought in.")]
-Session = Annotated[str | None, typer.Option(metavar="ID", help="A session's.")]
+# As `holdfast.memory` has them, which takes too long to load for a command that a server does.
+MAX_BYTES = 64 * 1024
+Trust = Literal["system", "user", "agent", "tool", "untrusted"]
+Scope = Literal["session", "user", "agent", "organization"]
+
+
+def moment(text: str) -> datetime:
+    """The time that `text` says; a date alone is its midnight, and without a zone it is UTC."""
+    try:
+        given = datetime.fromisoformat(text.strip())
+    except ValueError:
+        given = None
+    if given is None or not 1 < given.year < MAXYEAR:
+        raise InvalidInput(f"{text[:80]!r} is no time", next="Write it like 2026-03-01 or 2026-03-01T08:00:00Z.")
+    return given.replace(tzinfo=given.tzinfo or UTC).astimezone(UTC)
+
+
+def memory_id(text: str) -> UUID:
+    """The id that `text` is."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise InvalidInput(f"{text[:80]!r} is no id", next="`holdfast memory search` shows the ids.") from None
+
+
+def not_empty(param: typer.CallbackParam, value: Any) -> Any:
+    """What an option was given: nothing at all is what a variable has that was never set."""
+    if value == "" or (isinstance(value, list) and "" in value):
+        raise InvalidInput(f"{param.opts[0]} is empty", next="Give a name, or leave it out.")
+    return cast(Any, value)
+
+
+def question(text: str) -> str:
+    """What to look for, if it is anything."""
+    if not text.strip():
+        raise InvalidInput("the question is empty", next="Say what to look for.")
+    return text
+
+
+User = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="A user's. [default: local]", show_default=False, callback=not_empty),
+]
+Agent = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="An agent's own; or by whom they were brought in.", callback=not_empty),
+]
+Session = Annotated[str | None, typer.Option(metavar="ID", help="A session's.", callback=not_empty)]
 Org = Annotated[bool, typer.Option("--org", help="The organization's.")]
-Id = Annotated[str, typer.Argument(metavar="ID", help="The memory.")]
+Id = Annotated[UUID, typer.Argument(metavar="ID", help="The memory.", parser=memory_id)]
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin.")]
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.")]
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.", parser=question)]
 Limit = Annotated[int | None, typer.Option(min=1, max=1000, help="At most so many.", show_default=False)]
 Where = Annotated[str | None, typer.Option(metavar="JSON", help="An object that the metadata contains.")]
-Type = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Of this type; may be repeated.")]
-AsOf = Annotated[str | None, typer.Option(metavar="TIME", help="What was valid then, as in 2026-03-01T08:00:00Z.")]
+Type = Annotated[
+    list[str] | None, typer.Option(metavar="NAME", help="Of this type; may be repeated.", callback=not_empty)
+]
+AsOf = Annotated[
+    datetime | None,
+    typer.Option(metavar="TIME", help="What was valid then, as in 2026-03-01 or 2026-03-01T08:00:00Z.", parser=moment),
+]
 Undo = Annotated[bool, typer.Option("--undo", help="The opposite.")]
 
 
@@ -60,7 +111,7 @@ class Question:
             "limit": self.limit,
             "where": _object("--where", self.where),
             "types": self.type or None,
-            "as_of": self.as_of,
+            "as_of": None if self.as_of is None else self.as_of.isoformat(),
         }
         return _given(asked)
 
@@ -87,18 +138,25 @@ async def add(
     agent: Agent = None,
     session: Session = None,
     org: Org = False,
-    type: Annotated[str | None, typer.Option(metavar="NAME", help="fact, preference, summary, …")] = None,
+    type: Annotated[
+        str | None, typer.Option(metavar="NAME", help="fact, preference, summary, …", callback=not_empty)
+    ] = None,
     importance: Annotated[float | None, typer.Option(min=0, max=1, help="How much it matters. [default: 1]")] = None,
     ttl: Annotated[str | None, typer.Option(metavar="TIME", help="How long it lasts, as in 30d or 12h.")] = None,
-    trust: Annotated[str | None, typer.Option(metavar="NAME", help="system, user, agent, tool, untrusted.")] = None,
+    trust: Annotated[Trust | None, typer.Option(metavar="NAME", help="system, user, agent, tool, untrusted.")] = None,
     metadata: Annotated[str | None, typer.Option(metavar="JSON", help="An object to filter by.")] = None,
-    source: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it comes from.")] = None,
-    key: Annotated[str | None, typer.Option(metavar="TEXT", help="The same key twice remembers once.")] = None,
-    conversation: Annotated[str | None, typer.Option(metavar="ID", help="In which conversation it was said.")] = None,
+    source: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it comes from.", callback=not_empty)] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="The same key twice remembers once.", callback=not_empty)
+    ] = None,
+    conversation: Annotated[
+        str | None, typer.Option(metavar="ID", help="In which conversation it was said.", callback=not_empty)
+    ] = None,
     seq: Annotated[int | None, typer.Option(metavar="N", help="In which place of it.")] = None,
-    author: Annotated[str | None, typer.Option(metavar="NAME", help="Who said it.")] = None,
+    author: Annotated[str | None, typer.Option(metavar="NAME", help="Who said it.", callback=not_empty)] = None,
     at: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When it was said, as in 2026-03-01T08:00:00Z.")
+        datetime | None,
+        typer.Option(metavar="TIME", help="When it was said, as in 2026-03-01 or 2026-03-01T08:00:00Z.", parser=moment),
     ] = None,
 ) -> None:
     """Remember a text; its id goes to stdout.
@@ -107,7 +165,7 @@ async def add(
     holdfast memory add "prefers tea over coffee" --user ann --type preference
     """
     draft = {
-        "content": sys.stdin.read() if text == "-" else text,
+        "content": _text(text),
         "type": type,
         "importance": importance,
         "ttl": None if ttl is None else lifetime(ttl).total_seconds(),
@@ -118,7 +176,7 @@ async def add(
         "conversation": conversation,
         "seq": seq,
         "author": author,
-        "at": at,
+        "at": None if at is None else at.isoformat(),
     }
     owner = owner_of(user=user, agent=agent, session=session, org=org)
     async with reach(invocation) as api:
@@ -161,7 +219,7 @@ async def explain(invocation: Invocation, question: Question) -> None:
 async def why_not(invocation: Invocation, id: Id, question: Question) -> None:
     """Say why a search does not return a memory, or that it does."""
     async with reach(invocation) as api:
-        found = await api.post("/api/memories/why-not", {"id": id, **question.body()})
+        found = await api.post("/api/memories/why-not", {"id": str(id), **question.body()})
     place = f" (place {found['rank']}, score {found['score']:.{DIGITS}f})" if found["rank"] else ""
     told = f"{found['reason']}: {found['detail']}{place}"
     invocation.output.value(told, found)
@@ -179,7 +237,7 @@ async def history(invocation: Invocation, id: Id) -> None:
 @command(app)
 async def supersede(invocation: Invocation, id: Id, text: Text) -> None:
     """Put what is true now in the place of a memory; the new one's id goes to stdout."""
-    content = sys.stdin.read() if text == "-" else text
+    content = _text(text)
     async with reach(invocation) as api:
         made = await api.post(f"{_address(id)}/supersede", {"content": content})
     invocation.output.value(made["id"], made)
@@ -190,7 +248,7 @@ async def forget(invocation: Invocation, id: Id) -> None:
     """Delete a memory and all that was kept of it."""
     async with reach(invocation) as api:
         await api.delete(_address(id))
-    invocation.output.record({"id": id})
+    invocation.output.record({"id": str(id)})
     invocation.output.say(f"{id} is forgotten.")
 
 
@@ -234,7 +292,7 @@ async def export(
     session: Session = None,
     org: Org = False,
     scope: Annotated[
-        str | None, typer.Option(metavar="NAME", help="All of it: user, session, agent or organization.")
+        Scope | None, typer.Option(metavar="NAME", help="All of it: user, session, agent or organization.")
     ] = None,
 ) -> None:
     """Print memories as lines of JSON, with vectors and all they were.
@@ -279,7 +337,7 @@ async def import_(
     holdfast memory import ann.jsonl --user bob
     """
     whose: dict[str, Any] = {}
-    if org or user or agent or session:
+    if org or any(each is not None for each in (user, agent, session)):
         whose = owner_of(user=user, agent=agent, session=session, org=org)
     done = {"added": 0, "folded": 0, "expired": 0}
     async with reach(invocation) as api:
@@ -305,7 +363,7 @@ def owner_of(*, user: str | None, agent: str | None, session: str | None, org: b
     elif user is None and agent is not None:
         owner = {"scope": "agent", "name": agent}
     else:
-        owner = {"scope": "user", "name": user or "local", "agent": agent}
+        owner = {"scope": "user", "name": "local" if user is None else user, "agent": agent}
     return _given(owner)
 
 
@@ -369,11 +427,24 @@ def _object(option: str, text: str | None) -> dict[str, Any] | None:
     return value  # pyright: ignore[reportUnknownVariableType]
 
 
-def _address(id: str) -> str:
-    try:
-        return f"/api/memories/{UUID(id)}"
-    except ValueError:
-        raise InvalidInput(f"{id[:80]!r} is no id", next="`holdfast memory search` shows the ids.") from None
+def _text(given: str) -> str:
+    text = sys.stdin.read() if given == "-" else given
+    if not text.strip():
+        raise InvalidInput("the memory is empty", next="Give the text to remember.")
+    size = len(text.encode(errors="surrogatepass"))
+    if size > MAX_BYTES:
+        raise TooLarge(
+            "the memory is too large",
+            why=f"it has {size} bytes, at most {MAX_BYTES} are taken",
+            next="Remember what matters of it, in short texts.",
+            size=size,
+            limit=MAX_BYTES,
+        )
+    return text
+
+
+def _address(id: UUID) -> str:
+    return f"/api/memories/{id}"
 
 
 def _query(asked: dict[str, Any]) -> str:

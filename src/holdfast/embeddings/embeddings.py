@@ -97,8 +97,8 @@ class Embeddings:
     async def vectors(self, texts: Sequence[str], languages: Sequence[Language] | None = None) -> list[Vector | None]:
         """The vectors of texts as they are stored, in order; None where no model is to be had, or it failed."""
         places: dict[Supply, list[int]] = {}
-        given = languages or [language_of(text) for text in texts]
-        for place, language in enumerate(given):
+        given: Sequence[Language] = [language_of(text) for text in texts] if languages is None else languages
+        for place, (_, language) in enumerate(zip(texts, given, strict=True)):
             supply = self._by_language.get(language)
             if supply is not None:
                 places.setdefault(supply, []).append(place)

@@ -119,8 +119,8 @@ class RemoteModel:
 
     @property
     def name(self) -> str:
-        """What its vectors know it by."""
-        return self._name
+        """What its vectors know it by: an endpoint can make vectors of several lengths by one model."""
+        return f"{self._name}@{self._dimensions}"
 
     @property
     def dimensions(self) -> int:
@@ -157,14 +157,15 @@ class RemoteModel:
         if not isinstance(rows, list) or len(cast(list[object], rows)) != len(texts):
             count = f"{len(cast(list[object], rows))} vectors" if isinstance(rows, list) else "no list of vectors"
             raise self._unusable(f"it gave {count} for {len(texts)} texts")
-        vectors: dict[int, Vector] = {}
-        for place, row in enumerate(cast(list[Any], rows)):
-            fields = cast(dict[str, Any], row) if isinstance(row, dict) else {}
-            index = fields.get("index", place)
-            vectors[index if isinstance(index, int) else -1] = self._unit(fields.get("embedding"))
-        if sorted(vectors) != list(range(len(texts))):
+        fields = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in cast(list[Any], rows)]
+        vectors = [self._unit(row.get("embedding")) for row in fields]
+        given: list[Any] = [row.get("index") for row in fields]
+        if all(index is None for index in given):  # then they are in the order of the texts
+            return vectors
+        if not all(type(index) is int for index in given) or sorted(given) != list(range(len(texts))):
             raise self._unusable("it does not say which vector is whose")
-        return [vectors[place] for place in range(len(texts))]
+        whose = dict(zip(given, vectors, strict=True))
+        return [whose[place] for place in range(len(texts))]
 
     async def _ask(self, texts: Sequence[str]) -> object:
         try:

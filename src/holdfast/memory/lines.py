@@ -4,7 +4,7 @@ import base64
 import binascii
 import math
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, cast
 from uuid import UUID
@@ -21,7 +21,9 @@ from holdfast.postgres.database import Row
 
 FORMAT = "holdfast.memories"
 VERSION = 1
+BOM = b"\xef\xbb\xbf"
 MAX_DIMENSIONS = 16_000  # of a halfvec
+ROUNDING = 0.01  # 16-bit floats change the length of a vector by less
 
 MOST = 2**30  # so that there is room to count on
 
@@ -212,6 +214,25 @@ def read_line(text: bytes, number: int) -> Line:
         return msgspec.convert(parse(text), Line)
     except (HoldfastError, msgspec.ValidationError, UnicodeEncodeError) as error:
         raise broken(number, error) from None
+
+
+def unit(numbers: Sequence[float]) -> Sequence[float]:
+    """A vector of the same direction and of length one, as models make them."""
+    length = math.hypot(*numbers)
+    return numbers if abs(length - 1) < ROUNDING else [each / length for each in numbers]
+
+
+def circles(successors: Mapping[UUID, UUID]) -> Iterator[Sequence[UUID]]:
+    """Those whose successors lead back to them."""
+    seen = set[UUID]()
+    for id in successors:
+        path, at = list[UUID](), id
+        while at in successors and at not in seen:
+            seen.add(at)
+            path.append(at)
+            at = successors[at]
+        if at in path:
+            yield path[path.index(at) :]
 
 
 def broken(number: int, error: Exception) -> InvalidInput:

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
@@ -249,7 +249,7 @@ class Memories:
 
         async def work(tx: Transaction) -> Memory:
             now = await self.get(id, tx=tx)
-            moment = await tx.now() if at is None else aware(at)
+            moment = await tx.now() if at is None else aware(at).astimezone(UTC)  # PostgreSQL knows fewer zones
             successor = None if now.superseded_by is None else await tx.one(sql("get"), now.superseded_by)
             _check_supersede(now, moment, has_successor=successor is not None)
             ready.items[0]["valid_from"] = moment

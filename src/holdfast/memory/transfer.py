@@ -5,7 +5,7 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, get_args
+from typing import Any, cast, get_args
 from uuid import UUID
 
 import msgspec
@@ -15,15 +15,16 @@ from holdfast.core.settings import MemorySettings
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
 from holdfast.memory.drafts import item_of
-from holdfast.memory.lines import Line, broken, header, line_of, read_header, read_line
+from holdfast.memory.lines import BOM, Line, broken, circles, header, line_of, read_header, read_line, unit
 from holdfast.memory.memory import memory_of, owner_ids
-from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, agent
+from holdfast.memory.owners import SCOPES, Owner, OwnerIds, Owners, Scope, agent
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Transaction
 from holdfast.postgres.sql import statements
 
 PAGE = 500
 BATCH_BYTES = 4 * 1024 * 1024
+GIVE_LINES = 'Give lines of bytes, as a file has them that was opened with "rb".'
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
@@ -48,6 +49,7 @@ class Imported:
 class Arrival:
     """A line on its way in: whose it will be, and its row, whose id is still the file's."""
 
+    number: int
     line: Line
     ids: OwnerIds
     item: dict[str, Any]
@@ -86,6 +88,7 @@ class Transfer:
 
     async def export(self, whose: Owner | Scope) -> AsyncGenerator[str]:
         """The memories of an owner, or all of a scope, as lines of JSON: a header, then one each with all it was."""
+        _check_whose(whose)
         first, last = FIRST, LAST
         if isinstance(whose, Owner):
             first = last = (await self._owners.sought(whose)).id
@@ -110,6 +113,7 @@ class Transfer:
         tenant cannot learn of that, since theirs are made anew. A vector is kept if its model is the configured one,
         else the memory is embedded later. A broken line ends it, and what came before that is imported.
         """
+        _check_place(into, first_line)
         done, batch, size, is_headed = Imported(), list[Arrival](), 0, False
         number = first_line - 1
         async for text in _each(lines):
@@ -156,13 +160,20 @@ class Transfer:
         vectors = self._usable(given, model)
         kept = [name for name in given if model in vectors and name.rstrip(" ") == model]
         item["embedded"] = kept[0] if kept else None
-        return Arrival(line, ids, item, revisions, vectors)
+        return Arrival(number, line, ids, item, revisions, vectors)
 
     def _usable(self, vectors: Mapping[str, Sequence[float]], model: str | None) -> dict[str, Sequence[float]]:
-        """Those that are searched here: a client's own, and that of the model that is configured."""
+        """Those that are searched here: a client's own, and that of the model that is configured, of length one.
+
+        One without a direction is not: the indexer makes it anew.
+        """
         lengths = {} if model is None else {model: self._embeddings.dimensions(model)}
-        named = {name.rstrip(" "): each for name, each in vectors.items()}
-        return {name: each for name, each in named.items() if name == "" or lengths.get(name) == len(each)}
+        named = {name.rstrip(" "): each for name, each in vectors.items() if any(each)}
+        return {
+            name: each if name == "" else unit(each)
+            for name, each in named.items()
+            if name == "" or lengths.get(name) == len(each)
+        }
 
     async def _store(self, batch: Sequence[Arrival], *, by_admin: bool) -> Imported:
         if not batch:
@@ -173,10 +184,26 @@ class Transfer:
             living = [each for each in batch if each.item["expires_at"] is None or each.item["expires_at"] > now]
             places = await self._places(tx, batch, keep=by_admin)
             coming = {places.id(each.line.id): each for each in living if not places.is_there(each.line.id)}
+            await self._check_successors(tx, coming, places)
             added = await self._add(tx, coming, places) if coming else 0
             return Imported(added, len(living) - added, len(batch) - len(living))
 
-        return await self._database.atomically(work)
+        try:
+            return await self._database.atomically(work)
+        except InvalidInput as error:
+            line = cast(int, error.details.get("line", 0))
+            await self._store([each for each in batch if each.number < line], by_admin=by_admin)
+            raise
+
+    async def _check_successors(self, tx: Transaction, coming: Mapping[UUID, Arrival], places: Places) -> None:
+        """Refuse the line with which memories would be superseded in a circle, through whatever is here already."""
+        next = {id: places.id(each.line.superseded_by) for id, each in coming.items() if each.line.superseded_by}
+        if not next:
+            return
+        rows = await tx.all(sql("successors"), places.whose.scope, places.whose.id, list(next.values()))
+        for circle in circles({**{row["id"]: row["superseded_by"] for row in rows}, **next}):
+            if numbers := [coming[id].number for id in circle if id in coming]:
+                raise broken(max(numbers), InvalidInput("what superseded it was superseded by it"))
 
     async def _places(self, tx: Transaction, batch: Sequence[Arrival], *, keep: bool) -> Places:
         whose = batch[0].ids
@@ -242,9 +269,31 @@ def _same(one: OwnerIds, other: OwnerIds) -> bool:
 
 
 async def _each(lines: Lines) -> AsyncGenerator[bytes]:
-    if isinstance(lines, AsyncIterable):
-        async for line in lines:
-            yield line
-    else:
-        for line in lines:
-            yield line
+    mark = BOM  # some editors put it before the first line
+    async for line in lines if isinstance(lines, AsyncIterable) else _one_by_one(lines):
+        if not isinstance(line, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"{line!r:.100} is no line", why="it is no bytes", next=GIVE_LINES)
+        yield line.removeprefix(mark)
+        mark = b""
+
+
+async def _one_by_one(lines: Iterable[bytes]) -> AsyncGenerator[bytes]:
+    if isinstance(lines, bytes) or not isinstance(lines, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{lines!r:.100} are no lines", next=GIVE_LINES)
+    for line in lines:
+        yield line
+
+
+def _check_whose(whose: object) -> None:
+    if not isinstance(whose, Owner) and whose not in SCOPES:
+        raise InvalidInput(
+            f"{whose!r:.100} is no owner and no scope",
+            next=f'Give an owner, such as user("ann"), or for everyone one of {", ".join(SCOPES)}.',
+        )
+
+
+def _check_place(into: object, first_line: object) -> None:
+    if into is not None and not isinstance(into, Owner):
+        raise InvalidInput(f"{into!r:.100} is no owner", next='Give one, such as user("ann"), or none.')
+    if not isinstance(first_line, int) or isinstance(first_line, bool) or first_line < 1:
+        raise InvalidInput(f"the first line cannot be {first_line!r:.100}", next="Give a whole number from 1 on.")

@@ -1,5 +1,7 @@
 """Who may read and change memories: as with conversations, what is another's is answered as what does not exist.
 
+That is so of memories and of sessions. To name another user is forbidden, whether there is one or not.
+
 A user's memories, and those of their sessions, are the user's and of whoever administers the tenant. An agent's and the
 organization's are read by every caller, and changed by whoever administers the tenant: what stands there is told to
 everybody.
