@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 MODULE = (sys.executable, "-m", "holdfast.cli.main")
+NO_FETCH = {"HOLDFAST_MEMORY__EMBEDDING__FETCH": "false"}  # no test of a command line needs a model
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Program:
         self.data = data or folder / "data"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "PG"))}
         inherited.pop("XDG_CONFIG_HOME", None)
-        self.environment = {**inherited, "HOME": str(folder), "HOLDFAST_DATA": str(self.data)}
+        self.environment = {**inherited, "HOME": str(folder), "HOLDFAST_DATA": str(self.data), **NO_FETCH}
 
     def __call__(self, *words: str, environment: Mapping[str, str] | None = None) -> Done:
         """Run a command to its end."""

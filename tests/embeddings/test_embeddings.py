@@ -17,6 +17,7 @@ from holdfast.embeddings.language import Language
 from holdfast.embeddings.local import LocalModel
 from holdfast.embeddings.onnx import Model, OnnxEmbedder
 from holdfast.embeddings.sources import Progress
+from holdfast.embeddings.store import Source
 from holdfast.embeddings.supply import Supply
 from tests.embeddings.endpoint import FakeEndpoint
 from tests.embeddings.models import CHINESE, ENGLISH
@@ -108,21 +109,36 @@ async def test_a_model_that_arrives_late_is_noticed(models: Store, tmp_path: Pat
         assert embeddings.ready(ENGLISH)
 
 
-@pytest.mark.req("EMB-02")
-async def test_a_missing_model_is_fetched_behind_the_callers_back(models: Store, tmp_path: Path) -> None:
-    files = models.find(ENGLISH)
-    assert files is not None
+def copied(models: Store) -> Source:
+    """A source that gives the English model, whichever is asked for."""
 
-    def origin(known: KnownModel, draft: Path, progress: Progress) -> None:
+    def source(known: KnownModel, draft: Path, progress: Progress) -> None:
+        files = models.find(ENGLISH)
+        assert files is not None
         shutil.copy(files.onnx, draft / "model.onnx")
         shutil.copy(files.tokenizer, draft / "tokenizer.json")
 
-    async with Embeddings(EmbeddingSettings(), store=Store(None, tmp_path, (origin,))) as embeddings:
+    return source
+
+
+@pytest.mark.req("EMB-02")
+async def test_a_missing_model_is_fetched_behind_the_callers_back(models: Store, tmp_path: Path) -> None:
+    async with Embeddings(EmbeddingSettings(), store=Store(None, tmp_path, (copied(models),))) as embeddings:
         missed = await embeddings.vectors(["tea"])
         async with asyncio.timeout(10):
             await embeddings.arrived.wait()
 
         assert missed == [None]
+        assert lengths(await embeddings.vectors(["tea"])) == [384]
+
+
+@pytest.mark.req("EMB-02", "ENG-01")
+async def test_a_server_fetches_what_is_missing_before_anyone_asks(models: Store, tmp_path: Path) -> None:
+    async with Embeddings(EmbeddingSettings(), store=Store(None, tmp_path, (copied(models),))) as embeddings:
+        embeddings.prepare()
+        async with asyncio.timeout(10):
+            await embeddings.arrived.wait()
+
         assert lengths(await embeddings.vectors(["tea"])) == [384]
 
 

@@ -53,6 +53,7 @@ async def _up(invocation: Invocation, config: Config, listener: socket.socket) -
             engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
             tenant = await engine.tenants.find(config.tenant)
             parts = await engine.parts()
+            engine.embeddings.prepare()
         link = ""
         if await _asks_for_keys(engine, listener):
             text = await engine.keys.create_link(tenant.id, LOCAL_USER)

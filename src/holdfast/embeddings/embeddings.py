@@ -40,6 +40,7 @@ class Embeddings:
         main = self._supply(settings.model, settings.dimensions, settings.query_prefix)
         self._by_language: dict[Language, Supply] = {"en": main}
         self._former: dict[str, Supply] = {}
+        self._preparing: asyncio.Task[None] | None = None
         if settings.chinese_model in ("", settings.model):
             self._by_language |= {"zh": main, "other": main}
         else:
@@ -53,8 +54,16 @@ class Embeddings:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    def prepare(self) -> None:
+        """Begin to load the models, and to fetch what is missing, before anyone asks for them."""
+        if self._preparing is None:
+            self._preparing = asyncio.create_task(self._prepare(), name="holdfast embedding models")
+
     async def close(self) -> None:
         """End what is running, and let go of the models."""
+        if self._preparing is not None:
+            self._preparing.cancel()
+            await asyncio.wait([self._preparing])
         await self._queries.close()
         for supply in [*self._by_language.values(), *self._former.values()]:
             await supply.close()
@@ -142,6 +151,10 @@ class Embeddings:
         # One of them is refused: the others need not suffer for it.
         half = len(texts) // 2
         return [*await self._embed(supply, texts[:half]), *await self._embed(supply, texts[half:])]
+
+    async def _prepare(self) -> None:
+        for supply in dict.fromkeys(self._by_language.values()):
+            await supply.embedder()
 
     def _of(self, model: str) -> Supply | None:
         model = model.removesuffix(WITH_PREVIOUS)
