@@ -154,7 +154,8 @@ class Embeddings:
 
     async def _prepare(self) -> None:
         for supply in dict.fromkeys(self._by_language.values()):
-            await supply.embedder()
+            if self._settings.fetch or not supply.why:
+                await supply.embedder()
 
     def _of(self, model: str) -> Supply | None:
         model = model.removesuffix(WITH_PREVIOUS)
