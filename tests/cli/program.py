@@ -39,7 +39,8 @@ class Program:
         self.folder = folder
         self.data = data or folder / "data"
         inherited = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "PG"))}
-        inherited.pop("XDG_CONFIG_HOME", None)
+        for own in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME"):
+            inherited.pop(own, None)
         self.environment = {**inherited, "HOME": str(folder), "HOLDFAST_DATA": str(self.data), **NO_FETCH}
 
     def __call__(self, *words: str, environment: Mapping[str, str] | None = None) -> Done:

@@ -2,11 +2,7 @@
 
 import json
 import os
-import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import get_args
@@ -22,43 +18,12 @@ from holdfast.cli.memory import PART_BYTES, parts_of, summands
 from holdfast.memory.drafts import MAX_CONTENT_BYTES
 from holdfast.memory.memory import TRUSTS
 from holdfast.memory.owners import SCOPES
-from holdfast.postgres.embedded import EmbeddedServer
-from holdfast.server.server_file import ServerFile
-from tests.cli.program import MODULE, Done, Program
-from tests.processes import Process
+from tests.cli.page import Page
+from tests.cli.program import Done, Program
 
 ROOT = Path(__file__).parents[2]
-WORDS_ONLY = {"HOLDFAST_MEMORY__EMBEDDING__FETCH": "false"}
 
 pytestmark = pytest.mark.req("UI-02")
-
-
-def reduced(folder: Path, data: Path) -> Program:
-    """The program on a machine that has no embedding model and fetches none."""
-    program = Program(folder, data)
-    program.environment |= {**WORDS_ONLY, "XDG_CACHE_HOME": str(folder / "cache")}
-    return program
-
-
-@pytest.fixture(scope="module")
-def prepared(tmp_path_factory: pytest.TempPathFactory, fast_folder: Path) -> Iterator[Program]:
-    """The program on a migrated database of this module; no server runs."""
-    program = reduced(tmp_path_factory.mktemp("home"), fast_folder / uuid4().hex)
-    with EmbeddedServer(program.data):
-        assert program("db", "migrate").code == 0
-        yield program
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory, fast_folder: Path) -> Iterator[Program]:
-    """The program on a database of this module, while a server runs on it."""
-    program = reduced(tmp_path_factory.mktemp("home"), fast_folder / uuid4().hex)
-    server = Process([*MODULE, "up", "--port", "0", "--json"], program.environment, program.folder)
-    try:
-        server.wait_for('"url"')
-        yield program
-    finally:
-        server.end()
 
 
 @pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
@@ -346,23 +311,9 @@ def test_what_the_page_uses_is_here(tool: str) -> None:
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="curl or jq is missing")
 @pytest.mark.req("MEM-03", "MEM-09", "MEM-14")
 def test_every_example_of_the_page_works(served: Program, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "memory.md").read_text("utf-8")
-    blocks = re.findall(r"^```(python|sh)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    server = ServerFile.read(served.data)
-    assert server is not None
-    bin = tmp_path / "bin"
-    bin.mkdir()
-    (bin / "holdfast").write_text(f'#!/bin/sh\nexec {" ".join(MODULE)} "$@"\n')
-    (bin / "holdfast").chmod(0o755)
-    environment = {**served.environment, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}"}
+    page = Page("memory.md", served, tmp_path)
 
-    for language, code in blocks:
-        program = [sys.executable, "-c"] if language == "python" else ["bash", "-euc"]
-        text = code.replace("http://127.0.0.1:4600", server.url)
-        done = subprocess.run(
-            [*program, text], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
-        )
-        assert done.returncode == 0, code + done.stdout + done.stderr
+    page.run_all()
 
-    assert [language for language, _ in blocks] == ["python", "sh", "sh"]
+    assert page.languages == ["python", "sh", "sh"]
     assert len((tmp_path / "ann.jsonl").read_text("utf-8").splitlines()) > 2

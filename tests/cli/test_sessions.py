@@ -6,7 +6,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
@@ -20,7 +19,7 @@ from holdfast.cli.sessions import shown
 from holdfast.core.config import load_config
 from holdfast.core.errors import Unavailable
 from holdfast.engine import open_engine
-from holdfast.server.server_file import ServerFile
+from tests.cli.page import Page
 from tests.cli.program import MODULE, Program
 
 pytestmark = pytest.mark.req("UI-02", "CONV-09")
@@ -234,25 +233,12 @@ def test_what_the_page_uses_is_here(tool: str) -> None:
 
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="curl or jq is missing")
 def test_every_example_of_the_page_works(served: Program, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "conversations.md").read_text("utf-8")
-    blocks = re.findall(r"^```(python|sh)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    server = ServerFile.read(served.data)
-    assert server is not None
-    bin = tmp_path / "bin"
-    bin.mkdir()
-    (bin / "holdfast").write_text(f'#!/bin/sh\nexec {" ".join(MODULE)} "$@"\n')
-    (bin / "holdfast").chmod(0o755)
-    environment = {**served.environment, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}"}
+    page = Page("conversations.md", served, tmp_path)
 
-    for language, code in blocks:
-        program = [sys.executable, "-c"] if language == "python" else ["bash", "-euc"]
-        text = code.replace("http://127.0.0.1:4600", server.url)
-        done = subprocess.run(
-            [*program, text], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=60
-        )
-        assert (done.returncode, done.stderr.replace("Forked parcel-7 at node 2:\n", "")) == (0, ""), code + done.stderr
+    said = [done.stderr for done in page.run_all()]
 
-    assert [language for language, _ in blocks] == ["python", "sh", "sh"]
+    assert [text.replace("Forked parcel-7 at node 2:\n", "") for text in said] == ["", "", ""]
+    assert page.languages == ["python", "sh", "sh"]
     lines = [json.loads(line) for line in (tmp_path / "parcel-7.jsonl").read_text("utf-8").splitlines()]
     assert [line["node"]["content"] for line in lines[2:] if "node" in line] == [
         "Where is my parcel?",

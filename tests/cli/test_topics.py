@@ -1,12 +1,10 @@
 """Topics, each test with a running server and without one: there must be no difference."""
 
 import json
-import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,7 +13,7 @@ import pytest
 from holdfast.cli.topics import shown
 from holdfast.core.config import load_config
 from holdfast.engine import open_engine
-from holdfast.server.server_file import ServerFile
+from tests.cli.page import Page
 from tests.cli.program import MODULE, Program
 from tests.processes import Process
 
@@ -180,28 +178,14 @@ def test_what_cannot_be_done_is_refused(holdfast: Program, topic: str, words: li
 @pytest.mark.req("BUS-02", "EDA-05")
 @pytest.mark.skipif(not (shutil.which("curl") and shutil.which("jq")), reason="curl or jq is missing")
 def test_every_example_of_the_page_works(served: Program, tmp_path: Path) -> None:
-    page = (ROOT / "docs" / "log.md").read_text("utf-8")
-    blocks = re.findall(r"^```(python|sh)\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    server = ServerFile.read(served.data)
-    assert server is not None
-    bin = tmp_path / "bin"
-    bin.mkdir()
-    (bin / "holdfast").write_text(f'#!/bin/sh\nexec {" ".join(MODULE)} "$@"\n')
-    (bin / "holdfast").chmod(0o755)
-    environment = {**served.environment, "PATH": f"{bin}{os.pathsep}{os.environ['PATH']}"}
+    page = Page("log.md", served, tmp_path)
 
-    printed: list[str] = []
-    twice = [block for block in blocks if block[0] == "python"]
-    for language, code in [*twice, *blocks]:
-        program = [sys.executable, "-c"] if language == "python" else ["bash", "-euc"]
-        text = code.replace("http://127.0.0.1:4600", server.url)
-        done = subprocess.run(
-            [*program, text], env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=120
-        )
-        assert done.returncode == 0, code + done.stderr
-        printed.append(done.stdout)
+    for example in page.examples:
+        if example.language == "python":  # twice: the first leaves what the second meets
+            page.run(example)
+    printed = [done.stdout for done in page.run_all()]
 
-    assert [language for language, _ in blocks] == ["python", "python", "sh", "sh", "sh"]
+    assert page.languages == ["python", "python", "sh", "sh", "sh"]
     over_http, on_the_command_line, metrics = printed[-3:]
     assert '{"records":[],"next":{' in over_http
     assert '{"parcel":9}' in on_the_command_line

@@ -126,6 +126,7 @@ class Broker:
     def pause(self) -> None:
         """Let it fall silent with its connections open, as a machine does that hangs."""
         self._send(signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)  # until then a thread of it may still answer
 
     def resume(self) -> None:
         """Let a paused one go on."""

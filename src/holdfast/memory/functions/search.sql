@@ -3,7 +3,7 @@
 -- Two steps. First the pool: all memories of the owner where they are few; else the nearest by vector, the best by words, the conversations
 -- of the very best, and what was said just before and after all those. Then one statement weighs the pool. docs/scoring.md says what the parts mean and why.
 --
--- The planner is left no choice, for on a fresh table it knows nothing: no nested loops (one over two thousand rows and their vectors took
+-- The planner is left no choice, for on a fresh table it knows nothing: no nested loops (one over 10,000 rows and their vectors took
 -- four seconds), no sequential scans, plans made once. Everything is exact inside the owner's rows; only organizational memory that has an
 -- index of its own (memory/indexes.py) finds its nearest by it, and only where no filter could empty what the index brings.
 --
