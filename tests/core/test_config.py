@@ -95,7 +95,15 @@ def test_every_setting_can_be_given_by_its_environment_variable(load: Load) -> N
         "bus.group_protocol": "consumer",
         "bus.max_record_bytes": "5000",
         "bus.security_protocol": "ssl",
-    } | dict.fromkeys((key for key in KEYS.known if key.endswith("url") and key != "bus.url"), "postgresql://h/db")
+        "llm.model": "openai:gpt-5",
+        "llm.fallbacks": "ollama:qwen3,offline",
+        "llm.base_url": "http://h:8000/v1",
+        "llm.context_tokens": "8000",
+        "llm.temperature": "0.5",
+        "llm.prices": "openai:gpt-5=1.25/10",
+        "agents.recall": "false",
+    }
+    fitting = dict.fromkeys((key for key in KEYS.known if key.endswith("url")), "postgresql://h/db") | fitting
     environ = {
         environment_name(key): fitting.get(key, "1" if isinstance(values[key], int | float) else "x")
         for key in KEYS.known
@@ -268,6 +276,24 @@ def test_variables_that_others_set_with_our_prefix_are_let_pass(load: Load) -> N
         ("memory.long_term.min_importance", 1.1),
         ("memory.knowledge.overlap", 512),
         ("memory.storage.type", "mysql"),
+        ("llm.model", "gpt-5"),
+        ("llm.model", "openai:"),
+        ("llm.model", "offline:x"),
+        ("llm.fallbacks", "openai:gpt-5,claude"),
+        ("llm.base_url", "host:8000"),
+        ("llm.base_url", "ftp://host/v1"),
+        ("llm.base_url", "http://ann@host/v1"),
+        ("llm.base_url", "http://host:99999/v1"),
+        ("llm.prices", "openai:gpt-5"),
+        ("llm.prices", "openai:gpt-5=1.25"),
+        ("llm.prices", "openai:gpt-5=a/b"),
+        ("llm.prices", "=1/2"),
+        ("llm.attempts", 0),
+        ("llm.temperature", 3),
+        ("llm.token_timeout", 0),
+        ("llm.context_tokens", 10),
+        ("agents.max_steps", 0),
+        ("agents.max_cost", -1),
         ("data", 5),
         ("data", "a\0b"),
         ("data", "~nobody-has-this-name/x"),
@@ -303,6 +329,7 @@ def test_a_default_that_another_setting_makes_unfit_is_refused_too(refusal: Refu
         ("database.url", "host=h password=hunter2"),
         ("database.url", "postgresql://ann:hunter2/x@h/db"),
         ("memory.storage.password", {"hunter2": 1}),
+        ("llm.api_key", ["hunter2"]),
     ],
 )
 def test_a_secret_that_does_not_fit_is_refused_without_showing_it(refusal: Refusal, key: str, value: object) -> None:
@@ -462,3 +489,17 @@ def test_a_secret_that_could_be_guessed_is_refused(refusal: Refusal) -> None:
 
     assert "32 characters" in str(error)
     assert "changeme" not in str(error)
+
+
+@pytest.mark.req("AGENT-03")
+@pytest.mark.parametrize("provider", ["openai", "openrouter", "anthropic"])
+def test_a_provider_s_key_is_known_by_its_usual_name(load: Load, provider: str) -> None:
+    usual, ours = f"{provider.upper()}_API_KEY", f"HOLDFAST_LLM__{provider.upper()}_API_KEY"
+
+    by_usual_name = load(**{usual: "sk-hunter2"})
+    by_both = load(**{usual: "sk-low", ours: "sk-high"})
+
+    assert getattr(by_usual_name.llm, f"{provider}_api_key").get_secret_value() == "sk-hunter2"
+    assert by_usual_name.origin(f"llm.{provider}_api_key") == f"environment {usual}"
+    assert getattr(by_both.llm, f"{provider}_api_key").get_secret_value() == "sk-high"
+    assert "hunter2" not in repr(by_usual_name) + str(by_usual_name.describe())

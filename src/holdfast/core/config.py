@@ -17,8 +17,10 @@ from pydantic.fields import FieldInfo
 
 from holdfast.core.errors import BadSetting
 from holdfast.core.settings import (
+    AgentSettings,
     BusSettings,
     DatabaseSettings,
+    LlmSettings,
     MemorySettings,
     Name,
     Section,
@@ -54,6 +56,8 @@ class Config(Section):
     server: ServerSettings = ServerSettings()
     bus: BusSettings = BusSettings()
     memory: MemorySettings = MemorySettings()
+    llm: LlmSettings = LlmSettings()
+    agents: AgentSettings = AgentSettings()
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict[str, str])
 

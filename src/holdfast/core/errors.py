@@ -12,8 +12,10 @@
     ├── TooLarge
     ├── Overloaded
     ├── CommandFailed
+    ├── LimitReached
     ├── Unavailable
     │   ├── DatabaseAway
+    │   ├── ModelFailed
     │   ├── TimedOut
     │   ├── ShuttingDown
     │   ├── PortTaken
@@ -124,6 +126,12 @@ class CommandFailed(HoldfastError):
     code = "command_failed"
 
 
+class LimitReached(HoldfastError):
+    """A run of an agent took all that it may take: steps, tokens, time or money."""
+
+    code = "limit_reached"
+
+
 class Unavailable(HoldfastError):
     """Something that is needed is not there now; the same call may succeed later."""
 
@@ -134,6 +142,30 @@ class DatabaseAway(Unavailable):
     """The database does not answer, or the connection to it was lost."""
 
     code = "database_away"
+
+
+class ModelFailed(Unavailable):
+    """A language model could not answer: away, refusing, or broken off; `retryable`: it may answer when asked later."""
+
+    code = "model_failed"
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        model: str,
+        retryable: bool,
+        status: int | None = None,
+        retry_after: float = 0.0,
+        why: str = "",
+        next: str = "",
+        **details: object,
+    ) -> None:
+        super().__init__(what, why=why, next=next, model=model, status=status, retryable=retryable, **details)
+        self.model = model
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
 
 
 class TimedOut(Unavailable):

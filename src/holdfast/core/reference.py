@@ -17,7 +17,8 @@ A value comes from the first of these that has it:
 1. flags of the command line (`--port 4601`),
 2. the environment (`HOLDFAST_SERVER__PORT=4601`: two underscores between section and name). An empty variable counts as
    unset. `HOLDFAST_DATABASE_URL` and `HOLDFAST_DATABASE_OWNER_URL` may be written with one underscore;
-   `PGVECTOR_URL`, `PGVECTOR_USER` and `PGVECTOR_PASSWORD` stand for `memory.storage`,
+   `PGVECTOR_URL`, `PGVECTOR_USER` and `PGVECTOR_PASSWORD` stand for `memory.storage`; `OPENAI_API_KEY`,
+   `OPENROUTER_API_KEY` and `ANTHROPIC_API_KEY` for the keys of `llm`,
 3. `holdfast.toml` in the working folder, or else in `$XDG_CONFIG_HOME/holdfast` (`~/.config/holdfast`). Names may be
    written with `-` or `_`; a relative `data` starts from the file's folder,
 4. the default.

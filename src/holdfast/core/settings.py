@@ -17,6 +17,8 @@ from pydantic import (
 )
 
 MIN_SECRET = 32
+MODEL_KINDS = ("openai", "openrouter", "anthropic", "ollama", "scripted")
+MODEL_FORMS = "openai:NAME, openrouter:NAME, anthropic:NAME, ollama:NAME, scripted:FILE, or offline"
 
 
 def _number(value: object) -> object:
@@ -70,6 +72,33 @@ def _bus(address: str) -> str:
     return "kafka://" + ",".join(hosts)
 
 
+def _model(name: str) -> str:
+    if name != "offline" and not re.fullmatch(rf"({'|'.join(MODEL_KINDS)}):\S(.*\S)?", name):
+        raise ValueError(f"it should be like {MODEL_FORMS}")
+    return name
+
+
+def _endpoint(address: str | None) -> str | None:
+    if address is None:
+        return None
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        usable = usable and not (parts.username or parts.password or parts.query or parts.fragment)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ValueError("it should be like https://host:8000/v1, without a key in it")
+    return address.rstrip("/")
+
+
+def _price(price: str) -> str:
+    model, _, numbers = price.rpartition("=")
+    if not model.strip() or not re.fullmatch(r"\s*\d+(\.\d+)?(/\d+(\.\d+)?){1,2}\s*", numbers, re.ASCII):
+        raise ValueError("it should be like openai:gpt-5=1.25/10 or openai:gpt-5=1.25/10/0.125")
+    return price
+
+
 def _root_path(path: str) -> str:
     parts = path.strip("/").split("/")
     if parts == [""]:
@@ -88,6 +117,8 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(_list)]
 Secret = Annotated[SecretStr | None, AfterValidator(_present)]
 StrongSecret = Annotated[SecretStr | None, AfterValidator(_strong)]
 Address = Annotated[SecretStr | None, AfterValidator(_address)]
+ModelName = Annotated[Name, AfterValidator(_model)]
+Price = Annotated[Name, AfterValidator(_price)]
 
 
 class Section(BaseModel):
@@ -343,3 +374,63 @@ class MemorySettings(Section):
     retention: RetentionSettings = RetentionSettings()
     scoring: ScoringSettings = ScoringSettings()
     knowledge: KnowledgeSettings = KnowledgeSettings()
+
+
+class LlmSettings(Section):
+    """The language models that agents think with."""
+
+    model: ModelName = Field(
+        default="offline",
+        description="language model: `openai:NAME`, `openrouter:NAME`, `anthropic:NAME`, `ollama:NAME`, "
+        "`scripted:FILE`, or `offline`, which needs no key",
+    )
+    fallbacks: Annotated[tuple[ModelName, ...], BeforeValidator(_list)] = Field(
+        default=(), description="models that are asked in this order when the one before cannot answer"
+    )
+    base_url: Annotated[str | None, AfterValidator(_endpoint)] = Field(
+        default=None,
+        description="where the provider of `llm.model` is reached, such as `http://host:8000/v1`; "
+        "it gets `llm.api_key` and no other key",
+    )
+    api_key: Secret = Field(default=None, description="key for the provider of `llm.model`")
+    openai_api_key: Secret = Field(default=None, description="key for OpenAI; `OPENAI_API_KEY` is accepted")
+    openrouter_api_key: Secret = Field(default=None, description="key for OpenRouter; `OPENROUTER_API_KEY` is accepted")
+    anthropic_api_key: Secret = Field(default=None, description="key for Anthropic; `ANTHROPIC_API_KEY` is accepted")
+    first_token_timeout: Seconds = Field(default=60, description="seconds until a model begins to answer")
+    token_timeout: Seconds = Field(default=30, description="seconds between two pieces of its answer")
+    timeout: Seconds = Field(default=600, description="seconds for a whole answer, retries and fallbacks included")
+    attempts: Whole = Field(default=3, ge=1, le=20, description="times that a model is asked before the next one is")
+    concurrency: Whole = Field(default=16, ge=1, le=10_000, description="answers that a process waits for at once")
+    context_tokens: Whole = Field(default=32_000, ge=1000, description="tokens that the model can take in")
+    max_output_tokens: Count = Field(default=4096, description="tokens that an answer may have")
+    temperature: Annotated[Number, Field(ge=0, le=2)] | None = Field(
+        default=None, description="how free answers are, 0 to 2; unset: as the model has it"
+    )
+    tokenizer: Path | None = Field(
+        default=None, description="`tokenizer.json` that counts the model's tokens, where we know none for it"
+    )
+    prices: Annotated[tuple[Price, ...], BeforeValidator(_list)] = Field(
+        default=(),
+        description="what a million tokens cost, in and out (and in from the cache), such as `openai:gpt-5=1.25/10`",
+    )
+
+
+class AgentSettings(Section):
+    """What a turn of an agent may take."""
+
+    max_steps: Count = Field(default=20, description="questions to the model in a turn")
+    max_tokens: Count = Field(default=200_000, description="tokens of a turn, in and out")
+    max_seconds: Seconds = Field(default=600, description="seconds that a turn may take")
+    max_cost: Number = Field(default=0, ge=0, description="cost of a turn by `llm.prices`; 0: no limit")
+    lease: Annotated[Seconds, Field(ge=0.2)] = Field(
+        default=30, description="seconds after which a turn whose process is not heard of is taken over by another"
+    )
+    concurrency: Count = Field(default=100, description="turns that a process works on at once")
+    tool_timeout: Seconds = Field(default=120, description="seconds that a tool may take")
+    max_output_bytes: Count = Field(default=64_000, description="bytes of a tool's output that the model is shown")
+    watch_bytes: Count = Field(
+        default=1_000_000, description="unsent bytes after which someone who watches too slowly is let go"
+    )
+    max_message_bytes: Count = Field(default=1_000_000, description="largest message to an agent")
+    recall: bool = Field(default=True, description="recall memories before each turn")
+    tenants: Names = Field(default=(), description="further tenants whose agents `holdfast up` serves, beside its own")

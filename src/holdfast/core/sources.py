@@ -17,10 +17,14 @@ from holdfast.core.errors import BadSetting
 SECTION_SEPARATOR = "__"
 PREFIX = "HOLDFAST_"
 ALIASES = {"HOLDFAST_DATABASE_URL": "database.url", "HOLDFAST_DATABASE_OWNER_URL": "database.owner_url"}
-PGVECTOR = {
+# Names that others made usual; ours go before them.
+USUAL = {
     "PGVECTOR_URL": "memory.storage.url",
     "PGVECTOR_USER": "memory.storage.username",
     "PGVECTOR_PASSWORD": "memory.storage.password",
+    "OPENAI_API_KEY": "llm.openai_api_key",
+    "OPENROUTER_API_KEY": "llm.openrouter_api_key",
+    "ANTHROPIC_API_KEY": "llm.anthropic_api_key",
 }
 FILE_NAME = "holdfast.toml"
 MAX_FILE_BYTES = 1024 * 1024
@@ -56,7 +60,7 @@ def gather(
     """Every value that was given, the strongest source's for each key."""
     return {
         **_from_file(keys, environ, cwd, home),
-        **_from_pgvector(environ, cwd),
+        **_from_usual_names(environ, cwd),
         **_from_environment(keys, environ, cwd),
         **_from_flags(keys, flags, cwd),
     }
@@ -99,10 +103,8 @@ def _from_environment(keys: Keys, environ: Mapping[str, str], cwd: Path) -> dict
     return found
 
 
-def _from_pgvector(environ: Mapping[str, str], cwd: Path) -> dict[str, Given]:
-    return {
-        key: Given(environ[name], f"environment {name}", cwd) for name, key in PGVECTOR.items() if environ.get(name)
-    }
+def _from_usual_names(environ: Mapping[str, str], cwd: Path) -> dict[str, Given]:
+    return {key: Given(environ[name], f"environment {name}", cwd) for name, key in USUAL.items() if environ.get(name)}
 
 
 def _from_file(keys: Keys, environ: Mapping[str, str], cwd: Path, home: Path | None) -> dict[str, Given]:

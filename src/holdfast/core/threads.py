@@ -1,0 +1,54 @@
+"""Threads for plain functions: each call has one of its own, and nobody has to wait for it."""
+
+import asyncio
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import Any
+
+
+class Call(threading.Thread):
+    """A call in a thread; `abandoned` when nobody waits for its result any more. A process may end without it."""
+
+    def __init__(self, work: Callable[[], None], name: str) -> None:
+        super().__init__(target=work, name=name, daemon=True)
+        self.abandoned = False
+
+
+async def in_thread(call: Callable[[], Any], *, name: str) -> Any:
+    """What `call` gives, from a thread of its own; whoever is cancelled leaves the thread behind."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[Any] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: Any, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error is None:
+            done.set_result(result)
+        else:
+            done.set_exception(error)
+
+    def work() -> None:
+        result, error = None, None
+        try:
+            result = context.run(call)
+        except BaseException as raised:  # noqa: BLE001 - whatever it was, it is the caller's
+            error = raised
+            if isinstance(raised, StopIteration | GeneratorExit):  # a future cannot carry the one, a task not the other
+                error = RuntimeError(f"{type(raised).__name__}: {raised}")
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, error)
+
+    thread = Call(work, name)
+    thread.start()
+    try:
+        return await done
+    except asyncio.CancelledError:
+        thread.abandoned = True
+        raise
+
+
+def abandoned() -> int:
+    """How many calls still run that nobody waits for."""
+    return sum(isinstance(thread, Call) and thread.abandoned for thread in threading.enumerate())

@@ -1,0 +1,182 @@
+"""Models behind Anthropic's messages."""
+
+import re
+from collections.abc import AsyncGenerator, Iterator, Sequence
+from contextlib import aclosing
+from typing import Any, cast
+
+from holdfast.core.errors import ModelFailed
+from holdfast.llm.assembly import Assembly, PartialCall, tokens
+from holdfast.llm.endpoint import Endpoint
+from holdfast.llm.model import ChatMessage, Piece, Request, StopReason, Text, Thinking, ToolSpec, Usage, Writing
+
+DEFAULT_MAX_TOKENS = 4096  # it wants a limit
+EMPTY = "(nothing)"  # a message with no text is refused
+BEFORE = "(The conversation began earlier.)"
+
+REASONS: dict[str, StopReason] = {
+    "tool_use": "tools",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refused",
+}
+
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")  # for an id; those of other providers may have more
+
+Block = dict[str, Any]
+
+
+class AnthropicModel:
+    """A model behind `/v1/messages`."""
+
+    def __init__(self, name: str, endpoint: Endpoint) -> None:
+        self._name = name
+        self._endpoint = endpoint
+
+    @property
+    def name(self) -> str:
+        """How the settings write it."""
+        return self._name
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        """The answer, piece by piece."""
+        answer = Message(self._name, self._endpoint)
+        try:
+            async with aclosing(self._endpoint.objects(self._body(request))) as events:
+                async for kind, event in events:
+                    for piece in answer.take(kind, event or {}):
+                        yield piece
+                    if answer.done:
+                        break
+        except ModelFailed:
+            if answer.assembly.reason is None:
+                raise
+        for piece in answer.end():
+            yield piece
+
+    def _body(self, request: Request) -> dict[str, object]:
+        system, messages = _turns(request.messages)
+        body: dict[str, object] = {
+            "model": self._name.partition(":")[2],
+            "max_tokens": request.max_tokens or DEFAULT_MAX_TOKENS,
+            "messages": messages,
+            "stream": True,
+        }
+        if system:
+            body["system"] = system
+        if request.tools:
+            body["tools"] = [_tool(tool) for tool in request.tools]
+        elif called := sorted({call.name for message in request.messages for call in message.calls}):
+            # It refuses calls of tools that it does not know, even those that were answered long ago.
+            body["tools"] = [_tool(ToolSpec(name, "", {"type": "object"})) for name in called]
+            body["tool_choice"] = {"type": "none"}
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        return body
+
+
+class Message:
+    """One streamed message."""
+
+    def __init__(self, model: str, endpoint: Endpoint) -> None:
+        self.assembly = Assembly(model)
+        self.done = False
+        self._endpoint = endpoint
+        self._by_index: dict[object, PartialCall] = {}
+        self._usage: dict[str, Any] = {}
+
+    def take(self, kind: str, event: dict[str, Any]) -> Iterator[Piece]:
+        """The pieces in an event."""
+        match event.get("type") or kind:
+            case "message_start":
+                self._count(_object(_object(event.get("message")).get("usage")))
+            case "content_block_start":
+                yield from self._begin(event.get("index"), _object(event.get("content_block")))
+            case "content_block_delta":
+                yield from self._continue(event.get("index"), _object(event.get("delta")))
+            case "message_delta":
+                self._count(_object(event.get("usage")))
+                reason = _object(event.get("delta")).get("stop_reason")
+                if isinstance(reason, str):
+                    self.assembly.reason = REASONS.get(reason, "end")
+            case "message_stop":
+                self.done = True
+            case "error":
+                raise self._endpoint.refusal(event)
+            case _:  # ping, content_block_stop, and what comes to be
+                pass
+
+    def end(self) -> Iterator[Piece]:
+        """The pieces that end it, or `ModelFailed` where it was cut."""
+        if self.assembly.reason is None and not self.done:
+            raise self._endpoint.broken("the stream ended without a stop_reason")
+        read = tokens(self._usage, "cache_read_input_tokens")
+        asked = read + tokens(self._usage, "input_tokens") + tokens(self._usage, "cache_creation_input_tokens")
+        answered = tokens(self._usage, "output_tokens")
+        self.assembly.usage = Usage(asked, answered, read) if asked or answered else None
+        return self.assembly.end()
+
+    def _begin(self, index: object, block: Block) -> Iterator[Piece]:
+        if block.get("type") == "tool_use":
+            call = PartialCall(_text(block.get("id")), _text(block.get("name")))
+            given = block.get("input")
+            if given:  # whole at once, where another server speaks the same
+                call.add("", call.name, given)
+            self.assembly.calls.append(call)
+            self._by_index[str(index)] = call
+            yield Writing()
+        elif text := _text(block.get("text")):
+            yield Text(text)
+
+    def _continue(self, index: object, delta: dict[str, Any]) -> Iterator[Piece]:
+        if text := _text(delta.get("text")):
+            yield Text(text)
+        elif thought := _text(delta.get("thinking")):
+            yield Thinking(thought)
+        elif delta.get("type") == "input_json_delta":
+            call = self._by_index.get(str(index))
+            if call is not None:
+                call.add("", call.name, _text(delta.get("partial_json")))
+            yield Writing()
+
+    def _count(self, usage: dict[str, Any]) -> None:
+        self._usage |= {name: value for name, value in usage.items() if value is not None}
+
+
+def _turns(messages: Sequence[ChatMessage]) -> tuple[str, list[dict[str, Any]]]:
+    """What leads as the system's, and turns in which user and assistant alternate, the user's first."""
+    leading = next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))
+    turns: list[dict[str, Any]] = []
+    for message in messages[leading:]:
+        role = "assistant" if message.role == "assistant" else "user"
+        if not turns and role == "assistant":
+            turns.append({"role": "user", "content": [{"type": "text", "text": BEFORE}]})
+        if not turns or turns[-1]["role"] != role:
+            turns.append({"role": role, "content": []})
+        turns[-1]["content"] += _blocks(message)
+    for turn in turns:
+        turn["content"] = turn["content"] or [{"type": "text", "text": EMPTY}]
+    return "\n\n".join(message.content for message in messages[:leading]), turns
+
+
+def _blocks(message: ChatMessage) -> list[Block]:
+    if message.role == "tool":
+        id = _UNFIT.sub("_", message.call_id or "")
+        return [{"type": "tool_result", "tool_use_id": id, "content": message.content}]
+    text: list[Block] = [{"type": "text", "text": message.content}] if message.content.strip() else []
+    return text + [
+        {"type": "tool_use", "id": _UNFIT.sub("_", call.id), "name": call.name, "input": call.object() or {}}
+        for call in message.calls
+    ]
+
+
+def _tool(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}

@@ -1,0 +1,81 @@
+"""A streamed answer while it comes in: calls that arrive in pieces, until the end says that they are whole."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from holdfast.core.ids import uuid7
+from holdfast.core.text import render
+from holdfast.llm.model import Call, Piece, Stop, StopReason, ToolCall, Usage
+
+
+@dataclass(slots=True)
+class PartialCall:
+    """A call of which some has come."""
+
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list[str])
+
+    def add(self, id: str, name: str, arguments: object) -> None:
+        """Some more of it; some servers say id and name again with every piece."""
+        self.id = self.id or id
+        if name != self.name:
+            self.name += name
+        if isinstance(arguments, str):
+            self.pieces.append(arguments)
+        elif arguments is not None:
+            self.pieces.append(render(arguments).decode())
+
+    @property
+    def arguments(self) -> str:
+        """The arguments so far; a tool that takes none may be called without any."""
+        return "".join(self.pieces)
+
+    def is_whole(self) -> bool:
+        """Whether the arguments are a JSON object, and so end here."""
+        return ToolCall("", "", self.arguments).object() is not None
+
+    def is_followed(self, id: str, name: str, arguments: object) -> bool:
+        """Whether a piece, as far as one can tell without an index, is of another call."""
+        if id and self.id:
+            return id != self.id
+        begins = not isinstance(arguments, str) or arguments.lstrip().startswith("{")
+        return bool(name) and begins and self._ends()
+
+    def _ends(self) -> bool:
+        return bool(self.pieces) and self.pieces[-1].rstrip().endswith("}")
+
+
+class Assembly:
+    """Gathers what an answer consists of beside its text."""
+
+    def __init__(self, model: str) -> None:
+        self.usage: Usage | None = None
+        self.reason: StopReason | None = None
+        self.calls: list[PartialCall] = []
+        self._model = model
+
+    def end(self) -> Iterator[Piece]:
+        """The pieces that end the answer, once it has a reason.
+
+        A call that the limit of tokens cut is left out: what is left of it could be taken for another call.
+        """
+        reason = self.reason or "end"
+        whole = [call for call in self.calls if call.name and (reason != "length" or call.is_whole())]
+        taken: set[str] = set()
+        for call in whole:
+            id = call.id if call.id and call.id not in taken else f"call_{uuid7().hex}"
+            taken.add(id)
+            yield Call(ToolCall(id, call.name, call.arguments.strip() or "{}"))
+        if self.usage is not None:
+            yield self.usage
+        if reason in ("end", "tools"):
+            reason = "tools" if whole else "end"
+        yield Stop(reason, self._model)
+
+
+def tokens(fields: dict[str, Any], name: str) -> int:
+    """A count in a usage object, 0 where it is none."""
+    value = fields.get(name)
+    return value if type(value) is int and value >= 0 else 0

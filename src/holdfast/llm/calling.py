@@ -1,0 +1,196 @@
+"""Asking a model: again where that may help, another one where it does not, and never for longer than allowed."""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Literal, Self
+
+import msgspec
+
+from holdfast.core.errors import ModelFailed
+from holdfast.core.settings import LlmSettings
+from holdfast.llm.answering import Answer, Handing, Patience
+from holdfast.llm.endpoint import Connections
+from holdfast.llm.kinds import missing_key, open_model
+from holdfast.llm.model import Model, Reply, Request, Shown, Usage
+from holdfast.llm.prices import Prices
+from holdfast.llm.tokens import TokenCounter, counter_for
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE = 0.5  # seconds at most before the second attempt; twice that before each further one
+LONGEST_PAUSE = 8.0
+LONGEST_RETRY_AFTER = 30.0  # a model that wants us to wait longer has had its chance
+PER_MESSAGE = 4  # tokens that a message takes beside its text
+
+OFFLINE = "the offline model answers, from tools, memories and notes alone; set HOLDFAST_LLM__MODEL for another"
+
+
+class Caller:
+    """Asks the models of the settings, or `models` instead of them: the first, then its fallbacks."""
+
+    def __init__(self, settings: LlmSettings, *, models: Sequence[Model] = ()) -> None:
+        self._settings = settings
+        self._connections = Connections()
+        self._models = {model.name: model for model in models}
+        self._names = [model.name for model in models] or [settings.model, *settings.fallbacks]
+        self._prices = Prices(settings.prices)
+        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._failure: ModelFailed | None = None
+
+    async def __aenter__(self) -> Self:
+        # A vocabulary takes half a second to load: no turn should wait for it.
+        await asyncio.to_thread(self.counter().count, ".")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._connections.close()
+
+    @property
+    def model_name(self) -> str:
+        """The model that is asked unless another is named."""
+        return self._names[0]
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether that one is no language model."""
+        return self.model_name == "offline"
+
+    @property
+    def state(self) -> tuple[Literal["ok", "reduced"], str]:
+        """Whether a language model answers, as far as the last call tells; else why not, and what to do."""
+        if self.is_offline:
+            return "reduced", OFFLINE
+        missing = missing_key(self.model_name, self._settings)
+        if self._failure is None and missing is not None:
+            return "reduced", f"there is no key for the model {self.model_name}; set {missing}"
+        return ("ok", self.model_name) if self._failure is None else ("reduced", str(self._failure))
+
+    def counter(self, model: str | None = None) -> TokenCounter:
+        """What counts the tokens of a model."""
+        return counter_for(model or self.model_name, self._settings)
+
+    async def ask(
+        self,
+        request: Request,
+        *,
+        on_piece: Callable[[Shown], None] | None = None,
+        on_restart: Callable[[], None] | None = None,
+        model: str | None = None,
+    ) -> Reply:
+        """The whole answer of `model`, or of the first fallback that can; else `ModelFailed`.
+
+        `on_piece` is called with each piece as it comes: text, thoughts, and calls when they are whole. As long as it
+        was not called, an answer that fails is asked for again without anyone noticing. Once it was, what happens is
+        the asker's choice: with `on_restart`, that is called and the answer begins anew, what was handed out being
+        void; without, `ModelFailed` is raised, whose `retryable` says whether asking again may help.
+        """
+        handing = Handing(on_piece, on_restart)
+        deadline = time.monotonic() + self._settings.timeout
+        names = dict.fromkeys([model or self.model_name, *self._names[1:]])
+        failures: list[ModelFailed] = []
+        for name in names:
+            if failures:
+                log.warning("%s; %s is asked instead", failures[-1], name)
+            try:
+                reply = await self._ask(self._open(name), request, handing, deadline)
+            except ModelFailed as failure:
+                failures.append(failure)
+                if len(failures) == len(names) or not handing.may_restart():
+                    self._failure = _together(failures)
+                    raise self._failure from None
+            else:
+                self._failure = None
+                return reply
+        raise AssertionError("the last model answers or fails")
+
+    def _open(self, name: str) -> Model:
+        if name not in self._models:
+            self._models[name] = open_model(name, self._settings, self._connections)
+        return self._models[name]
+
+    async def _ask(self, model: Model, request: Request, handing: Handing, deadline: float) -> Reply:
+        """The answer of one model, in as many attempts as it gets."""
+        settings = self._settings
+        patience = Patience(settings.first_token_timeout, settings.token_timeout, deadline)
+        request = msgspec.structs.replace(
+            request,
+            max_tokens=request.max_tokens or settings.max_output_tokens,
+            temperature=settings.temperature if request.temperature is None else request.temperature,
+        )
+        for attempt in range(settings.attempts):
+            answer = Answer()
+            try:
+                async with self._slot(model.name, patience):
+                    stop = await answer.receive(model, request, handing, patience)
+            except ModelFailed as failure:
+                pause = _pause(failure, attempt)
+                last = attempt + 1 == settings.attempts
+                if last or not failure.retryable or pause > min(LONGEST_RETRY_AFTER, patience.left()):
+                    raise
+                if not handing.may_restart():
+                    raise
+                log.warning("%s; asked again in %.1f s", failure, pause)
+                await asyncio.sleep(pause)
+            else:
+                usage = answer.usage or self._estimate(model.name, request, answer)
+                return Reply(
+                    text=answer.text,
+                    calls=tuple(answer.calls),
+                    usage=usage,
+                    reason=stop.reason,
+                    model=stop.model,
+                    thinking=answer.thinking,
+                    cost=self._prices.cost(stop.model, usage),
+                )
+        raise AssertionError("the last attempt returns or raises")
+
+    @asynccontextmanager
+    async def _slot(self, model: str, patience: Patience) -> AsyncGenerator[None]:
+        try:
+            async with asyncio.timeout(patience.left()):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise ModelFailed(
+                f"the model {model} was not asked",
+                model=model,
+                retryable=True,
+                why=f"{self._settings.concurrency} answers are waited for, and none ended in time",
+                next="Try again, or raise llm.concurrency.",
+            ) from None
+        try:
+            yield
+        finally:
+            self._slots.release()
+
+    def _estimate(self, model: str, request: Request, answer: Answer) -> Usage:
+        count = self.counter(model).count
+        asked = sum(
+            PER_MESSAGE + count(message.content) + sum(count(call.name + call.arguments) for call in message.calls)
+            for message in request.messages
+        ) + sum(count(tool.told()) for tool in request.tools)
+        answered = count(answer.text) + count(answer.thinking)
+        answered += sum(count(call.name + call.arguments) for call in answer.calls)
+        return Usage(asked, answered, estimated=True)
+
+
+def _pause(failure: ModelFailed, attempt: int) -> float:
+    """Seconds before the next attempt: as told, and a chance part that keeps many askers apart."""
+    return failure.retry_after + random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt))
+
+
+def _together(failures: Sequence[ModelFailed]) -> ModelFailed:
+    last = failures[-1]
+    if len(failures) == 1:
+        return last
+    return ModelFailed(
+        "no model could answer",
+        model=last.model,
+        retryable=any(failure.retryable for failure in failures),
+        status=last.status,
+        why="; ".join(f"{failure.what} ({failure.why})" if failure.why else failure.what for failure in failures),
+        next=last.next,
+    )

@@ -1,0 +1,237 @@
+"""Somebody else's server that answers in a stream of events: all that can go wrong there is a `ModelFailed`."""
+
+import json
+import re
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, cast
+
+import msgspec
+from pydantic import SecretStr
+
+from holdfast.core.errors import HoldfastError, ModelFailed
+from holdfast.core.text import parse
+from holdfast.llm.sse import Event, EventParser
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+
+MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_REFUSAL_BYTES = 64 * 1024
+SAID = 300  # characters of what the server said
+
+AGAIN = frozenset({408, 409, 425, 429})
+# What is not better the next time, though the status may say so.
+FOR_GOOD = re.compile(
+    "insufficient_quota|invalid_api_key|invalid_request|authentication|permission|not_found|too_large|billing"
+)
+CONTEXT = re.compile("context_length|context length|context window|prompt is too long|too many tokens", re.IGNORECASE)
+
+_KEY = re.compile(r"[!-~]+")
+_NUMBER = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
+_NO_STREAM = ("application/json", "text/html")
+
+
+class Connections:
+    """The connections of everyone who asks; opened when first needed."""
+
+    def __init__(self) -> None:
+        self._session: ClientSession | None = None
+
+    def session(self) -> "ClientSession":
+        """The session that all requests share."""
+        if self._session is None:
+            import aiohttp
+
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),  # how many there are at once is the caller's business
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+    async def close(self) -> None:
+        """Close all of them."""
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+class Endpoint:
+    """Posts a question for a model, and gives the events of the answer.
+
+    `key_settings` says where a missing or refused key can be given; where it is empty, no key is needed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str,
+        connections: Connections,
+        key: SecretStr | None = None,
+        key_header: str = "Authorization",
+        key_settings: str = "",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        self._url = url
+        self._model = model
+        self._connections = connections
+        self._key = key.get_secret_value().strip() if key else ""
+        self._key_header = key_header
+        self._key_settings = key_settings
+        self._headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **(headers or {})}
+
+    async def events(self, body: Mapping[str, object]) -> AsyncGenerator[Event]:
+        """The events of the answer to `body`, to the end of the stream."""
+        import aiohttp
+
+        headers = self._headers | self._authorization()
+        parser = EventParser()
+        size = 0
+        try:
+            async with self._connections.session().post(
+                self._url, data=_encoded(body), headers=headers, allow_redirects=False
+            ) as answer:
+                await self._check(answer)
+                async for data in answer.content.iter_any():
+                    size += len(data)
+                    if size > MAX_ANSWER_BYTES:
+                        raise self._failed("answers without end", f"over {MAX_ANSWER_BYTES} bytes came")
+                    for event in parser.feed(data):
+                        yield event
+        except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError) as error:
+            raise self._failed("cannot be reached securely", self._without_key(str(error))) from None
+        except (aiohttp.ClientError, OSError) as error:
+            why = self._without_key(" ".join(str(error).split()) or type(error).__name__)
+            what = "broke off its answer" if size else "cannot be reached"
+            raise self._failed(what, why, retryable=True, next="See llm.base_url, and try again.") from None
+        except HoldfastError as error:
+            if isinstance(error, ModelFailed):
+                raise
+            raise self._failed("gave an answer that cannot be read", error.why) from None
+
+    async def objects(self, body: Mapping[str, object]) -> AsyncGenerator[tuple[str, dict[str, Any] | None]]:
+        """The events' kinds and JSON objects; None for `[DONE]`, and for what is no object."""
+        async with aclosing(self.events(body)) as events:
+            async for event in events:
+                if event.data.strip() == b"[DONE]":
+                    yield event.kind, None
+                    continue
+                try:
+                    value = parse(event.data)
+                except HoldfastError as error:
+                    raise self._failed("sent an event that is not JSON", error.why, retryable=True) from None
+                if isinstance(value, dict):
+                    yield event.kind, cast(dict[str, Any], value)
+
+    def refusal(self, said: object, *, status: int | None = None, retry_after: float = 0.0) -> ModelFailed:
+        """The failure that an error object tells of, in the form of any provider."""
+        error = cast(dict[str, Any], said).get("error", said) if isinstance(said, dict) else said
+        fields = cast(dict[str, Any], error) if isinstance(error, dict) else {"message": error}
+        kinds = " ".join(str(fields.get(name) or "") for name in ("type", "code", "status"))
+        if status is None:
+            code = fields.get("code", fields.get("status"))
+            status = code if type(code) is int and 400 <= code <= 599 else None
+        message = " ".join(str(fields.get("message") or kinds.strip() or "it said nothing more").split())
+        message = self._without_key(message)[:SAID]
+        retryable = (status is None or status in AGAIN or status >= 500) and not FOR_GOOD.search(kinds)
+        what = "refused" if status is None else f"answered {status}"
+        return self._failed(
+            what,
+            message,
+            retryable=retryable,
+            status=status,
+            retry_after=retry_after,
+            next=self._advice(status, f"{kinds} {message}"),
+        )
+
+    def broken(self, why: str) -> ModelFailed:
+        """The failure of a stream that ended before the answer did."""
+        return self._failed("broke off its answer", why, retryable=True, next="Try again.")
+
+    async def _check(self, answer: "ClientResponse") -> None:
+        if answer.status == 200 and answer.content_type not in _NO_STREAM:
+            return
+        said = await answer.content.read(MAX_REFUSAL_BYTES)
+        while len(said) < MAX_REFUSAL_BYTES and not answer.content.at_eof():
+            said += await answer.content.read(MAX_REFUSAL_BYTES)
+        told = _told(answer.content_type, said)
+        if answer.status != 200:
+            raise self.refusal(told, status=answer.status, retry_after=_seconds(answer.headers))
+        if isinstance(told, dict) and "error" in told:
+            raise self.refusal(cast(object, told))
+        next = "See llm.base_url: it ends before /chat/completions or /messages."
+        raise self._failed(f"answered with {answer.content_type}, not with a stream of events", next=next)
+
+    def _authorization(self) -> dict[str, str]:
+        if not self._key and self._key_settings:
+            raise self._failed("was not asked", "there is no key for it", next=f"Set {self._key_settings}.")
+        if self._key and not _KEY.fullmatch(self._key):
+            why = "its key has characters that no key has"
+            raise self._failed("was not asked", why, next=f"See {self._key_settings or 'llm.api_key'}.")
+        value = f"Bearer {self._key}" if self._key_header == "Authorization" else self._key
+        return {self._key_header: value} if self._key else {}
+
+    def _advice(self, status: int | None, said: str) -> str:
+        if status in (401, 403):
+            return f"See {self._key_settings or 'llm.api_key'}."
+        if status == 404:
+            return "See llm.model and llm.base_url."
+        if status in (400, 413, 422) and CONTEXT.search(said):
+            return "Lower llm.context_tokens or llm.max_output_tokens."
+        return "Try again later." if status == 429 else ""
+
+    def _without_key(self, text: str) -> str:
+        return text.replace(self._key, "********") if self._key else text
+
+    def _failed(
+        self,
+        what: str,
+        why: str = "",
+        *,
+        retryable: bool = False,
+        status: int | None = None,
+        retry_after: float = 0.0,
+        next: str = "",
+    ) -> ModelFailed:
+        return ModelFailed(
+            f"the model {self._model} {what}",
+            model=self._model,
+            retryable=retryable,
+            status=status,
+            retry_after=retry_after,
+            why=why,
+            next=next or "See llm.model and llm.base_url.",
+        )
+
+
+def _encoded(body: Mapping[str, object]) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except UnicodeEncodeError:  # half a character, which no provider takes
+        return json.dumps(body, ensure_ascii=False).encode(errors="replace")
+
+
+def _told(kind: str, said: bytes) -> object:
+    try:
+        return parse(said)
+    except HoldfastError:
+        if kind == "text/html":
+            return "a page of HTML, as proxies and wrong addresses give it"
+        return said[: 4 * SAID].decode(errors="replace")
+
+
+def _seconds(headers: Mapping[str, str]) -> float:
+    """How long to wait, in any form that is in use."""
+    exact, told = headers.get("retry-after-ms", ""), headers.get("Retry-After", "")
+    if _NUMBER.fullmatch(exact):
+        return float(exact) / 1000
+    if _NUMBER.fullmatch(told):
+        return float(told)
+    try:
+        return max(0.0, parsedate_to_datetime(told).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return 0.0

@@ -1,0 +1,74 @@
+"""The kinds of models, and which one a name means."""
+
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from holdfast.core.errors import BadSetting
+from holdfast.core.settings import MODEL_FORMS, LlmSettings
+from holdfast.llm.anthropic import AnthropicModel
+from holdfast.llm.endpoint import Connections, Endpoint
+from holdfast.llm.model import Model
+from holdfast.llm.offline import OfflineModel
+from holdfast.llm.openai import OpenAiModel
+from holdfast.llm.scripted import ScriptedModel
+
+ADDRESSES = {
+    "openai": "https://api.openai.com/v1",
+    "openrouter": "https://openrouter.ai/api/v1",
+    "anthropic": "https://api.anthropic.com/v1",
+    "ollama": "http://127.0.0.1:11434/v1",
+}
+ANTHROPIC_VERSION = "2023-06-01"
+
+
+def open_model(name: str, settings: LlmSettings, connections: Connections) -> Model:
+    """The model that a name means, or BadSetting; a key that is missing is said when the model is asked.
+
+    `llm.base_url` and `llm.api_key` hold for all models of the provider of `llm.model`, and for no other.
+    """
+    kind, colon, rest = name.partition(":")
+    if name == "offline":
+        return OfflineModel()
+    if kind == "scripted" and rest:
+        return ScriptedModel(Path(rest), name=name)
+    if kind not in ADDRESSES or not rest.strip() or not colon:
+        raise BadSetting(f"there is no model {name!a}", next=f"Name one as {MODEL_FORMS}.", key="llm.model")
+    ours = kind == settings.model.partition(":")[0]
+    address = settings.base_url if ours and settings.base_url else ADDRESSES[kind]
+    key, key_settings = _key(kind, settings, ours=ours)
+    if kind == "anthropic":
+        address = address if address.endswith("/v1") else f"{address}/v1"
+        endpoint = Endpoint(
+            f"{address}/messages",
+            model=name,
+            connections=connections,
+            key=key,
+            key_header="x-api-key",
+            key_settings=key_settings,
+            headers={"anthropic-version": ANTHROPIC_VERSION},
+        )
+        return AnthropicModel(name, endpoint)
+    endpoint = Endpoint(
+        f"{address}/chat/completions", model=name, connections=connections, key=key, key_settings=key_settings
+    )
+    # OpenAI's newer models refuse the older name; others may know no other.
+    return OpenAiModel(name, endpoint, limit="max_completion_tokens" if kind == "openai" else "max_tokens")
+
+
+def missing_key(name: str, settings: LlmSettings) -> str | None:
+    """What to set, where a model needs a key and has none."""
+    kind = name.partition(":")[0]
+    if kind not in ADDRESSES:
+        return None
+    key, key_settings = _key(kind, settings, ours=kind == settings.model.partition(":")[0])
+    return key_settings if key is None and key_settings else None
+
+
+def _key(kind: str, settings: LlmSettings, *, ours: bool) -> tuple[SecretStr | None, str]:
+    """The key for a provider, and where it can be given if one is needed."""
+    own = settings.api_key if ours else None
+    if kind == "ollama" or (ours and settings.base_url):
+        return own, ""
+    usual: SecretStr | None = getattr(settings, f"{kind}_api_key")
+    return own or usual, f"{kind.upper()}_API_KEY or HOLDFAST_LLM__{kind.upper()}_API_KEY"

@@ -1,0 +1,234 @@
+"""A model that says what a script tells it to: for tests, demonstrations, and trying out what models do wrong.
+
+A script is a list of answers, or a file with one JSON object per line:
+
+    {"text": "Let me look.", "calls": [{"name": "track", "arguments": {"parcel": "AB-1"}}]}
+    {"when": "(?i)hello", "text": "Good morning.", "repeat": true}
+    {"fail": {"status": 429, "message": "slow down", "retry_after": 1}}
+    {"text": "It broke off he", "chunks": 4, "fail": {"after": 3}}
+
+An answer is taken once, or as often as it fits where it has `repeat`: the first one, in order, whose `when` is found in
+the last message of the user. A file that begins with `{"by": "step"}` is answered from otherwise: of the answers that
+fit, the one whose place is the number of the assistant's messages since the user's last. So a process that takes over
+in the middle of a turn goes on where the other ended.
+"""
+
+import asyncio
+import re
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, cast
+
+import msgspec
+
+from holdfast.core.errors import BadSetting, ModelFailed
+from holdfast.core.text import render
+from holdfast.llm.model import Call, Piece, Request, Stop, StopReason, Text, Thinking, ToolCall, Usage, Writing
+
+KEPT_REQUESTS = 1000
+
+
+class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How an answer fails: as a server that gives `status`, or without one as a connection that breaks."""
+
+    status: int | None = None
+    message: str = "the script says so"
+    after: int = 0  # chunks that come before
+    retry_after: float = 0.0
+    retryable: bool | None = None
+
+
+class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A call; arguments that are text are sent as they are, and need be no JSON."""
+
+    name: str
+    arguments: dict[str, Any] | str = {}
+    id: str = ""
+
+
+class ScriptedUsage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tokens that the answer is said to have taken."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What to say. Text, and each call's arguments, come in `chunks` pieces with `delay` seconds before each."""
+
+    text: str = ""
+    thinking: str = ""
+    calls: tuple[ScriptedCall, ...] = ()
+    when: str | None = None
+    repeat: bool = False
+    chunks: int = 1
+    delay: float = 0.0
+    stall: float = 0.0  # seconds of silence, once
+    stall_after: int = 0  # chunks that come before it
+    fail: Failure | None = None
+    usage: ScriptedUsage | None = None
+    reason: StopReason | None = None
+
+
+Given = Entry | Mapping[str, Any] | str
+By = Literal["order", "step"]
+
+
+class _Top(msgspec.Struct, forbid_unknown_fields=True):
+    by: By
+
+
+class ScriptedModel:
+    """Answers by a script: a list, a file, or a function of the request; keeps what it was asked in `requests`."""
+
+    def __init__(
+        self,
+        script: Sequence[Given] | Path | Callable[[Request], Given],
+        *,
+        by: By = "order",
+        name: str = "scripted",
+    ) -> None:
+        self.requests: deque[Request] = deque(maxlen=KEPT_REQUESTS)
+        self._name = name
+        self._source = script
+        self._by: By = by
+        self._used: set[int] = set()
+
+    @property
+    def name(self) -> str:
+        """How the settings write it."""
+        return self._name
+
+    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+        """The answer, piece by piece."""
+        self.requests.append(request)
+        entry = self._choose(request)
+        come = 0
+        for piece in _pieces(entry):
+            await self._pause(entry, come)
+            yield piece
+            come += 1
+        await self._pause(entry, come, last=True)
+        for number, call in enumerate(entry.calls):
+            arguments = call.arguments if isinstance(call.arguments, str) else render(call.arguments).decode()
+            yield Call(ToolCall(call.id or f"call_{len(request.messages)}_{number}", call.name, arguments))
+        if entry.usage is not None:
+            yield Usage(entry.usage.input_tokens, entry.usage.output_tokens, entry.usage.cached_tokens)
+        yield Stop(entry.reason or ("tools" if entry.calls else "end"), self._name)
+
+    def _choose(self, request: Request) -> Entry:
+        if callable(self._source):
+            return _entry(self._source(request), self._name)
+        by, entries = self._script
+        said = next((m.content for m in reversed(request.messages) if m.role == "user"), "")
+        fitting = [n for n, entry in enumerate(entries) if entry.when is None or re.search(entry.when, said)]
+        if by == "step":
+            step = steps_since_user(request)
+            if step < len(fitting):
+                return entries[fitting[step]]
+            if fitting and entries[fitting[-1]].repeat:
+                return entries[fitting[-1]]
+        else:
+            for n in fitting:
+                if entries[n].repeat or n not in self._used:
+                    self._used.add(n)
+                    return entries[n]
+        raise ModelFailed(
+            f"the model {self._name} has no answer",
+            model=self._name,
+            retryable=False,
+            why="no answer of its script is left that fits",
+            next="Add one, or give the last one `repeat`.",
+        )
+
+    @cached_property
+    def _script(self) -> tuple[By, list[Entry]]:
+        if isinstance(self._source, Path):
+            return _read(self._source, self._by, self._name)
+        assert not callable(self._source)
+        return self._by, [_entry(given, self._name) for given in self._source]
+
+    async def _pause(self, entry: Entry, come: int, *, last: bool = False) -> None:
+        if entry.stall and (come == entry.stall_after or (last and come < entry.stall_after)):
+            await asyncio.sleep(entry.stall)
+        if entry.delay and not last:
+            await asyncio.sleep(entry.delay)
+        failure = entry.fail
+        if failure is not None and (come == failure.after or last):
+            status = failure.status
+            passing = status is None or status in (408, 409, 429) or status >= 500
+            raise ModelFailed(
+                f"the model {self._name} {'broke off its answer' if status is None else f'answered {status}'}",
+                model=self._name,
+                retryable=passing if failure.retryable is None else failure.retryable,
+                status=status,
+                retry_after=failure.retry_after,
+                why=failure.message,
+            )
+
+
+def steps_since_user(request: Request) -> int:
+    """How often the assistant spoke since the user's last message."""
+    steps = 0
+    for message in reversed(request.messages):
+        if message.role == "user":
+            break
+        steps += message.role == "assistant"
+    return steps
+
+
+def _pieces(entry: Entry) -> Iterator[Piece]:
+    for piece in _split(entry.thinking, entry.chunks):
+        yield Thinking(piece)
+    for piece in _split(entry.text, entry.chunks):
+        yield Text(piece)
+    for _ in entry.calls:
+        for _ in range(entry.chunks):
+            yield Writing()
+
+
+def _split(text: str, chunks: int) -> Iterator[str]:
+    size = max(1, -(-len(text) // max(1, chunks)))
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
+
+def _read(path: Path, by: By, name: str) -> tuple[By, list[Entry]]:
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise BadSetting(f"the script {path} cannot be read", why=why, next="See llm.model.", key="llm.model") from None
+    entries: list[Entry] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        where = f"{name}, line {number}"
+        try:
+            given: object = msgspec.json.decode(line)
+            if not entries and isinstance(given, dict) and "by" in cast(dict[str, object], given):
+                by = msgspec.convert(given, _Top).by
+                continue
+        except msgspec.MsgspecError as error:
+            raise _unusable(where, str(error)) from None
+        entries.append(_entry(cast(object, given), where))
+    return by, entries
+
+
+def _entry(given: object, where: str) -> Entry:
+    if isinstance(given, Entry):
+        return given
+    try:
+        entry = Entry(text=given) if isinstance(given, str) else msgspec.convert(given, Entry)
+        re.compile(entry.when or "")
+    except (msgspec.ValidationError, re.error) as error:
+        raise _unusable(where, str(error)) from None
+    return entry
+
+
+def _unusable(where: str, why: str) -> BadSetting:
+    next = "An answer has text, calls, when, repeat, chunks, delay, stall, fail, usage."
+    return BadSetting(f"the script {where} cannot be used", why=why, next=next, key="llm.model")

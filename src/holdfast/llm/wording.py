@@ -1,0 +1,45 @@
+"""Words in common: what the offline model knows of language, English and Chinese."""
+
+import re
+from collections.abc import Callable
+from typing import cast
+
+import Stemmer  # pyright: ignore[reportMissingTypeStubs]
+
+HAN = "\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+
+_STOP_WORDS = """
+    a about again all also am an and any are as at be been but by can could did do does doing else ever every for from
+    get give got had has have he her here hers him his how i if in into is it its just know let like may me mine more
+    most much my need no not now of off on one or our out over please right say she should show so some tell than thank
+    that the their them then there these they thing this those to too up us very want was we were what when where which
+    who whom whose why will with would yes you your yours hello hi hey
+"""
+_STOPS = frozenset(_STOP_WORDS.split())
+_STOP_CHARACTERS = (
+    "的了是我你您他她它们咱在有和与跟也就都还而及着或个这那些不没吗呢吧啊呀哦嘛么"
+    "什谁哪怎为把被给对从到于之其所以但很会要能可请"
+)
+_WORD = re.compile(rf"[{HAN}]+|[^\W_{HAN}]+")
+_JOINTS = re.compile(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])")
+_HAN = re.compile(f"[{HAN}]")
+_HAN_STOPS = re.compile(f"[{_STOP_CHARACTERS}]")
+
+_stem = cast(Callable[[str], str], Stemmer.Stemmer("english").stemWord)  # pyright: ignore[reportUnknownMemberType]
+
+
+def is_chinese(text: str) -> bool:
+    """Whether to answer in Chinese."""
+    return _HAN.search(text) is not None
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text that carry meaning, as stems; of Chinese, pairs of characters, and single ones."""
+    found: set[str] = set()
+    for word in _WORD.findall(_JOINTS.sub(" ", text)):
+        if _HAN.match(word):
+            for run in filter(None, _HAN_STOPS.split(word)):
+                found.update([run] if len(run) == 1 else (run[n : n + 2] for n in range(len(run) - 1)))
+        elif word.lower() not in _STOPS and (len(word) > 1 or word.isdigit()):
+            found.add(_stem(word.lower()))
+    return frozenset(found)
