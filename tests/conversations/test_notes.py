@@ -346,6 +346,20 @@ async def test_edits_at_once_are_all_kept_behind_a_pooler_too(engine: Engine, te
     assert (note.version, len(note.notes.split("\n\n"))) == (24, 24)
 
 
+@pytest.mark.req("NOTE-03", "EXEC-05")
+async def test_an_edit_with_the_same_key_is_made_once(engine: Engine, notes: Notes, started: Note) -> None:
+    await asyncio.gather(*(notes.edit(**ANN, content="more", key="run:1") for _ in range(5)))
+    deleted = [
+        await notes.edit(**ANN, operation="delete_section_by_header", section_header="Drinks", key="run:2")
+        for _ in range(2)
+    ]
+    fresh = await asyncio.gather(*(notes.edit(user="bob", agent="support", content="x", key="run:1") for _ in range(5)))
+
+    assert [note.version for note in deleted] == [3, 3]
+    assert deleted[1].notes == "# Tasks\n\n- call\n\nmore"
+    assert {(note.notes, note.version) for note in fresh} == {("x", 1)}
+
+
 @pytest.mark.req("NOTE-03")
 async def test_who_removes_the_notes_removes_their_revisions(engine: Engine, started: Note) -> None:
     await engine.database.run("delete from agent_long_term_memory where tenant_id = $1")

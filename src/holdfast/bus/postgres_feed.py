@@ -57,12 +57,14 @@ class Pages:
     def __init__(self, database: Database, reading: Reading) -> None:
         self._database = database
         self._reading = reading
+        self.read_all = False  # there was nothing behind the last page
 
     async def next(self, holdings: Sequence[Holding]) -> list[tuple[Holding, Record]]:
         """The next records of these partitions."""
         now = asyncio.get_running_loop().time()
         ready = {h.slot: h for h in holdings if not h.leaving and h.retry_at <= now}
         if not ready:
+            self.read_all = True
             return []
         generations = {slot: h.generation for slot, h in ready.items()}
         reading, starts = self._reading, {slot: h.next for slot, h in ready.items()}
@@ -73,6 +75,12 @@ class Pages:
             if holding.generation == generations[holding.slot]:
                 records.append((holding, record_of(row, epoch=holding.epoch)))
                 holding.next = row["offset"] + 1
+        ends = {Slot(row["topic"], row["partition"]): row["ends"] for row in rows}
+        self.read_all = (
+            len(rows) < reading.batch
+            and sum(row["bytes"] for row in rows) < reading.batch_bytes
+            and all(ready[slot].next >= end for slot, end in ends.items())
+        )
         return records
 
 
@@ -125,18 +133,18 @@ class PostgresFeed:
 
     async def take(self, wait: float) -> list[tuple[Holding, Record]]:
         """The next records; none when there are none for so many seconds."""
-        records = await self._pages.next(list(self._held.values()))
-        if not records:
+        if self._pages.read_all:
             now = asyncio.get_running_loop().time()
             due = [h.retry_at - now for h in self._held.values() if h.retry_at > now]
             await until(self._woken, min([wait, *due]))
-        return records
+        return await self._pages.next(list(self._held.values()))
 
     def rewind(self, holding: Holding, wait: float) -> None:
         """Deliver again from the holding's position, after so many seconds."""
         holding.generation += 1
         holding.next = holding.position
         holding.retry_at = asyncio.get_running_loop().time() + wait
+        self._pages.read_all = False
 
     def lose(self, holding: Holding) -> None:
         """The partition turned out to be another's."""
@@ -240,10 +248,9 @@ class OpenFeed:
 
     async def take(self, wait: float) -> list[tuple[Holding, Record]]:
         """The next records; none when there are none for so many seconds."""
-        records = await self._pages.next(list(self._held.values()))
-        if not records:
+        if self._pages.read_all:
             await until(self._woken, wait)
-        return records
+        return await self._pages.next(list(self._held.values()))
 
     def rewind(self, holding: Holding, wait: float) -> None:
         """Nothing is delivered again."""

@@ -1,9 +1,7 @@
 """Skills: functions that a worker runs for whoever asks, by name."""
 
 import asyncio
-import contextvars
 import inspect
-import threading
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -11,6 +9,7 @@ from typing import Any
 
 from holdfast.bus.skill_events import LARGEST, MAX_NAME, is_whole
 from holdfast.core.errors import InvalidInput, TimedOut
+from holdfast.core.threads import in_thread
 
 ATTEMPTS = 5  # how often a skill is tried, unless it or its invoker says otherwise
 
@@ -72,7 +71,7 @@ class Skill:
             raise InvalidInput(f"the arguments do not fit the skill {self.name}", why=str(error)) from None
         _current.set(command)  # of this task alone
         if not self.is_async:
-            result = await _in_thread(lambda: self.function(*bound.args, **bound.kwargs))
+            result = await in_thread(lambda: self.function(*bound.args, **bound.kwargs), name="holdfast skill")
             return await result if inspect.isawaitable(result) else result
         limit = asyncio.timeout(self.timeout)
         try:
@@ -115,32 +114,3 @@ def _wrong(skill: Skill, signature: inspect.Signature | None) -> str:
 
 def _is_possible(number: object) -> bool:
     return isinstance(number, int | float) and LEAST <= number <= MOST
-
-
-async def _in_thread(call: Callable[[], Any]) -> Any:
-    """What `call` gives, from a thread of its own; a process may end without waiting for it."""
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[Any] = loop.create_future()
-    context = contextvars.copy_context()
-
-    def settle(result: Any, error: BaseException | None) -> None:
-        if done.done():
-            return
-        if error is None:
-            done.set_result(result)
-        else:
-            done.set_exception(error)
-
-    def work() -> None:
-        result, error = None, None
-        try:
-            result = context.run(call)
-        except BaseException as raised:  # noqa: BLE001 - whatever it was, it is the caller's
-            error = raised
-            if isinstance(raised, StopIteration | GeneratorExit):  # a future cannot carry the one, a task not the other
-                error = RuntimeError(f"{type(raised).__name__}: {raised}")
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, error)
-
-    threading.Thread(target=work, name="holdfast skill", daemon=True).start()
-    return await done

@@ -9,6 +9,8 @@ from uuid import UUID
 import msgspec
 
 from holdfast.access.identities import Identities
+from holdfast.bus.log import Log
+from holdfast.bus.records import hash_of
 from holdfast.conversations.contexts import Context, parse_context
 from holdfast.conversations.cursors import Page, read_cursor, write_cursor
 from holdfast.conversations.messages import Message, as_messages
@@ -66,9 +68,10 @@ class Step(msgspec.Struct, frozen=True):
 class Conversations:
     """Writes and reads conversations."""
 
-    def __init__(self, database: Database, identities: Identities) -> None:
+    def __init__(self, database: Database, identities: Identities, log: Log) -> None:
         self._database = database
         self._identities = identities
+        self._log = log
 
     # Conversations
 
@@ -132,7 +135,8 @@ class Conversations:
         fork = uuid7()
         session = str(fork) if session_id is None else session_id
         run = await self._database.within(tx)
-        outcome = await run.value(sql("fork_conversation"), id, at, fork, stored_name("session", session))
+        name = stored_name("session", session)
+        outcome = await run.value(sql("fork_conversation"), id, at, fork, name, hash_of(str(fork)))
         if outcome == "missing":
             raise unknown(id)
         if outcome == "no node":
@@ -140,6 +144,13 @@ class Conversations:
         if outcome == "taken":
             raise taken(session)
         return await self.get(fork, tx=tx)
+
+    async def attach(self, id: UUID, *, tx: Transaction | None = None) -> bool:
+        """Tell the agent's topic of every change from now on, as if it had been defined before; whether it is now."""
+        outcome = await (await self._database.within(tx)).value(sql("attach_agent"), id, hash_of(str(id)))
+        if outcome == "missing":
+            raise unknown(id)
+        return outcome == "attached"
 
     async def remove(self, id: UUID, *, tx: Transaction | None = None) -> None:
         """Remove a conversation and all that belongs to it alone, for good."""
@@ -174,7 +185,7 @@ class Conversations:
         node_id = uuid7()
         run = await self._database.within(tx)
         try:
-            outcome, stored_id, seq, revision, at = await run.value(
+            outcome, stored_id, seq, revision, at, topic = await run.value(
                 sql("append"), id, node_id, parent, where.type, where.name, store(where.value), store(content),
                 held, form, native, _stored("key", key), expect, _number(turn, id), changes,
             )  # fmt: skip
@@ -184,6 +195,7 @@ class Conversations:
             return await self.read(stored_id, tx=tx)
         if outcome != "appended":
             raise not_appended(outcome, id, revision, expect=expect, parent=parent, turn=turn and turn.number)
+        await self._announce(topic, tx)
         return Node(
             node_id, id, parent or id, seq, str(where), content, held, changes, key, 1, revision, False, at, at, form,
             native,
@@ -220,6 +232,7 @@ class Conversations:
         last = rows[-1]
         if last["outcome"] not in ("appended", "repeated"):
             raise not_appended(last["outcome"], id, last["revision"], expect=expect, turn=turn and turn.number)
+        await self._announce(next((row["topic"] for row in rows if row["topic"] is not None), None), tx)
         nodes: list[Node] = []
         for row, draft, context, payload in zip(rows, drafts, contexts, payloads, strict=True):
             if row["outcome"] == "repeated":
@@ -253,8 +266,10 @@ class Conversations:
 
     async def clear(self, id: UUID, *, tx: Transaction | None = None) -> None:
         """Empty every message of a conversation, as `delete` does one."""
-        if not await (await self._database.within(tx)).value(sql("clear_messages"), id):
+        row = cast(Row, await (await self._database.within(tx)).one(sql("clear_messages"), id))
+        if row["outcome"] == "missing":
             raise unknown(id)
+        await self._announce(row["topic"], tx)
 
     async def move(
         self, node: UUID, *, version: int, parent: UUID, before: UUID | None = None, tx: Transaction | None = None
@@ -297,12 +312,12 @@ class Conversations:
         `native`: with what that framework wrote.
         """
         _check_limit(count)
-        return await self._log(id, await self._database.all(sql("last"), id, count, before, native))
+        return await self._nodes(id, await self._database.all(sql("last"), id, count, before, native))
 
     async def since(self, id: UUID, seq: int, *, limit: int = MAX_NODES, native: str | None = None) -> list[Node]:
         """The nodes after this number, oldest first, the deleted ones too: no number is missing."""
         _check_limit(limit)
-        return await self._log(id, await self._database.all(sql("since"), id, seq, limit, native))
+        return await self._nodes(id, await self._database.all(sql("since"), id, seq, limit, native))
 
     async def messages(self, id: UUID, *, reader: str, limit: int = 40, tools: bool = False) -> list[Message]:
         """The newest nodes as the agent `reader` sees them, ready for a model; `tools`: calls and results as such."""
@@ -354,6 +369,7 @@ class Conversations:
             row = await (await self._database.within(tx)).one(
                 sql("create_conversation"), id, _stored("session", session), _stored("session", qualified),
                 stored_name("app", app), who, _stored("user", user), _stored("agent", agent), changes_of(state),
+                hash_of(str(id)),
             )  # fmt: skip
         except HoldfastError as error:
             raise without_user(error) from error
@@ -363,7 +379,12 @@ class Conversations:
         row = cast(Row, await (await self._database.within(tx)).one(sql(how), node, version, *what))
         if row["outcome"] != "done":
             raise not_changed(row, node, version)
+        await self._announce(row["topic"], tx)
         return await self.read(node, tx=tx)
+
+    async def _announce(self, topic: str | None, tx: Transaction | None) -> None:
+        if topic is not None:
+            await self._log.announce(topic, tx=tx)
 
     async def _between(self, id: UUID) -> defaultdict[int, list[Row]]:
         """The changes of state that came without a node, by the node they came after."""
@@ -372,7 +393,7 @@ class Conversations:
             between[row["seq"]].append(row)
         return between
 
-    async def _log(self, id: UUID, rows: list[Row]) -> list[Node]:
+    async def _nodes(self, id: UUID, rows: list[Row]) -> list[Node]:
         if not rows:
             await self.get(id)  # an empty conversation is something else than none
         return [node_of(row) for row in rows]

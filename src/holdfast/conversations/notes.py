@@ -80,11 +80,13 @@ class Notes:
         content: str | None = None,
         section_header: str | None = None,
         version: int | None = None,
+        key: str | None = None,
         tx: Transaction | None = None,
     ) -> Note:
         """Change the notes, and return them as they are now.
 
         With `version` only if that is the current one, else Conflict. An edit that changes nothing makes no version.
+        The same `key` again, and nothing is changed.
         """
         check_arguments(operation, content=content, section_header=section_header)
         if operation == "read":
@@ -95,7 +97,7 @@ class Notes:
         def change(notes: str) -> str:
             return edited(notes, operation, content=content or "", section_header=section_header or "")
 
-        return await self._write(user, agent, operation, change, version, tx)
+        return await self._write(user, agent, operation, change, version, tx, key=key)
 
     async def revisions(
         self, *, user: str, agent: str, limit: int = MAX_REVISIONS, before: int | None = None
@@ -133,21 +135,30 @@ class Notes:
         change: Callable[[str], str],
         version: int | None,
         tx: Transaction | None,
+        *,
+        key: str | None = None,
     ) -> Note:
         agent_name = stored_name("agent", agent)
+        stored_key = None if key is None else stored_name("key", key)
         # Before a transaction of our own: one that asked for a second connection could wait for itself.
         user_id = await self._identities.id("user", user, tx=tx)
 
         async def work(run: Statements) -> Note:
             while True:
                 note = _note(await run.one(sql("lock_notes"), user_id, agent_name), user, agent)
+                # Where nothing was there to lock, another may write the first version: then this one comes by again.
+                known = stored_key is not None and note.version > 0
+                if known and await run.value(sql("notes_by_key"), user_id, agent_name, stored_key):
+                    return note
                 _refuse_stale(note, version)
                 # Markdown made for the purpose takes a second to read: the others need not wait for that.
                 notes = await asyncio.to_thread(change, note.notes)
                 if notes == note.notes:
                     return note
                 stored = _stored_notes(notes)
-                row = await run.one(sql("write_notes"), user_id, agent_name, stored, note.version + 1, operation)
+                row = await run.one(
+                    sql("write_notes"), user_id, agent_name, stored, note.version + 1, operation, stored_key
+                )
                 if row is not None:
                     return _note(row, user, agent)
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
+from holdfast.bus.log import Log
 from holdfast.conversations.refusals import unknown
 from holdfast.core.errors import Conflict, HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import restore, store
@@ -62,8 +63,9 @@ def without_user(error: HoldfastError) -> HoldfastError:
 class State:
     """Reads and changes the state of conversations."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, log: Log) -> None:
         self._database = database
+        self._log = log
 
     async def get(self, conversation: UUID, *, tx: Transaction | None = None) -> dict[str, Any]:
         """Everything a conversation sees: its own state, its user's and its app's, each under its prefix."""
@@ -102,6 +104,8 @@ class State:
         if row["outcome"] == "conflict":
             name = restore(row["name"])
             raise Conflict(f"the state {name!r} has changed", expected=row["expects"], current=row["version"], key=name)
+        if row["topic"] is not None:
+            await self._log.announce(row["topic"], tx=tx)
 
     async def delete(self, conversation: UUID, *keys: str, tx: Transaction | None = None) -> None:
         """Delete keys; one that is not there is no error."""

@@ -13,6 +13,10 @@ begin
   update public.topic_partition p set next_offset = p.next_offset + 1, last_at = greatest(p.last_at, holdfast.now())
     where p.tenant_id = tenant and p.topic = publish.topic and p.partition = publish.partition
     returning p.next_offset - 1, p.last_at into publish."offset", publish.at;
+  if not found then  -- it was removed meanwhile
+    publish.partition := null;
+    return;
+  end if;
   insert into public.record (tenant_id, topic, partition, "offset", at, id, key, headers, value, bytes)
     values (tenant, publish.topic, publish.partition, publish."offset", publish.at, publish.id, publish.key, publish.headers, publish.value, publish.bytes);
 end $$;
@@ -39,6 +43,7 @@ begin
     update public.topic_partition p set next_offset = p.next_offset + slot.size, last_at = greatest(p.last_at, holdfast.now())
       where p.tenant_id = tenant and p.topic = slot.topic and p.partition = slot.number
       returning p.next_offset - slot.size, p.last_at into first, moment;
+    continue when not found;  -- it was removed meanwhile
     return query
       insert into public.record as r (tenant_id, topic, partition, "offset", at, id, key, headers, value, bytes)
       select tenant, slot.topic, slot.number, first + chosen.rank - 1, moment,

@@ -1,13 +1,14 @@
 -- The next records of partitions ($2, $3), each from its offset ($4): $5 of them at most, and about $6 bytes, shared among those that have any.
 -- The first of each partition come first, in turns that chance gives, so that none waits for ever; one record comes however large it is.
+-- `ends`: how far its partition goes.
 with ready as materialized (
-  select asked.*, random() as turn, count(*) over () as number
+  select asked.*, p.next_offset as ends, random() as turn, count(*) over () as number
   from unnest($2::text[], $3::int[], $4::bigint[]) as asked (topic, partition, start)
   join topic_partition p on p.tenant_id = $1 and p.topic = asked.topic and p.partition = asked.partition and p.next_offset > asked.start
 )
-select topic, partition, "offset", at, id, key, headers, value
+select topic, partition, "offset", at, id, key, headers, value, bytes, ends
 from (
-  select found.*, row_number() over fairly as rank, sum(found.bytes) over fairly - found.bytes as before
+  select found.*, ready.ends, row_number() over fairly as rank, sum(found.bytes) over fairly - found.bytes as before
   from ready cross join lateral (
     select r.*, row_number() over (order by r."offset") as place from record r
     where r.tenant_id = $1 and r.topic = ready.topic and r.partition = ready.partition and r."offset" >= ready.start

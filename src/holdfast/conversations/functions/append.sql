@@ -1,15 +1,20 @@
--- Appends a node to a conversation in one round trip: its number, its state and (later) its record, all or nothing.
+-- Appends a node to a conversation in one round trip: its number, its state and its record, all or nothing.
 -- `outcome`: appended; repeated (the key is known: `id` is the node it made); conflict (`revision` is the current one);
 -- lapsed (the turn no longer holds the conversation); missing, no parent. Only `appended` has changed anything.
+-- `topic`: whose readers are to be woken.
 create or replace function holdfast.append(
   tenant uuid, conversation uuid, node uuid, under uuid, type text, name text, value text, content text,
   payload jsonb, form text, native json, key text, expected bigint, turn bigint, changes jsonb,
-  out outcome text, out id uuid, out seq bigint, out revision bigint, out at timestamptz
+  out outcome text, out id uuid, out seq bigint, out revision bigint, out at timestamptz, out topic text
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
   app text;
   person uuid;
+  talk_topic text;
+  talk_hash bigint;
+  forked boolean;
+  said record;
 begin
   -- Each look is a statement of its own, made only where it is asked for: together in one they would be planned anew every time.
   -- What is looked at beside the conversation's row is looked at under its lock, when whoever had it has committed; but where a
@@ -42,8 +47,8 @@ begin
   update public.conversation c
     set last_seq = c.last_seq + 1, revision = c.revision + 1, updated_at = holdfast.now()
     where c.tenant_id = tenant and c.id = conversation and (expected is null or c.revision = expected)
-    returning c.last_seq, c.revision, c.updated_at, c.app_name, c.user_id
-    into append.seq, append.revision, append.at, app, person;
+    returning c.last_seq, c.revision, c.updated_at, c.app_name, c.user_id, c.topic, c.hash, c.forked_from is not null
+    into append.seq, append.revision, append.at, app, person, talk_topic, talk_hash, forked;
   if not found then
     select n.id from public.node n
       where n.tenant_id = tenant and n.root = conversation and n.key = append.key into append.id;
@@ -74,6 +79,11 @@ begin
   end if;
   outcome := 'appended';
   append.id := node;
+  if talk_topic is not null then
+    said := holdfast.said(append.seq = 1 and not forked, type, append.name, append.value, append.payload);
+    append.topic := holdfast.tell(
+      tenant, talk_topic, talk_hash, conversation, append.revision, node, said.action, said.sender, said.command, append.form);
+  end if;
 end $$;
 revoke execute on function holdfast.append from public;
 grant execute on function holdfast.append to holdfast_app;

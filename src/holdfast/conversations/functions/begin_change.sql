@@ -1,7 +1,9 @@
 -- The first half of every change to a node: locks the conversation, checks the version, keeps what the node was.
 -- `outcome`: null when the change may go on; missing, root, deleted, or conflict with the current `version`.
+-- `topic` and `hash`: where the change is to be told.
 create or replace function holdfast.begin_change(
-  tenant uuid, node uuid, expected int, out outcome text, out root uuid, out version int, out revision bigint
+  tenant uuid, node uuid, expected int,
+  out outcome text, out root uuid, out version int, out revision bigint, out topic text, out hash bigint
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -21,7 +23,8 @@ begin
     return;
   end if;
   update public.conversation c set revision = c.revision + 1, updated_at = holdfast.now()
-    where c.tenant_id = tenant and c.id = begin_change.root returning c.revision into begin_change.revision;
+    where c.tenant_id = tenant and c.id = begin_change.root
+    returning c.revision, c.topic, c.hash into begin_change.revision, begin_change.topic, begin_change.hash;
   perform holdfast.keep_revision(tenant, node);
 end $$;
 revoke execute on function holdfast.begin_change from public;

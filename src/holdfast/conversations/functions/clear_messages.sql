@@ -1,12 +1,17 @@
--- Empties every message of a conversation, and what is below it, at once; what they were stays readable. Whether the conversation is there.
+-- Empties every message of a conversation, and what is below it, at once; what they were stays readable.
 -- The keys of LangChain's messages become free: its programs shorten a history by clearing it and adding some of them again.
-create or replace function holdfast.clear_messages(tenant uuid, conversation uuid) returns boolean language plpgsql as $$
+-- `outcome`: done, missing. `topic`: whose readers are to be woken.
+create or replace function holdfast.clear_messages(tenant uuid, conversation uuid, out outcome text, out topic text)
+language plpgsql as $$
+#variable_conflict use_column
 declare
   gone uuid[];
+  talk record;
 begin
   perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
-  if not found then
-    return false;
+  outcome := case when found then 'done' else 'missing' end;
+  if outcome = 'missing' then
+    return;
   end if;
   with recursive tree as (
     select n.id from public.node n
@@ -18,17 +23,18 @@ begin
   )
   select array_agg(t.id) from tree t into gone;
   if gone is null then
-    return true;
+    return;
   end if;
   perform holdfast.keep_revision(tenant, id) from unnest(gone) as id;
   update public.conversation c set revision = c.revision + 1, updated_at = holdfast.now()
-    where c.tenant_id = tenant and c.id = conversation;
+    where c.tenant_id = tenant and c.id = conversation returning c.revision, c.topic, c.hash into talk;
   update public.node n set content = '', payload = null, form = null, native = null, deleted = true,
       key = case when n.form = 'langchain' then null else n.key end,
-      version = n.version + 1, revision = c.revision, updated_at = holdfast.now()
-    from public.conversation c
-    where c.tenant_id = tenant and c.id = conversation and n.tenant_id = tenant and n.id = any(gone);
-  return true;
+      version = n.version + 1, revision = talk.revision, updated_at = holdfast.now()
+    where n.tenant_id = tenant and n.id = any(gone);
+  if talk.topic is not null then
+    clear_messages.topic := holdfast.tell(tenant, talk.topic, talk.hash, conversation, talk.revision, conversation, 'clear');
+  end if;
 end $$;
 revoke execute on function holdfast.clear_messages from public;
 grant execute on function holdfast.clear_messages to holdfast_app;

@@ -1,6 +1,7 @@
 -- Empties a node and everything below it; the nodes keep their numbers, and their revisions what they were.
+-- `topic`: whose readers are to be woken.
 create or replace function holdfast.delete_node(
-  tenant uuid, node uuid, expected int, out outcome text, out version int
+  tenant uuid, node uuid, expected int, out outcome text, out version int, out topic text
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -32,6 +33,9 @@ begin
         version = n.version + 1, revision = change.revision, updated_at = holdfast.now()
       where n.tenant_id = tenant and n.id = below;
   end loop;
+  if change.topic is not null then
+    delete_node.topic := holdfast.tell(tenant, change.topic, change.hash, change.root, change.revision, node, 'delete');
+  end if;
 end $$;
 revoke execute on function holdfast.delete_node from public;
 grant execute on function holdfast.delete_node to holdfast_app;

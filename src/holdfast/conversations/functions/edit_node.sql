@@ -1,7 +1,9 @@
 -- Gives a node another content, and another payload unless it keeps its own. What a framework had stored of it no longer holds
 -- and goes: its revision keeps it.
+-- `topic`: whose readers are to be woken.
 create or replace function holdfast.edit_node(
-  tenant uuid, node uuid, expected int, content text, payload jsonb, keep boolean, out outcome text, out version int
+  tenant uuid, node uuid, expected int, content text, payload jsonb, keep boolean,
+  out outcome text, out version int, out topic text
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -10,12 +12,16 @@ begin
   change := holdfast.begin_change(tenant, node, expected);
   outcome := coalesce(change.outcome, 'done');
   edit_node.version := change.version;
-  if outcome = 'done' then
-    perform holdfast.part_native(tenant, node, change.revision);
-    update public.node n set content = edit_node.content, payload = case when keep then n.payload else edit_node.payload end,
-        form = null, native = null,
-        version = n.version + 1, revision = change.revision, updated_at = holdfast.now()
-      where n.tenant_id = tenant and n.id = node;
+  if outcome <> 'done' then
+    return;
+  end if;
+  perform holdfast.part_native(tenant, node, change.revision);
+  update public.node n set content = edit_node.content, payload = case when keep then n.payload else edit_node.payload end,
+      form = null, native = null,
+      version = n.version + 1, revision = change.revision, updated_at = holdfast.now()
+    where n.tenant_id = tenant and n.id = node;
+  if change.topic is not null then
+    edit_node.topic := holdfast.tell(tenant, change.topic, change.hash, change.root, change.revision, node, 'edit');
   end if;
 end $$;
 revoke execute on function holdfast.edit_node from public;

@@ -1,8 +1,9 @@
 -- Copies a conversation up to a node, as it stands and with what its nodes were: numbers, contents, payloads and dates are the same.
 -- Ids of the copies follow from the ids of the originals, so that parents are found without a look. The state is the one at that node.
+-- It tells the same topic of what changes from now on; `hash` is its own id's.
 -- `outcome`: forked, missing, no node, taken (the session id is another's).
 create or replace function holdfast.fork_conversation(
-  tenant uuid, source uuid, upto bigint, fork uuid, session text, out outcome text
+  tenant uuid, source uuid, upto bigint, fork uuid, session text, hash bigint, out outcome text
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -19,9 +20,11 @@ begin
   end if;
   upto := coalesce(upto, origin.last_seq);
   insert into public.conversation (
-      tenant_id, id, kind, session_id, app_name, user_id, user_name, agent_name, revision, last_seq, forked_from, forked_at)
+      tenant_id, id, kind, session_id, app_name, user_id, user_name, agent_name, revision, last_seq, forked_from, forked_at,
+      topic, hash)
     values (tenant, fork, origin.kind, case when origin.kind = 'conversation' then session end, origin.app_name,
-      origin.user_id, origin.user_name, origin.agent_name, origin.revision, upto, source, upto)
+      origin.user_id, origin.user_name, origin.agent_name, origin.revision, upto, source, upto,
+      origin.topic, case when origin.topic is not null then fork_conversation.hash end)
     on conflict (tenant_id, session_id) do nothing;
   if not found then
     outcome := 'taken';

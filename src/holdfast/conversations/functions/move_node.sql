@@ -1,14 +1,16 @@
 -- Moves a node, and what is below it, to another place in its tree: under `under`, before its child `sibling` or as the last.
 -- Places lie between places, to any number of digits (a product is exact, a quotient is not); when they become long the
 -- siblings are counted anew.
+-- `topic`: whose readers are to be woken.
 create or replace function holdfast.move_node(
-  tenant uuid, node uuid, expected int, under uuid, sibling uuid, out outcome text, out version int
+  tenant uuid, node uuid, expected int, under uuid, sibling uuid, out outcome text, out version int, out topic text
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
   change record;
   next_place numeric;
   new_place numeric;
+  moved_form text;
 begin
   -- The lock first: nobody moves the target while the way up from it is walked.
   perform from public.conversation c
@@ -58,7 +60,11 @@ begin
   end loop;
   update public.node n set parent = under, place = new_place,
       version = n.version + 1, revision = change.revision, updated_at = holdfast.now()
-    where n.tenant_id = tenant and n.id = node;
+    where n.tenant_id = tenant and n.id = node returning n.form into moved_form;
+  if change.topic is not null then
+    move_node.topic := holdfast.tell(
+      tenant, change.topic, change.hash, change.root, change.revision, node, 'move', form => moved_form);
+  end if;
 end $$;
 revoke execute on function holdfast.move_node from public;
 grant execute on function holdfast.move_node to holdfast_app;

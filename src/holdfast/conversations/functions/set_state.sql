@@ -1,9 +1,10 @@
 -- Changes a conversation's state without a node; no `changes`: only looks. `expected`: the versions that keys must have, 0 where
 -- one must not be there.
 -- `outcome`: done, missing, or conflict with the first key that differs and its current version.
+-- `topic`: whose readers are to be woken.
 create or replace function holdfast.set_state(
   tenant uuid, conversation uuid, changes jsonb, expected jsonb,
-  out outcome text, out name text, out expects bigint, out version bigint
+  out outcome text, out name text, out expects bigint, out version bigint, out topic text
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -11,6 +12,8 @@ declare
   person uuid;
   last bigint;
   changed_at bigint;
+  talk_topic text;
+  talk_hash bigint;
 begin
   select c.app_name, c.user_id, c.last_seq, c.revision + 1 from public.conversation c
     where c.tenant_id = tenant and c.id = conversation for update into app, person, last, changed_at;
@@ -49,9 +52,12 @@ begin
   end if;
 
   update public.conversation c set revision = changed_at, updated_at = holdfast.now()
-    where c.tenant_id = tenant and c.id = conversation;
+    where c.tenant_id = tenant and c.id = conversation returning c.topic, c.hash into talk_topic, talk_hash;
   insert into public.state_change (tenant_id, root, revision, seq, state) values (tenant, conversation, changed_at, last, changes);
   perform holdfast.change_state(tenant, conversation, app, person, changes, holdfast.now());
+  if talk_topic is not null then
+    set_state.topic := holdfast.tell(tenant, talk_topic, talk_hash, conversation, changed_at, conversation, 'state');
+  end if;
 end $$;
 revoke execute on function holdfast.set_state from public;
 grant execute on function holdfast.set_state to holdfast_app;

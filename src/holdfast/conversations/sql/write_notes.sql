@@ -7,6 +7,6 @@ with written as (
   where agent_long_term_memory.tenant_id = $1 and agent_long_term_memory.version = excluded.version - 1
   returning id, notes, version, updated_at
 )
-insert into agent_long_term_memory_revision (tenant_id, memory_id, version, operation, notes, created_at)
-select $1, id, version, $6, notes, updated_at from written
+insert into agent_long_term_memory_revision (tenant_id, memory_id, version, operation, notes, key, created_at)
+select $1, id, version, $6, notes, $7, updated_at from written
 returning notes, version, created_at as updated_at
