@@ -10,6 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.agents.definitions import Incoming as Incoming
+    from holdfast.agents.definitions import Limits as Limits
+    from holdfast.agents.events import Event as Event
+    from holdfast.agents.tools import Run as Run
+    from holdfast.agents.tools import current_run as current_run
     from holdfast.app import App as App
     from holdfast.bus.skills import current_command as current_command
     from holdfast.core.config import Config as Config
@@ -24,6 +29,8 @@ if TYPE_CHECKING:
     from holdfast.core.errors import Forbidden as Forbidden
     from holdfast.core.errors import HoldfastError as HoldfastError
     from holdfast.core.errors import InvalidInput as InvalidInput
+    from holdfast.core.errors import LimitReached as LimitReached
+    from holdfast.core.errors import ModelFailed as ModelFailed
     from holdfast.core.errors import NotFound as NotFound
     from holdfast.core.errors import Overloaded as Overloaded
     from holdfast.core.errors import TimedOut as TimedOut
@@ -47,12 +54,17 @@ _HOMES = {
     "Config": "core.config",
     "Draft": "memory",
     "Engine": "engine",
+    "Event": "agents.events",
     "Hit": "memory",
     "Hits": "memory",
+    "Incoming": "agents.definitions",
+    "Limits": "agents.definitions",
     "Memory": "memory",
     "Owner": "memory",
+    "Run": "agents.tools",
     "agent": "memory",
     "current_command": "bus.skills",
+    "current_run": "agents.tools",
     "load_config": "core.config",
     "open_engine": "engine",
     "organization": "memory",

@@ -5,13 +5,20 @@
     @app.skill("translate")
     async def translate(text: str) -> str: ...
 
-`holdfast worker shop:app` runs the skills of `app` in `shop.py`.
+    @app.tool
+    async def track(parcel: str) -> dict: ...
+
+    support = app.agent("support", instructions="You help customers of a shop.", tools=[track])
+
+`holdfast up shop:app` serves the agents of `app` in `shop.py`, `holdfast worker shop:app` runs its skills.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
+from holdfast.agents.definitions import Agent, Handler, Limits
+from holdfast.agents.tools import Tool, tool_of
 from holdfast.bus.skills import ATTEMPTS, Skill
 from holdfast.core.errors import AlreadyExists, InvalidInput
 
@@ -23,11 +30,23 @@ class App:
 
     def __init__(self) -> None:
         self._skills: dict[str, Skill] = {}
+        self._tools: dict[str, Tool] = {}
+        self._agents: dict[str, Agent] = {}
 
     @property
     def skills(self) -> Mapping[str, Skill]:
         """The skills by name."""
         return MappingProxyType(self._skills)
+
+    @property
+    def tools(self) -> Mapping[str, Tool]:
+        """The tools by name."""
+        return MappingProxyType(self._tools)
+
+    @property
+    def agents(self) -> Mapping[str, Agent]:
+        """The agents by name."""
+        return MappingProxyType(self._agents)
 
     def skill(
         self, name: str, *, rate: float | None = None, attempts: int = ATTEMPTS, timeout: float | None = None
@@ -48,3 +67,99 @@ class App:
             return function
 
         return declare
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+
+    @overload
+    def tool(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        idempotent: bool = False,
+        timeout: float | None = None,
+        approve: bool = False,
+    ) -> Callable[[Function], Function]: ...
+
+    def tool(
+        self,
+        function: Function | None = None,
+        /,
+        *,
+        name: str | None = None,
+        idempotent: bool = False,
+        timeout: float | None = None,
+        approve: bool = False,
+    ) -> Function | Callable[[Function], Function]:
+        """Declare a function as a tool: its name, description and JSON Schema come from signature and docstring.
+
+        Async ones run on the event loop, plain ones each in a thread. A parameter annotated `Run` is the engine's to
+        give. `idempotent`: after a crash a call may be made again, else a person is asked. `timeout`: seconds that a
+        call may take. `approve`: a person has to allow each call.
+        """
+
+        def declare(function: Function) -> Function:
+            tool = tool_of(function, name=name, idempotent=idempotent, timeout=timeout, approve=approve)
+            if tool.name in self._tools:
+                raise AlreadyExists(f"the tool {tool.name} is declared twice", next="Give each a name of its own.")
+            self._tools[tool.name] = tool
+            return function
+
+        return declare if function is None else declare(function)
+
+    def agent(
+        self,
+        name: str,
+        *,
+        instructions: str = "",
+        description: str = "",
+        model: str | None = None,
+        tools: Sequence[Callable[..., Any] | Tool] = (),
+        skills: Iterable[str] = (),
+        memory: bool = True,
+        approve: Iterable[str] = (),
+        limits: Limits | None = None,
+    ) -> Agent:
+        """Declare an agent that asks a language model.
+
+        `instructions` may hold `{long_term_memory_notes}`, where its notes about the user go. `model`: another than the
+        settings' `llm.model`. `tools`: functions of the app, or any other. `memory`: it recalls and remembers what users
+        say. `approve`: names of tools that a person has to allow, call by call. `limits`: what one turn may take.
+        """
+        agent = Agent(
+            name,
+            "llm",
+            description,
+            instructions,
+            model,
+            tuple(map(self._tool_of, tools)),
+            tuple(skills),
+            memory,
+            frozenset(approve),
+            limits or Limits(),
+        )
+        self._declare(agent)
+        return agent
+
+    def system(self, name: str, *, description: str = "") -> Callable[[Handler], Handler]:
+        """Declare a function as an agent: it is given each message as an `Incoming`, and what it returns is the answer.
+
+        It may be called again after a crash, with the same `run_id`; what it answers is said once.
+        """
+
+        def declare(handler: Handler) -> Handler:
+            self._declare(Agent(name, "system", description, handler=handler))
+            return handler
+
+        return declare
+
+    def _declare(self, agent: Agent) -> None:
+        if agent.name in self._agents:
+            raise AlreadyExists(f"the agent {agent.name} is declared twice", next="Give each a name of its own.")
+        self._agents[agent.name] = agent
+
+    def _tool_of(self, given: Callable[..., Any] | Tool) -> Tool:
+        if isinstance(given, Tool):
+            return given
+        return next((tool for tool in self._tools.values() if tool.function is given), None) or tool_of(given)

@@ -14,6 +14,12 @@ from holdfast.access.identities import Identities
 from holdfast.access.keys import Keys
 from holdfast.access.secret import installation_secret
 from holdfast.access.tenants import Tenants
+from holdfast.agents import Agents, Definitions, Serving
+from holdfast.agents.builtin import builtin_tools
+from holdfast.agents.runner import Runner
+from holdfast.agents.turn import Services
+from holdfast.agents.turn import Turns as AgentTurns
+from holdfast.agents.watching import Watching
 from holdfast.app import App
 from holdfast.bus import Commands, DeadLetters, Log, Worker
 from holdfast.bus.background import Background
@@ -30,6 +36,7 @@ from holdfast.core.config import Config, load_config
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
+from holdfast.llm import Caller
 from holdfast.memory import Memories
 from holdfast.memory.gauges import MemoryGauges
 from holdfast.memory.indexes import Indexes
@@ -92,6 +99,7 @@ class Shared:
     usage: Usage
     indexer: Indexer
     memory_gauges: MemoryGauges
+    caller: Caller
     connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
@@ -128,9 +136,9 @@ class Engine:
             shared.connect,
         )
         self.identities = Identities(self.database)
-        self.conversations = Conversations(self.database, self.identities)
+        self.conversations = Conversations(self.database, self.identities, self.log)
         self.snapshots = Snapshots(self.database, self.identities)
-        self.state = State(self.database)
+        self.state = State(self.database, self.log)
         self.turns = Turns(self.database, self.conversations, self.postgres.listen)
         self.sessions = Sessions(self.database, self.identities)
         self.notes = Notes(self.database, self.identities)
@@ -140,6 +148,13 @@ class Engine:
         recall = Recall(self.database, owners, self.embeddings, shared.usage, self.config.memory)
         self.memory = Memories(self.database, owners, self.embeddings, recall, self.config.memory)
         self.memory_transfer = Transfer(self.database, owners, self.embeddings, self.config.memory)
+        self.caller = shared.caller
+        self.definitions = Definitions(self.database, self.identities, self.log)
+        settings = self.config.agents
+        self._watching = Watching(self.database, self.log, shared.background, max_bytes=settings.watch_bytes)
+        self.agents = Agents(
+            self.database, self.log, shared.wakes, self.conversations, self.definitions, self._watching, settings
+        )
 
     def tenant(self, tenant: str | TenantId) -> "Engine":
         """The same services for another tenant, by name or id; one that does not exist is an error at its first use."""
@@ -156,6 +171,33 @@ class Engine:
         if not isinstance(app, App):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"{app!r:.200} is no holdfast.App", next="Give the app whose skills the worker has.")
         return Worker(self._shop, app.skills, concurrency=concurrency)
+
+    def serving(self, app: App) -> Serving:
+        """Does the work of the app's agents, and of those that are stored as rows, as long as `async with` lasts."""
+        settings = self.config.agents
+        turns = AgentTurns(
+            Services(
+                self.database,
+                self.log,
+                self.agents.runs,
+                self._watching,
+                self.notes,
+                self.memory,
+                self.caller,
+                self.config.llm,
+                settings,
+                builtin_tools(self.notes, self.memory),
+            )
+        )
+        runner = Runner(
+            self.database,
+            self.agents.runs,
+            self.postgres.listen,
+            turns,
+            lease=settings.lease,
+            concurrency=settings.concurrency,
+        )
+        return Serving(self.definitions, self.log, runner, turns, app.agents.values(), app.tools)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """What services do with `tx=` takes effect together, or not at all."""
@@ -182,6 +224,7 @@ class Engine:
             parts.append(Part("keys", "reduced", detail))
         parts.append(Part("embeddings", *self.embeddings.state))
         parts.append(Part("memory", *self._shared.indexer.state))
+        parts.append(Part("model", *self.caller.state))
         return [*parts, *([Part("log", *self._shared.bus.state)] if self._shared.bus.state else [])]
 
 
@@ -225,8 +268,9 @@ async def open_engine(
         await stack.enter_async_context(Indexes(postgres.owner, config.memory))
         small = partial(connect, replace(place.options, pool_size=1))
         memory = (embeddings, usage, indexer, MemoryGauges(postgres.system, embeddings))
+        caller = await stack.enter_async_context(Caller(config.llm))
         yield Engine(
-            Shared(config, place, postgres, secret, tenants, keys, wakes, bus, background, *memory, small),
+            Shared(config, place, postgres, secret, tenants, keys, wakes, bus, background, *memory, caller, small),
             config.tenant,
         )
 

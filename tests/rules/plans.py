@@ -45,16 +45,55 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "access/sql/identity_names.sql": Plan("identity_tenant_id_kind_id_key", ("user", [ID])),
     "access/sql/store_identity.sql": Plan("", ("user", "ann", ID)),
     "access/sql/ensure_principal.sql": Plan("principal_pkey", ("user 7", "owner")),
+    "agents/sql/adopt_agent.sql": Plan("conversation_pkey", (ID, "support")),
+    "agents/sql/agent.sql": Plan("agent_definition_t_host_id_name_key", ("support 7",)),
+    "agents/sql/agents.sql": Plan("agent_definition_t_"),
+    "agents/sql/append_in_run.sql": Plan("", (ID, 1, *(NOTHING,) * 7)),
+    "agents/sql/approval.sql": Plan("approval_pkey", (ID,)),
+    "agents/sql/ask_approval.sql": Plan("", (ID, 1, NOTHING, 1, *(NOTHING,) * 4, 7)),
+    "agents/sql/asked.sql": Plan("approval_of_call", (ID,)),
+    "agents/sql/begin_executions.sql": Plan("runs_pkey", (ID, 1, 1, [ID], ["c"], ["track"], [{}])),
+    "agents/sql/changes.sql": Plan("node_pkey", (ID, 7, 100)),
+    "agents/sql/decide_approval.sql": Plan("", (ID, "approved", "ann", None)),
+    "agents/sql/declare_agent.sql": Plan(
+        "agent_definition_t_host_id_name_key", (ID, "support", "llm", "", "", None, {})
+    ),
+    "agents/sql/deltas.sql": Plan("turn_delta_pkey", ([ID], [0])),
+    "agents/sql/end_execution.sql": Plan("tool_executions_pkey", (ID, ID, 1, "done", {}, None, 1.0)),
+    "agents/sql/executions.sql": Plan("execution_of_call", (ID,)),
+    "agents/sql/finish_run.sql": Plan("", (ID, 1, "done", None, None)),
+    "agents/sql/give_back_runs.sql": Plan("runs_pkey", ([ID], [1])),
+    "agents/sql/list_runs.sql": Plan("Index Scan Backward using runs_pkey", (LAST, 50)),
+    "agents/sql/list_runs_of_conversation.sql": Plan("Index Scan Backward using run_by_number", (LAST, 50, ID)),
+    "agents/sql/list_runs_of_user.sql": Plan("Index Scan Backward using run_by_user", (LAST, 5, "user 7")),
+    "agents/sql/nodes.sql": Plan("node_tenant_id_id_key", ([ID],)),
+    "agents/sql/pending_approvals.sql": Plan("approval_pending", (None, 100)),
+    "agents/sql/put_agent.sql": Plan("", (ID, "a", "", "", None, {}, True, None, "ann")),
+    "agents/sql/remove_agent.sql": Plan("", ("a",)),
+    "agents/sql/renew_runs.sql": Plan("runs_pkey", ([ID], [1], MINUTE)),
+    "agents/sql/retry_run.sql": Plan("", (ID, ID)),
+    "agents/sql/run.sql": Plan("runs_pkey", (ID,)),
+    "agents/sql/send_message.sql": Plan(
+        "", (ID, ID, "text", "user", "ann", "hello", {}, None, "support", ID, "ann", "enqueue")
+    ),
+    "agents/sql/steps.sql": Plan("run_step_pkey", (ID,)),
+    "agents/sql/stop_run.sql": Plan("", (ID, "cancel")),
+    "agents/sql/stops.sql": Plan("runs_pkey", ([ID], [1])),
+    "agents/sql/store_deltas.sql": Plan("runs_pkey", (ID, ID, 1, [1], ["token"], [{}])),
+    "agents/sql/store_reply.sql": Plan("", (ID, 1, 1, {}, None, None, 0, 0, 0.0, 1, NOON)),
+    "agents/sql/take_runs.sql": Plan("", (["support"], None, None, MINUTE, "me", 10)),
+    "agents/sql/view.sql": Plan("Index Scan Backward using node_pkey", (ID, 100)),
     # What a function does is seen in its own test: here it is one call.
     "conversations/sql/append.sql": Plan("", (ID, ID, None, "text", "user", "ann", "", {}, None, None, "k", 0, 1, {})),
     "conversations/sql/append_all.sql": Plan("", (ID, *NO_NODES, 0, 1, {})),
+    "conversations/sql/attach_agent.sql": Plan("", (ID, 7)),
     "conversations/sql/claim_turn.sql": Plan("", (ID, "me", timedelta(seconds=30), "enqueue")),
-    "conversations/sql/create_conversation.sql": Plan("", (ID, "s", None, "shop", ID, "ann", "support", {})),
+    "conversations/sql/create_conversation.sql": Plan("", (ID, "s", None, "shop", ID, "ann", "support", {}, 7)),
     "conversations/sql/delete_node.sql": Plan("", (ID, 1)),
     "conversations/sql/edit_node.sql": Plan("", (ID, 1, "", None, True)),
     "conversations/sql/end_active_session.sql": Plan("", (ID, "web", ID)),
     "conversations/sql/exported_nodes.sql": Plan("node_pkey", (ID, 0)),
-    "conversations/sql/fork_conversation.sql": Plan("", (ID, 7, ID, "s")),
+    "conversations/sql/fork_conversation.sql": Plan("", (ID, 7, ID, "s", 7)),
     "conversations/sql/move_node.sql": Plan("", (ID, 1, ID, None)),
     "conversations/sql/remove_conversation.sql": Plan("", (ID,)),
     "conversations/sql/set_state.sql": Plan("", (ID, {}, {})),
@@ -74,6 +113,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/lock_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support")),
     "conversations/sql/node.sql": Plan("node_tenant_id_id_key", (ID,)),
     "conversations/sql/node_revisions.sql": Plan("node_revision_pkey", (ID,)),
+    "conversations/sql/notes_by_key.sql": Plan("notes_revision_by_key", (ID, "support", "run:1")),
     "conversations/sql/notes_revision.sql": Plan("agent_long_term_memory_revision_pkey", (ID, "support", 1)),
     "conversations/sql/notes_revisions.sql": Plan("agent_long_term_memory_revision_pkey", (ID, "support", None, 50)),
     "conversations/sql/read_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support")),
@@ -95,7 +135,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/subtree.sql": Plan("node_by_parent", (ID, 100)),
     "conversations/sql/tree.sql": Plan("node_pkey", (ID, 100)),
     "conversations/sql/user_state.sql": Plan("state_pkey", ("shop", ID)),
-    "conversations/sql/write_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support", "", 2, "append")),
+    "conversations/sql/write_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support", "", 2, "append", None)),
     "memory/sql/change.sql": Plan("", (ID, None, "edit", "{}", None, None)),
     "memory/sql/contains.sql": Plan("memory_user_tenant_id_id_idx", (ID, {})),
     "memory/sql/count_expired.sql": Plan("memory_session_"),
@@ -280,6 +320,21 @@ insert into agent_long_term_memory (tenant_id, user_id, agent_name)
   select id, gen_random_uuid(), 'support' from busy, generate_series(1, 100) n;
 insert into agent_long_term_memory_revision (tenant_id, memory_id, version, operation, notes)
   select tenant_id, id, n, 'append', '' from agent_long_term_memory, generate_series(1, 10) n;
+insert into agent_definition_t (host_id, agent_def_id, name)
+  select id, gen_random_uuid(), 'support ' || n from busy, generate_series(1, 50) n;
+insert into runs (tenant_id, id, agent, root, number, trigger, trigger_seq, user_name, state, finished_at)
+  select tenant_id, gen_random_uuid(), 'support', id, n, gen_random_uuid(), n, 'user ' || n,
+    case when n > 5 then 'running' else 'done' end, case when n <= 5 then holdfast.now() end
+  from conversation, generate_series(1, 10) n;
+insert into run_step (tenant_id, run_id, number, sent) select tenant_id, id, n, '{}' from runs, generate_series(1, 2) n;
+insert into turn_delta (tenant_id, root, n, run_id, kind, data)
+  select tenant_id, root, number, id, 'done', '{}' from runs;
+insert into tool_executions (tenant_id, id, run_id, step, call_id, tool, status, token)
+  select tenant_id, gen_random_uuid(), id, 1, 'call', 'track', 'done', 1 from runs;
+insert into approval (tenant_id, id, run_id, root, step, call_id, tool, reason, state)
+  select tenant_id, gen_random_uuid(), id, root, 1, 'call', 'track', 'listed',
+    case when number = 1 then 'pending' else 'approved' end
+  from runs;
 select holdfast.tend_log(3, interval '30 days', interval '30 days');
 insert into topic (tenant_id, name, partitions) select id, 'topic-' || n, 2 from busy, generate_series(1, 10) n;
 insert into topic_partition (tenant_id, topic, partition, next_offset)

@@ -14,6 +14,7 @@ from holdfast.embeddings.pool import Pool
 from holdfast.embeddings.sources import GivenUp, Progress, no_progress
 from holdfast.embeddings.store import ModelFiles, Store
 
+MISSING = 0.5  # seconds for which a model that is not here is taken to be missing
 FETCH_AGAIN = 300.0  # seconds after which a fetch that failed is tried again
 
 
@@ -32,10 +33,13 @@ class LocalModel:
         self._fetch_after = 0.0
         self._failed_fetch: HoldfastError | None = None
         self._fetching = False
+        self._missing_until = 0.0
 
     @property
     def name(self) -> str:
         """What its vectors know it by; of an unknown model that is not here, the configured name."""
+        if self._configured in KNOWN:
+            return self._configured
         files = self._store.find(self._configured)
         return self._store.identity(files) if files else self._configured
 
@@ -48,7 +52,7 @@ class LocalModel:
         """That it is not here."""
         if self._fetching:
             return Unavailable(f"the embedding model {self._configured} is not here", next="It is being fetched.")
-        if self._store.find(self._configured):
+        if self._is_here():
             return None
         if self._failed_fetch is not None:
             return self._failed_fetch
@@ -61,6 +65,14 @@ class LocalModel:
                 f"Put its .onnx file and its tokenizer.json in a folder {self._configured} in memory.embedding.folder."
             )
         return Unavailable(f"the embedding model {self._configured} is not here", next=next)
+
+    def _is_here(self) -> bool:
+        """Whether its files are in the store; where they are not, everyone who searches asks again and again."""
+        if time.monotonic() < self._missing_until:
+            return False
+        found = self._store.find(self._configured) is not None
+        self._missing_until = 0.0 if found else time.monotonic() + MISSING
+        return found
 
     async def open(self) -> Embedder:
         """Load it."""

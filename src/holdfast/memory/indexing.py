@@ -30,6 +30,7 @@ from holdfast.postgres.sql import statements
 
 FIRST = 2.0  # seconds: a process that ends before has nothing to index
 EVERY = 60.0  # seconds between two looks when nobody wakes it
+GATHER = 0.3  # seconds between being woken and looking: what comes meanwhile is looked at, too
 SOON = 1.0  # seconds until the next look when memories were changed while they were embedded
 LEASE = timedelta(seconds=60)  # for longer than that no tenant waits for a process that died
 TOGETHER = 32  # memories embedded at once
@@ -139,6 +140,8 @@ class Indexer:
                 except Exception:
                     log.exception("a defect: memories could not be indexed, trying again later")
                 await self._rest(notified, self._embeddings.arrived)
+                if notified.is_set():
+                    await asyncio.sleep(GATHER)
 
     async def _rest(self, *wakes: asyncio.Event) -> None:
         waits = [asyncio.create_task(wake.wait()) for wake in wakes]

@@ -1,0 +1,142 @@
+"""Acting: which calls of a step are made, which wait for a person, and which must not be made again. Pure."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from holdfast.agents.calls import Refusal, parse_arguments, unknown_tool
+from holdfast.agents.commands import commands
+from holdfast.agents.journal import Asked, Execution
+from holdfast.agents.tools import Tool
+from holdfast.core.text import parse
+from holdfast.llm.model import Reply, ToolCall
+
+MAX_CALLS = 64  # in one reply
+
+_UNPRINTABLE = re.compile(r"[^!-~]")
+
+DENIED = "A person did not allow this call."
+UNKNOWN = (
+    "It is not known whether this call took effect: the process that made it stopped meanwhile. "
+    "A person decided not to make it again."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A call that a reply asks for: with arguments, or with the reason why it cannot be made."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    refusal: Refusal | None = None
+    words: list[str] | None = None  # where it was written as a command
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the model reads of a call, without that anything is run for it now."""
+
+    text: str
+    failed: bool
+    result: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do about a call: tell what is known, run it, or ask a person for a reason."""
+
+    told: Told | None = None
+    ask: Literal["listed", "unknown"] | None = None
+
+
+RUN = Decision()
+
+
+def wanted(reply: Reply, tools: Mapping[str, Tool], *, step: int) -> list[Wanted]:
+    """The calls of a reply, native ones and commands, each with an id of its own."""
+    found: list[Wanted] = []
+    taken: set[str] = set()
+    for call in reply.calls[:MAX_CALLS]:
+        id = _free(call.id or f"call-{step}", taken)
+        found.append(_native(id, call, tools))
+    if tools:
+        for command in commands(reply.text, tools, id=f"run-{step}"):
+            call = command.call
+            id = _free(call.id, taken)
+            given = _object(call.arguments)
+            refusal = command.refusal
+            if refusal is None:
+                checked = parse_arguments(tools[call.name], call.arguments)
+                refusal = checked if isinstance(checked, Refusal) else None
+            found.append(Wanted(id, call.name, given, refusal, command.words))
+    return found[:MAX_CALLS]
+
+
+def decide(
+    call: Wanted,
+    tool: Tool | None,
+    *,
+    step: int,
+    token: int,
+    listed: Collection[str],
+    executions: Sequence[Execution],
+    asked: Sequence[Asked],
+) -> Decision:
+    """What to do about a call, as far as its run has come."""
+    if call.refusal is not None or tool is None:
+        return Decision(told=Told(call.refusal.text if call.refusal else f"there is no tool {call.name!r:.200}", True))
+    answers = {each.reason: each for each in asked if (each.step, each.call_id) == (step, call.id)}
+    begun = next((each for each in executions if (each.step, each.call_id) == (step, call.id)), None)
+    if begun is not None and begun.status in ("done", "failed"):
+        output = cast(dict[str, Any], begun.output or {})
+        return Decision(told=Told(output.get("text", ""), begun.status == "failed", output.get("result")))
+    if begun is not None and begun.token < token and not tool.idempotent:
+        again = answers.get("unknown")
+        if again is None or again.state == "pending" or again.used:
+            return Decision(ask="unknown")
+        if again.state != "approved":
+            return Decision(told=Told(_with(UNKNOWN, again.comment), True))
+        return RUN
+    if tool.approve or tool.name in listed:
+        allowed = answers.get("listed")
+        if allowed is None or allowed.state == "pending":
+            return Decision(ask="listed")
+        if allowed.state != "approved":
+            return Decision(told=Told(_with(DENIED, allowed.comment), True))
+    return RUN
+
+
+def _native(id: str, call: ToolCall, tools: Mapping[str, Tool]) -> Wanted:
+    tool = tools.get(call.name)
+    if tool is None:
+        return Wanted(id, call.name[:200], _object(call.arguments), unknown_tool(call.name, tools))
+    checked = parse_arguments(tool, call.arguments)
+    if isinstance(checked, Refusal):
+        return Wanted(id, call.name, _object(call.arguments), checked)
+    return Wanted(id, call.name, checked)
+
+
+def _object(raw: str) -> dict[str, Any]:
+    """The arguments for the record, where they can be shown as an object."""
+    try:
+        given: object = parse(raw.encode(errors="surrogatepass"), limit=100_000) if raw.strip() else {}
+    except Exception:  # noqa: BLE001 - a model may write anything
+        return {}
+    return cast(dict[str, Any], given) if isinstance(given, dict) else {}
+
+
+def _free(id: str, taken: set[str]) -> str:
+    """An id that no other call of the step has."""
+    id = _UNPRINTABLE.sub("_", id[:200])  # it becomes part of keys
+    free, number = id, 1
+    while free in taken:
+        number += 1
+        free = f"{id}-{number}"
+    taken.add(free)
+    return free
+
+
+def _with(text: str, comment: str | None) -> str:
+    return f"{text} They said: {comment}" if comment else text

@@ -1,0 +1,242 @@
+"""Agents, as everyone talks to them: a message goes in, events come out.
+
+Whoever sends need not be where the agent is: the message is stored with the run that answers it, the agent's topic
+tells whoever serves the agent, and what happens comes back by the conversation.
+"""
+
+import time
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from uuid import UUID
+
+from holdfast.agents.approvals import Approval, Approvals, wake_runs
+from holdfast.agents.definitions import Definitions, unknown_agent
+from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
+from holdfast.agents.journal import Journal, Past, Step, step_of
+from holdfast.agents.runs import Run, Runs, Sent
+from holdfast.agents.watching import Watch, Watching
+from holdfast.bus.log import Log
+from holdfast.bus.wakes import Wakes
+from holdfast.conversations.contexts import by_user
+from holdfast.conversations.conversations import Conversation, Conversations
+from holdfast.conversations.nodes import Node
+from holdfast.conversations.refusals import unknown
+from holdfast.conversations.turns import POLICIES, Policy
+from holdfast.core.errors import Busy, InvalidInput, NotFound, TooLarge
+from holdfast.core.settings import AgentSettings
+from holdfast.core.text import store
+from holdfast.postgres.database import Database
+from holdfast.postgres.sql import statements
+
+KNOWN_FOR = 10.0  # seconds for which an agent is taken to be as it was
+
+sql = statements(__name__)
+
+
+class Agents:
+    """Talks to the agents of one tenant."""
+
+    def __init__(
+        self,
+        database: Database,
+        log: Log,
+        wakes: Wakes,
+        conversations: Conversations,
+        definitions: Definitions,
+        watching: Watching,
+        settings: AgentSettings,
+    ) -> None:
+        self._database = database
+        self._log = log
+        self._wakes = wakes
+        self._conversations = conversations
+        self._watching = watching
+        self._settings = settings
+        self._known: dict[str, tuple[str, float]] = {}  # topics, and until when they are taken for granted
+        self.definitions = definitions
+        self.runs = Runs(database)
+        self.approvals = Approvals(database, wakes)
+
+    async def send(
+        self,
+        agent: str,
+        message: str,
+        *,
+        user: str | None = None,
+        session_id: str | None = None,
+        key: str | None = None,
+        busy: Policy = "enqueue",
+    ) -> Sent:
+        """Say something to an agent; it is durable when this returns, and answered by whoever serves the agent.
+
+        `session_id`: where to go on, or the name of a new session. `key`: the same one twice is said once. `busy` says
+        what happens when the agent still answers the message before: `enqueue`, `reject`, `interrupt` or `fork`.
+        """
+        self._check(message, busy)
+        talk = await self.session(agent, user=user, session_id=session_id)
+        return await self._say(talk, agent, message, user, key, busy)
+
+    async def run(
+        self,
+        agent: str,
+        *,
+        message: str,
+        user: str | None = None,
+        session_id: str | None = None,
+        key: str | None = None,
+        busy: Policy = "enqueue",
+    ) -> AsyncGenerator[Event]:
+        """Say something to an agent, and follow its answer: what it thinks, does, sees and says, until it is done."""
+        self._check(message, busy)
+        topic = await self._topic(agent)
+        talk = await self.session(agent, user=user, session_id=session_id)
+        async with AsyncExitStack() as stack:
+            events = await stack.enter_async_context(self._watching.watch(talk.id, topic=topic, since=None))
+            sent = await self._say(talk, agent, message, user, key, busy)
+            if sent.conversation != talk.id:
+                events = await stack.enter_async_context(
+                    self.watch(sent.conversation, agent, since=str(start_of(sent)))
+                )
+            else:
+                events.begin(start_of(sent))
+            async for event in events:
+                if event.run_id == sent.run_id:
+                    yield event
+                    if event.kind in ("done", "error"):
+                        return
+
+    @asynccontextmanager
+    async def watch(self, conversation: UUID, agent: str | None, *, since: str | None = None) -> AsyncGenerator[Watch]:
+        """The events of a conversation, from a cursor on; without one, from its beginning.
+
+        Only where it is with an agent, those who watch hear at once of what other processes do.
+        """
+        cursor = Cursor() if since is None else parse_cursor(since)
+        topic = None
+        if agent is not None:
+            with suppress(NotFound):  # the agent was removed, its conversations stay
+                topic = await self._topic(agent)
+        async with self._watching.watch(conversation, topic=topic, since=cursor) as watch:
+            yield watch
+
+    async def now(self, conversation: UUID) -> Cursor:
+        """Where somebody comes in who wants what happens from now on, and what a run under way has told."""
+        row = await self._database.one(sql("now"), conversation)
+        if row is None:
+            raise unknown(conversation)
+        return Cursor(row["revision"], row["number"] * PER_RUN)
+
+    async def session(self, agent: str, *, user: str | None = None, session_id: str | None = None) -> Conversation:
+        """The conversation of a session with an agent, made if there is none; another user's is not found."""
+        await self._topic(agent)
+        if session_id is None:
+            return await self._conversations.create(user=user, agent=agent)
+        talk = await self._conversations.ensure(session_id, user=user, agent=agent)
+        if talk.user != user:
+            raise NotFound(f"there is no session {session_id[:100]!r}", next="Start a new one, without a session_id.")
+        if talk.agent is None:
+            await self._database.run(sql("adopt_agent"), talk.id, store(agent))
+        elif talk.agent != agent:
+            raise InvalidInput(
+                f"the session {session_id[:100]!r} is with the agent {talk.agent}",
+                next="Talk to that one, or start a new session.",
+            )
+        return talk
+
+    async def cancel(self, run_id: UUID) -> None:
+        """Have a run stop; what it has said so far stays. One that has ended is no error."""
+        run = await self.runs.get(run_id)
+        outcome = await self.runs.stop(run_id)
+        await wake_runs(self._database, self._wakes)
+        if outcome == "stopped":
+            self._watching.look(run.conversation)
+
+    async def retry(self, run_id: UUID) -> Run:
+        """Try a run again that failed or was cancelled."""
+        run = await self.runs.retry(run_id)
+        await wake_runs(self._database, self._wakes)
+        self._watching.look(run.conversation)
+        return run
+
+    async def decide(self, approval_id: UUID, *, approve: bool, by: str, comment: str = "") -> Approval:
+        """Allow a call that waits for it, or not; the run goes on wherever the agent is served."""
+        decided = await self.approvals.decide(approval_id, approve=approve, by=by, comment=comment)
+        self._watching.look(decided.conversation)
+        return decided
+
+    async def past(self, run_id: UUID) -> Past:
+        """What a run has done: its steps, the tools that it used, and what somebody was asked."""
+        return await Journal(self._database, await self.runs.get(run_id), announce=_ignore, on_node=_ignore).past()
+
+    async def steps(self, run_id: UUID) -> list[Step]:
+        """What the model was sent in each step of a run and why, and what it replied."""
+        await self.runs.get(run_id)
+        return [step_of(row) for row in await self._database.all(sql("steps"), run_id)]
+
+    async def _say(
+        self, talk: Conversation, agent: str, message: str, user: str | None, key: str | None, busy: Policy
+    ) -> Sent:
+        try:
+            sent = await self._send(talk.id, agent, message, user, key, "reject" if busy == "fork" else busy)
+        except Busy:
+            if busy != "fork":
+                raise
+            fork = await self._conversations.fork(talk.id)
+            sent = await self._send(fork.id, agent, message, user, key, "reject")
+        if sent.topic is None:  # it was made before the agent was
+            await self._conversations.attach(sent.conversation)
+            await wake_runs(self._database, self._wakes)
+        else:
+            await self._log.announce(sent.topic)
+        if busy == "interrupt":
+            self._watching.look(sent.conversation)  # those that nobody held have ended
+            await wake_runs(self._database, self._wakes)
+        return sent
+
+    async def _send(
+        self, conversation: UUID, agent: str, message: str, user: str | None, key: str | None, busy: Policy
+    ) -> Sent:
+        context = by_user(user)
+        sent = await self.runs.send(conversation, agent, message, context=context, user=user, key=key, busy=busy)
+        if sent.is_new:
+            self._watching.node(Node(
+                sent.node_id, conversation, conversation, sent.seq, str(context), message, {"role": "user"}, None, key,
+                1, sent.revision, False, sent.at, sent.at,
+            ))  # fmt: skip
+        return sent
+
+    async def _topic(self, agent: str) -> str:
+        """The topic of an agent that can be talked to."""
+        topic, until = self._known.get(agent, ("", 0.0))
+        if time.monotonic() < until:
+            return topic
+        definition = await self.definitions.get(agent)
+        if not definition.active or definition.kind == "ui":
+            raise unknown_agent(agent)
+        topic = f"{definition.kind}-{definition.name}"
+        self._known[agent] = (topic, time.monotonic() + KNOWN_FOR)
+        return topic
+
+    def _check(self, message: str, busy: str) -> None:
+        if not isinstance(message, str) or not message.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput("the message is empty", next="Say something.")
+        size = len(message.encode(errors="surrogatepass"))
+        if size > self._settings.max_message_bytes:
+            raise TooLarge(
+                "the message is too large",
+                why=f"it has {size} bytes, at most {self._settings.max_message_bytes} are taken",
+                next="Send less, or raise agents.max_message_bytes.",
+                size=size,
+                limit=self._settings.max_message_bytes,
+            )
+        if busy not in POLICIES:
+            raise InvalidInput(f"there is no policy {busy!r:.100}", next=f"Use one of {', '.join(POLICIES)}.")
+
+
+def start_of(sent: Sent) -> Cursor:
+    """Where what answers a message begins."""
+    return Cursor(sent.revision, sent.number * PER_RUN)
+
+
+def _ignore(_: object) -> None:
+    """Who only reads has nothing to tell."""

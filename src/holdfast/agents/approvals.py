@@ -1,0 +1,114 @@
+"""Approvals: calls that a person has to allow before the agent goes on."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from holdfast.bus.wakes import Wakes, channel
+from holdfast.core.errors import Conflict, InvalidInput, NotFound
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+
+State = Literal["pending", "approved", "denied", "withdrawn"]
+MAX_COMMENT = 10_000
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A call that waits, or waited, for a person.
+
+    `reason`: the tool is on the agent's list (`listed`); or it may have run already, and is not safe to run twice
+    (`unknown`): then to approve means to run it again.
+    """
+
+    id: UUID
+    run_id: UUID
+    conversation: UUID
+    call_id: str
+    tool: str
+    arguments: Any
+    user: str | None
+    reason: Literal["listed", "unknown"]
+    state: State
+    decided_by: str | None
+    comment: str | None
+    created_at: datetime
+    decided_at: datetime | None
+
+
+class Approvals:
+    """Finds approvals, and takes what people decide."""
+
+    def __init__(self, database: Database, wakes: Wakes) -> None:
+        self._database = database
+        self._wakes = wakes
+
+    async def get(self, id: UUID) -> Approval:
+        """An approval."""
+        row = await self._database.one(sql("approval"), id)
+        if row is None:
+            raise NotFound(f"there is no approval {id}")
+        return approval_of(row)
+
+    async def pending(self, *, user: str | None = None, limit: int = 100) -> list[Approval]:
+        """What waits for a decision, oldest first: of a user, or of all."""
+        stored = None if user is None else store(user)
+        return [approval_of(row) for row in await self._database.all(sql("pending_approvals"), stored, limit)]
+
+    async def decide(self, id: UUID, *, approve: bool, by: str, comment: str = "") -> Approval:
+        """Allow a call, or not; its run goes on wherever there is a process for it. To repeat oneself is no error."""
+        if len(comment) > MAX_COMMENT:
+            raise InvalidInput("the comment is too long", next=f"Use at most {MAX_COMMENT} characters.")
+        decision = "approved" if approve else "denied"
+        outcome, _, state = await self._database.value(
+            sql("decide_approval"), id, decision, store(by), store(comment) or None
+        )
+        if outcome == "missing":
+            raise NotFound(f"there is no approval {id}")
+        if outcome == "decided before":
+            raise Conflict(
+                f"the approval {id} cannot be {decision}",
+                expected=0,
+                current=1,
+                why=f"it was {state} before",
+                next="Look at it, and send another message to the agent if something else should happen.",
+            )
+        await wake_runs(self._database, self._wakes)
+        return await self.get(id)
+
+
+async def runs_channel(database: Database) -> str:
+    """Where those who hold runs of a tenant are woken."""
+    return channel(await database.tenant(), "runs")
+
+
+async def wake_runs(database: Database, wakes: Wakes) -> None:
+    """Wake those who hold or take runs of a tenant."""
+    wakes.send(await runs_channel(database))
+
+
+def approval_of(row: Row) -> Approval:
+    """The approval that a row is."""
+    return Approval(
+        row["id"],
+        row["run_id"],
+        row["root"],
+        row["call_id"],
+        row["tool"],
+        row["arguments"],
+        _restored(row["user_name"]),
+        row["reason"],
+        row["state"],
+        _restored(row["decided_by"]),
+        _restored(row["comment"]),
+        row["created_at"],
+        row["decided_at"],
+    )
+
+
+def _restored(stored: str | None) -> str | None:
+    return None if stored is None else restore(stored)

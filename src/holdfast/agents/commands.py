@@ -1,0 +1,118 @@
+"""Commands: calls of tools that a model writes as lines of its reply.
+
+    # Run track AB-123
+    # Run track parcel=AB-123
+    # Run track {"parcel": "AB-123"}
+
+A command is a whole line, outside of code fences, quoted as a shell does. Words without a name are the tool's
+parameters in their order; a tool whose only parameter is text takes all of the line.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from holdfast.agents.calls import MAX_ECHO, Refusal, unknown_tool
+from holdfast.agents.tools import Tool
+from holdfast.core.text import render
+from holdfast.llm.model import ToolCall
+
+MAX_COMMANDS = 32  # in one reply
+
+_COMMAND = re.compile(r" {0,3}# Run[ \t]+(\S+)[ \t]*(.*?)[ \t\r]*")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_NAMED = re.compile(r"([a-zA-Z_][\w.-]*)=(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A call that was written as a line: as a call, as words, and why it cannot be made, if so."""
+
+    call: ToolCall
+    words: list[str]
+    refusal: Refusal | None = None
+
+
+def commands(reply: str, tools: Mapping[str, Tool], *, id: str) -> list[Command]:
+    """The commands in a reply, in their order; the ids of their calls are `id` and a number."""
+    found: list[Command] = []
+    for name, rest in _lines(reply):
+        found.append(_command(f"{id}-{len(found) + 1}", name, rest, tools))
+        if len(found) == MAX_COMMANDS:
+            break
+    return found
+
+
+def _lines(reply: str) -> Iterator[tuple[str, str]]:
+    """Name and arguments of each line that is a command."""
+    fence = ""
+    for line in reply.split("\n"):
+        mark = _FENCE.fullmatch(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not mark[2].strip():
+                fence = ""
+        elif mark and not (mark[1][0] == "`" and "`" in mark[2]):
+            fence = mark[1]
+        elif command := _COMMAND.fullmatch(line):
+            yield command[1], command[2]
+
+
+def _command(id: str, name: str, rest: str, tools: Mapping[str, Tool]) -> Command:
+    tool = tools.get(name)
+    if rest.startswith("{") and rest.endswith("}"):
+        refusal = None if tool else unknown_tool(name, tools)
+        return Command(ToolCall(id, name, rest), [name, rest], refusal)
+    try:
+        words = shlex.split(rest)
+    except ValueError as error:
+        refusal = Refusal(f"this cannot be read: {str(error).lower()} in `# Run {name} {rest}"[:MAX_ECHO] + "`")
+        return Command(ToolCall(id, name, "{}"), [name, rest], refusal)
+    if tool is None:
+        return Command(ToolCall(id, name, "{}"), [name, *words], unknown_tool(name, tools))
+    arguments = _arguments(tool, words, rest)
+    if isinstance(arguments, Refusal):
+        return Command(ToolCall(id, name, "{}"), [name, *words], arguments)
+    return Command(ToolCall(id, name, render(arguments).decode()), [name, *words])
+
+
+def _arguments(tool: Tool, words: list[str], rest: str) -> dict[str, Any] | Refusal:
+    properties: dict[str, Any] = tool.parameters["properties"]
+    arguments: dict[str, Any] = {}
+    unnamed: list[str] = []
+    for word in words:
+        named = _NAMED.fullmatch(word)
+        if named and named[1] in properties and named[1] not in arguments:
+            arguments[named[1]] = _value(tool, named[1], named[2])
+        else:
+            unnamed.append(word)
+    if len(properties) == 1 and len(unnamed) > 1 and not arguments:
+        [only] = properties
+        if _takes_text(tool, properties[only]):
+            return {only: rest}
+    free = [name for name in properties if name not in arguments]
+    if len(unnamed) > len(free):
+        names = ", ".join(properties) or "none"
+        return Refusal(f"{tool.name} was not called: there are more words than arguments. Its arguments: {names}.")
+    for name, word in zip(free, unnamed, strict=False):
+        arguments[name] = _value(tool, name, word)
+    return arguments
+
+
+def _value(tool: Tool, name: str, word: str) -> Any:
+    """A word as its parameter takes it: as it stands where that is text, else as JSON, if it is any."""
+    if _takes_text(tool, tool.parameters["properties"][name]):
+        return word
+    try:
+        return msgspec.json.decode(word)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return word
+
+
+def _takes_text(tool: Tool, schema: Mapping[str, Any]) -> bool:
+    if "$ref" in schema:
+        schema = tool.parameters["$defs"][schema["$ref"].rpartition("/")[2]]
+    return schema.get("type") == "string" or any(_takes_text(tool, each) for each in schema.get("anyOf", ()))

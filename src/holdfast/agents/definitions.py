@@ -1,0 +1,262 @@
+"""Agents: who they are and what they may do, declared in a program or stored as rows."""
+
+import re
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from holdfast.access.identities import Identities
+from holdfast.agents.tools import Tool
+from holdfast.bus.log import Log
+from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+
+AgentKind = Literal["llm", "system"]
+RESERVED = frozenset({"ui", "tool", "user", "system", "assistant"})  # who else speaks in a conversation
+MAX_INSTRUCTIONS = 200_000  # characters
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A message to an agent that is code: what was said, by whom and where."""
+
+    text: str
+    user: str | None
+    session_id: str | None
+    conversation_id: UUID
+    node_id: UUID
+    run_id: UUID
+
+
+Handler = Callable[[Incoming], Awaitable[str | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one run of an agent may take; None: as the settings say."""
+
+    steps: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+    cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """An agent: `llm` asks a model and uses tools, `system` is a function of a program."""
+
+    name: str
+    kind: AgentKind = "llm"
+    description: str = ""
+    instructions: str = ""
+    model: str | None = None
+    tools: tuple[Tool, ...] = ()
+    skills: tuple[str, ...] = ()
+    memory: bool = True
+    approve: frozenset[str] = frozenset()
+    limits: Limits = field(default_factory=Limits)
+    handler: Handler | None = None
+
+    def __post_init__(self) -> None:
+        wrong = _wrong(self)
+        if wrong:
+            raise InvalidInput(f"the agent {self.name!r:.200} cannot be declared", why=wrong)
+
+    @property
+    def topic(self) -> str:
+        """Where it is spoken to."""
+        return f"{self.kind}-{self.name}"
+
+    @property
+    def group(self) -> str:
+        """Who it reads as."""
+        return f"agent-{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """An agent as it is stored; `tools` are names of those that the program which runs it knows."""
+
+    id: UUID
+    name: str
+    kind: Literal["llm", "system", "ui"]
+    description: str
+    instructions: str
+    model: str | None
+    tools: tuple[str, ...]
+    memory: bool
+    approve: tuple[str, ...]
+    limits: Limits
+    origin: Literal["code", "db"]
+    active: bool
+    version: int
+    updated_by: str
+    updated_at: datetime
+
+
+class Definitions:
+    """Stores and finds agents of one tenant."""
+
+    def __init__(self, database: Database, identities: Identities, log: Log) -> None:
+        self._database = database
+        self._identities = identities
+        self._log = log
+
+    async def declare(self, agents: Iterable[Agent]) -> None:
+        """Store the agents of a program, each with its topic; rows of the same names become the program's."""
+        for agent in agents:
+            await self._log.create(agent.topic)
+            id = await self._identities.id("agent", agent.name)
+            await self._database.value(
+                sql("declare_agent"), id, agent.name, agent.kind, store(agent.description), store(agent.instructions),
+                agent.model, _settings(agent),
+            )  # fmt: skip
+
+    async def put(
+        self,
+        name: str,
+        *,
+        instructions: str,
+        description: str = "",
+        model: str | None = None,
+        tools: Sequence[str] = (),
+        memory: bool = True,
+        approve: Sequence[str] = (),
+        limits: Limits | None = None,
+        active: bool = True,
+        version: int | None = None,
+        by: str = "",
+    ) -> Definition:
+        """Store an agent, or change one; `version`: the one it must have, None where there is none yet."""
+        agent = Agent(
+            name,
+            description=description,
+            instructions=instructions,
+            model=model,
+            memory=memory,
+            approve=frozenset(approve),
+            limits=limits or Limits(),
+        )
+        settings = {**_settings(agent), "tools": list(tools)}
+        await self._log.create(agent.topic)
+        id = await self._identities.id("agent", name)
+        row = cast(Row, await self._database.one(
+            sql("put_agent"), id, name, store(description), store(instructions), model, settings, active, version,
+            store(by),
+        ))  # fmt: skip
+        match row["outcome"]:
+            case "code":
+                raise AlreadyExists(f"the agent {name} is declared in a program", next="Change it there.")
+            case "conflict" if version is None:
+                raise AlreadyExists(
+                    f"there is an agent {name} already", next=f"Give its version, {row['version']}, to change it."
+                )
+            case "conflict":
+                raise Conflict(f"the agent {name} has changed", expected=version or 0, current=row["version"])
+            case _:
+                return await self.get(name)
+
+    async def remove(self, name: str) -> None:
+        """Remove an agent; its conversations, its topic and its runs stay."""
+        outcome = await self._database.value(sql("remove_agent"), name)
+        if outcome == "code":
+            raise AlreadyExists(f"the agent {name} is declared in a program", next="Remove it there.")
+        if outcome == "missing":
+            raise unknown_agent(name)
+
+    async def get(self, name: str) -> Definition:
+        """An agent."""
+        row = await self._database.one(sql("agent"), store(name))
+        if row is None:
+            raise unknown_agent(name)
+        return definition_of(row)
+
+    async def list(self) -> list[Definition]:
+        """All of them, by name."""
+        return [definition_of(row) for row in await self._database.all(sql("agents"))]
+
+
+def agent_of(definition: Definition, tools: Mapping[str, Tool]) -> Agent:
+    """A stored agent, with those of its tools that this program knows."""
+    known = tuple(tools[name] for name in definition.tools if name in tools)
+    return Agent(
+        definition.name,
+        description=definition.description,
+        instructions=definition.instructions,
+        model=definition.model,
+        tools=known,
+        memory=definition.memory,
+        approve=frozenset(definition.approve),
+        limits=definition.limits,
+    )
+
+
+def definition_of(row: Row) -> Definition:
+    """The agent that a row is."""
+    settings = row["settings"]
+    return Definition(
+        row["agent_def_id"],
+        row["name"],
+        row["kind"],
+        restore(row["description"]),
+        restore(row["instructions"]),
+        row["model"],
+        tuple(settings.get("tools", ())),
+        settings.get("memory", True),
+        tuple(settings.get("approve", ())),
+        Limits(**settings.get("limits", {})),
+        row["origin"],
+        row["active"],
+        row["aggregate_version"],
+        restore(row["update_user"]),
+        row["update_ts"],
+    )
+
+
+def unknown_agent(name: str) -> NotFound:
+    """There is no such agent."""
+    return NotFound(f"there is no agent {name!r:.200}", next="`holdfast agents ls` and `GET /api/agents` list them.")
+
+
+def _settings(agent: Agent) -> dict[str, Any]:
+    limits = {
+        name: limit
+        for name in ("steps", "tokens", "seconds", "cost")
+        if (limit := getattr(agent.limits, name)) is not None
+    }
+    return {
+        "tools": [tool.name for tool in agent.tools],
+        "skills": list(agent.skills),
+        "memory": agent.memory,
+        "approve": sorted(agent.approve),
+        "limits": limits,
+    }
+
+
+def _wrong(agent: Agent) -> str:
+    """What keeps an agent from being declared."""
+    if not isinstance(agent.name, str) or not _NAME.fullmatch(agent.name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return "its name is not made of 1 to 100 letters, digits, hyphens and underscores"
+    if agent.name in RESERVED:
+        return f"{agent.name} is the name of somebody else who speaks in conversations"
+    if (agent.kind == "system") != (agent.handler is not None):
+        return "an agent of the kind system is a function, and no other is"
+    if not isinstance(agent.instructions, str) or len(agent.instructions) > MAX_INSTRUCTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
+        return f"its instructions are not text of at most {MAX_INSTRUCTIONS} characters"
+    names = [tool.name for tool in agent.tools]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        return f"it has two tools called {min(twice)}"
+    for name, limit in (("steps", agent.limits.steps), ("tokens", agent.limits.tokens),
+                        ("seconds", agent.limits.seconds), ("cost", agent.limits.cost)):  # fmt: skip
+        if limit is not None and not (isinstance(limit, int | float) and limit > 0):  # pyright: ignore[reportUnnecessaryIsInstance]
+            return f"its limit of {name} is not above zero"
+    return ""

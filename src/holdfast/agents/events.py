@@ -1,0 +1,171 @@
+"""What those who watch a conversation are told, in order, each with a cursor to go on from."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from holdfast.conversations.contexts import TOOL, parse_context
+from holdfast.conversations.nodes import Node
+from holdfast.core.errors import InvalidInput
+
+Kind = Literal[
+    "message", "thought", "action", "observation", "token", "thinking", "answer", "approval", "decision", "error",
+    "done", "delete",
+]  # fmt: skip
+
+PER_RUN = 10**10  # numbers that a run has for what is told beside nodes
+PER_CLAIM = 10**7  # and each claim of it
+
+
+class Cursor(NamedTuple):
+    """How much of a conversation was seen: its changes up to a revision, what was told beside them up to a number.
+
+    `part`: how many events of the next change.
+    """
+
+    revision: int = 0
+    n: int = 0
+    part: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.revision}.{self.n}.{self.part}" if self.part else f"{self.revision}.{self.n}"
+
+
+def parse_cursor(text: str) -> Cursor:
+    """The cursor that a client gives back."""
+    numbers = text.split(".")
+    if not 1 <= len(numbers) <= 3 or not all(n.isascii() and n.isdigit() and len(n) < 19 for n in numbers):
+        raise InvalidInput(f"the cursor {text[:50]!r} cannot be read", next="Give back the `cursor` of the last event.")
+    return Cursor(*map(int, numbers))
+
+
+class Pieces(NamedTuple):
+    """What a run in this process streams: up to a number it is in rows, after that here, as rows would have it."""
+
+    saved: int
+    unsaved: Sequence[Mapping[str, Any]]
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that happened in a conversation.
+
+    `message` is what somebody says to the agent, `thought` what the agent says before it acts, `token` a piece of what
+    it is about to say (`reset`: forget the pieces so far, it begins anew), `answer` what it said. `version` above 1:
+    the node was edited, and this is in place of what was told of it before. `done` and `error` end a run.
+    """
+
+    kind: Kind
+    cursor: str
+    at: datetime
+    run_id: UUID | None = None
+    node_id: UUID | None = None
+    seq: int | None = None
+    version: int = 1
+    author: str | None = None
+    text: str = ""
+    tool: str | None = None
+    call_id: str | None = None
+    arguments: Any = None
+    failed: bool = False  # of an observation: the tool gave no result
+    reset: bool = False
+    approval_id: UUID | None = None
+    reason: str | None = None
+    decision: str | None = None
+    state: str | None = None  # how the run ended
+    error: dict[str, Any] | None = None
+    usage: dict[str, Any] | None = None
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes."""
+        return 200 + len(self.text) + (len(str(self.arguments)) if self.arguments else 0)
+
+
+def events_of(node: Node, n: int) -> list[Event]:
+    """What a node tells; `n` is the number of what was told before beside nodes."""
+    told = list(_told(node))
+    parts = len(told)
+    done = Cursor(node.revision, n)
+    return [
+        msgspec.structs.replace(
+            event, cursor=str(done if place == parts else Cursor(node.revision - 1, n, place)), version=node.version
+        )
+        for place, event in enumerate(told, 1)
+    ]
+
+
+def delta_event(revision: int, n: int, run_id: UUID, kind: Kind, data: Mapping[str, Any], at: datetime) -> Event:
+    """What is told beside nodes."""
+    cursor = str(Cursor(revision, n))
+    match kind:
+        case "token" | "thinking":
+            text, reset = data.get("text", ""), bool(data.get("reset"))
+            return Event(kind=kind, cursor=cursor, at=at, run_id=run_id, text=text, reset=reset)
+        case "approval" | "decision":
+            return Event(
+                kind=kind,
+                cursor=cursor,
+                at=at,
+                run_id=run_id,
+                approval_id=UUID(data["approval"]),
+                call_id=data["call"],
+                tool=data["tool"],
+                arguments=data.get("arguments"),
+                reason=data.get("reason"),
+                decision=data.get("decision"),
+                author=data.get("by"),
+            )
+        case _:
+            error = data.get("error")
+            usage = {name: data[name] for name in ("steps", "input_tokens", "output_tokens", "cost") if name in data}
+            return Event(
+                kind=kind,
+                cursor=cursor,
+                at=at,
+                run_id=run_id,
+                node_id=UUID(data["answer"]) if data.get("answer") else None,
+                text=error["message"] if error else "",
+                state=data["state"],
+                error=error,
+                usage=usage,
+            )
+
+
+def _told(node: Node) -> Iterator[Event]:
+    payload = node.payload or {}
+    run = payload.get("run")
+    about: dict[str, Any] = {
+        "cursor": "",
+        "at": node.updated_at,
+        "run_id": UUID(run) if isinstance(run, str) else None,
+        "node_id": node.id,
+        "seq": node.seq,
+    }
+    if node.deleted:
+        yield Event(kind="delete", **about)
+        return
+    context = parse_context(node.context) if node.context else None
+    if context is None or context.type != "text":
+        return
+    about["author"] = context.value
+    if context.name != "agent":
+        yield Event(kind="message", text=node.content, **about)
+    elif context.value == TOOL or payload.get("role") == "tool":
+        yield Event(
+            kind="observation",
+            text=node.content,
+            tool=payload.get("tool_name"),
+            call_id=payload.get("tool_call_id"),
+            failed=bool(payload.get("error")),
+            **about,
+        )
+    elif payload.get("tool_calls"):
+        if node.content.strip():
+            yield Event(kind="thought", text=node.content, **about)
+        for call in payload["tool_calls"]:
+            yield Event(kind="action", tool=call["name"], call_id=call["id"], arguments=call["arguments"], **about)
+    else:
+        yield Event(kind="answer", text=node.content, **about)

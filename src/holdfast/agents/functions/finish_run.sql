@@ -1,0 +1,25 @@
+-- Ends a run that this token holds; `next`: what its conversation waits for an answer to after it; `told`: what those who watch are told,
+-- and `more`, whether also of runs that were cancelled before it ended.
+create or replace function holdfast.finish_run(
+  tenant uuid, run uuid, claim bigint, ending text, answer uuid, error jsonb, out outcome text, out next uuid, out told jsonb, out more boolean
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  held public.runs;
+begin
+  select r.* from public.runs r where r.tenant_id = tenant and r.id = run into held;
+  perform from public.conversation c where c.tenant_id = tenant and c.id = held.root for update;
+  select r.* from public.runs r where r.tenant_id = tenant and r.id = run for update into held;
+  if not found or held.token <> claim or held.finished_at is not null then
+    outcome := 'lapsed';
+    return;
+  end if;
+  told := holdfast.end_run(tenant, run, ending, finish_run.answer, finish_run.error);
+  select r.trigger from public.runs r
+    where r.tenant_id = tenant and r.root = held.root and r.finished_at is null order by r.number limit 1 into finish_run.next;
+  more := exists (
+    select from public.turn_delta d where d.tenant_id = tenant and d.root = held.root and d.n > held.number * 10000000000 + 9999999999);
+  outcome := 'ended';
+end $$;
+revoke execute on function holdfast.finish_run from public;
+grant execute on function holdfast.finish_run to holdfast_app;

@@ -1,0 +1,76 @@
+-- Appends what somebody says to an agent, tells its topic, and stores the run that will answer it: all or nothing.
+-- `busy` says what happens when a run of the conversation has not ended: reject (nothing is said), interrupt (it is told to stop), enqueue.
+-- `outcome`: sent; repeated (the key is known: `id` and `run` are the first ones'); busy (`run` is the one that has not ended); missing.
+create or replace function holdfast.send_message(
+  tenant uuid, conversation uuid, node uuid, type text, name text, value text, content text, payload jsonb, key text,
+  agent text, wanted uuid, person text, busy text,
+  out outcome text, out id uuid, out seq bigint, out revision bigint, out at timestamptz, out topic text, out run uuid, out number bigint
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  appended record;
+begin
+  update public.conversation c set last_run = c.last_run where c.tenant_id = tenant and c.id = conversation;
+  if not found then
+    outcome := 'missing';
+    return;
+  end if;
+  if send_message.key is not null then
+    select n.id, n.seq, n.revision, n.created_at from public.node n
+      where n.tenant_id = tenant and n.root = conversation and n.key = send_message.key
+      into send_message.id, send_message.seq, send_message.revision, send_message.at;
+    if found then
+      select r.id, r.number from public.runs r
+        where r.tenant_id = tenant and r.trigger = send_message.id and r.agent = send_message.agent
+        order by r.attempt desc limit 1 into send_message.run, send_message.number;
+      if not found then  -- somebody appended it, and its agent has not read of it yet
+        send_message.run := wanted;
+        send_message.number := holdfast.store_run(
+          tenant, wanted, send_message.agent, conversation, send_message.id, send_message.seq, person);
+      end if;
+      outcome := 'repeated';
+      return;
+    end if;
+  end if;
+  if busy = 'reject' then
+    select r.id from public.runs r where r.tenant_id = tenant and r.root = conversation and r.finished_at is null
+      order by r.number limit 1 into send_message.run;
+    if found then
+      outcome := 'busy';
+      return;
+    end if;
+  elsif busy = 'interrupt' then
+    perform holdfast.stop_run(tenant, r.id, 'interrupt') from public.runs r
+      where r.tenant_id = tenant and r.root = conversation and r.finished_at is null;
+  end if;
+  appended := holdfast.append(
+    tenant, conversation, node, null, type, send_message.name, send_message.value, send_message.content, send_message.payload,
+    null, null, send_message.key, null, null, null);
+  send_message.id := appended.id;
+  send_message.seq := appended.seq;
+  send_message.revision := appended.revision;
+  send_message.at := appended.at;
+  send_message.topic := appended.topic;
+  send_message.run := wanted;
+  outcome := 'sent';
+  send_message.number := holdfast.store_run(tenant, wanted, send_message.agent, conversation, appended.id, appended.seq, person);
+end $$;
+revoke execute on function holdfast.send_message from public;
+grant execute on function holdfast.send_message to holdfast_app;
+
+-- Stores the run that answers a node, behind those of its conversation, whose row is locked; its number.
+create or replace function holdfast.store_run(
+  tenant uuid, run uuid, agent text, conversation uuid, node uuid, seq bigint, person text
+) returns bigint language plpgsql as $$
+#variable_conflict use_column
+declare
+  own bigint;
+begin
+  update public.conversation c set last_run = c.last_run + 1 where c.tenant_id = tenant and c.id = conversation
+    returning c.last_run into own;
+  insert into public.runs (tenant_id, id, agent, root, number, trigger, trigger_seq, user_name)
+    values (tenant, run, store_run.agent, conversation, own, node, store_run.seq, person);
+  return own;
+end $$;
+revoke execute on function holdfast.store_run from public;
+grant execute on function holdfast.store_run to holdfast_app;

@@ -1,0 +1,250 @@
+"""The journal of a run: what it did that must outlive the process; refused once another has the run."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.agents.events import PER_CLAIM, PER_RUN, Event, Pieces, delta_event
+from holdfast.agents.runs import Run, lapsed
+from holdfast.conversations.contexts import parse_context
+from holdfast.conversations.nodes import Draft, Node
+from holdfast.core.ids import uuid7
+from holdfast.core.text import restore, store
+from holdfast.llm.model import Reply
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+
+Reason = Literal["listed", "unknown"]
+Question = tuple[str, str, Any, Reason]  # a call: its id, its tool, its arguments, and why somebody is asked about it
+ExecutionState = Literal["running", "done", "failed", "refused", "unknown"]
+Decision = Literal["pending", "approved", "denied", "withdrawn"]
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A question to the model: what it was sent, and what it replied."""
+
+    number: int
+    sent: dict[str, Any]
+    reply: Reply | None
+    started_at: datetime
+    replied_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A tool's execution for a call."""
+
+    id: UUID
+    step: int
+    call_id: str
+    tool: str
+    status: ExecutionState
+    token: int
+    output: Any
+    error: str | None
+    latency_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call that somebody was asked about."""
+
+    step: int
+    call_id: str
+    reason: Reason
+    state: Decision
+    comment: str | None
+    used: bool = False  # what was allowed has been begun since
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a run has done so far."""
+
+    steps: Sequence[Step]
+    executions: Sequence[Execution]
+    asked: Sequence[Asked]
+
+
+class Journal:
+    """Writes down what one run does, under the token of its claim."""
+
+    def __init__(
+        self, database: Database, run: Run, *, announce: Callable[[str], None], on_node: Callable[[Node], None]
+    ) -> None:
+        self._database = database
+        self._announce = announce  # that its agent's topic has news
+        self._on_node = on_node  # of each that is new
+        self.run = run
+        self._n = run.number * PER_RUN + min(run.token, 900) * PER_CLAIM  # of what was told beside nodes
+        self._unsaved: list[tuple[int, str, dict[str, Any]]] = []
+        self._saved = 0  # the number up to which rows have what is streamed
+
+    @property
+    def n(self) -> int:
+        """The number of what was told last."""
+        return self._n
+
+    @property
+    def pieces(self) -> Pieces:
+        """What is being said and is in no row yet."""
+        at = datetime.now(UTC)
+        return Pieces(
+            self._saved,
+            [{"n": n, "run_id": self.run.id, "kind": kind, "data": data, "at": at} for n, kind, data in self._unsaved],
+        )
+
+    async def past(self) -> Past:
+        """What was done before: nothing of it is done again."""
+        steps = await self._database.all(sql("steps"), self.run.id)
+        executions = await self._database.all(sql("executions"), self.run.id)
+        asked = await self._database.all(sql("asked"), self.run.id)
+        return Past(
+            [step_of(row) for row in steps],
+            [_execution_of(row) for row in executions],
+            [_asked_of(row) for row in asked],
+        )
+
+    async def keep_reply(
+        self, step: int, sent: dict[str, Any], reply: Reply | None, *, seen: int, began: datetime
+    ) -> None:
+        """Store what the model was sent and what it replied, before anything is done with it."""
+        usage = reply.usage if reply is not None else None
+        outcome = await self._database.value(
+            sql("store_reply"), self.run.id, self.run.token, step, sent,
+            None if reply is None else msgspec.to_builtins(reply), None if reply is None else reply.model,
+            usage.input_tokens if usage else 0, usage.output_tokens if usage else 0, reply.cost if reply else 0.0,
+            seen, began,
+        )  # fmt: skip
+        self._refuse(outcome)
+
+    async def append(self, drafts: Sequence[Draft]) -> list[UUID]:
+        """Append nodes, all or none, and tell the agent's topic; one that is there already stays as it is."""
+        contexts = [parse_context(draft.context) for draft in drafts]
+        payloads = [{**(draft.payload or {}), "run": str(self.run.id)} for draft in drafts]
+        rows = await self._database.all(
+            sql("append_in_run"), self.run.id, self.run.token, [uuid7() for _ in drafts],
+            [context.type for context in contexts], [context.name for context in contexts],
+            [store(context.value) for context in contexts], [store(draft.content) for draft in drafts], payloads,
+            [draft.key for draft in drafts],
+        )  # fmt: skip
+        self._refuse(rows[-1]["outcome"])
+        self._unsaved.clear()
+        self._saved = 0
+        if rows[-1]["topic"] is not None:
+            self._announce(rows[-1]["topic"])
+        root = self.run.conversation
+        for row, draft, context, payload in zip(rows, drafts, contexts, payloads, strict=True):
+            if row["outcome"] == "appended":
+                self._on_node(Node(
+                    row["id"], root, root, row["seq"], str(context), draft.content, payload, None, draft.key, 1,
+                    row["revision"], False, row["at"], row["at"],
+                ))  # fmt: skip
+        return [row["id"] for row in rows]
+
+    async def begin_execution(self, step: int, calls: Sequence[tuple[str, str, Any]]) -> list[UUID]:
+        """Store that tools are being run: by call, tool and arguments; one that was begun before is begun anew."""
+        ids = [uuid7() for _ in calls]
+        rows = await self._database.all(
+            sql("begin_executions"), self.run.id, self.run.token, step, ids, [call for call, _, _ in calls],
+            [tool for _, tool, _ in calls], [arguments for _, _, arguments in calls],
+        )  # fmt: skip
+        if len(rows) < len(calls):
+            raise lapsed(self.run)
+        by_call = {row["call_id"]: row["id"] for row in rows}
+        return [by_call[call] for call, _, _ in calls]
+
+    async def end_execution(
+        self, id: UUID, status: ExecutionState, *, output: Any, error: str | None, latency_ms: float | None
+    ) -> None:
+        """Store what a tool gave; `output` has what the model reads of it under `text`."""
+        done = await self._database.run(
+            sql("end_execution"), id, self.run.id, self.run.token, status, output, error, latency_ms
+        )
+        if not done:
+            raise lapsed(self.run)
+
+    async def ask(self, step: int, calls: Sequence[Question]) -> bool:
+        """Ask somebody about calls; whether the run has to wait for it."""
+        outcome = await self._database.value(
+            sql("ask_approval"), self.run.id, self.run.token, [uuid7() for _ in calls], step,
+            [call for call, _, _, _ in calls], [tool for _, tool, _, _ in calls],
+            [arguments for _, _, arguments, _ in calls], [reason for _, _, _, reason in calls], self._n,
+        )  # fmt: skip
+        self._refuse(outcome)
+        return outcome == "waiting"
+
+    # What is told beside nodes
+
+    def tell(
+        self, kind: Literal["token", "thinking"], data: dict[str, Any], *, revision: int, at: datetime
+    ) -> tuple[Event, int, int]:
+        """A piece of what is being said, for those who watch, its number and the one before; `flush` stores it."""
+        after = self._n
+        self._n += max(1, len(data.get("text", "")))
+        self._unsaved.append((self._n, kind, data))
+        return delta_event(revision, self._n, self.run.id, kind, data, at), self._n, after
+
+    async def flush(self) -> None:
+        """Store what was told since the last time, so that whoever watches from elsewhere sees it."""
+        unsaved = list(self._unsaved)
+        rows = list(_joined(unsaved))
+        if not rows:
+            return
+        stored = await self._database.run(
+            sql("store_deltas"), self.run.conversation, self.run.id, self.run.token, [n for n, _, _ in rows],
+            [kind for _, kind, _ in rows], [data for _, _, data in rows],
+        )  # fmt: skip
+        if stored == len(rows):
+            del self._unsaved[: len(unsaved)]
+            self._saved = rows[-1][0]
+
+    def _refuse(self, outcome: str) -> None:
+        if outcome == "lapsed":
+            raise lapsed(self.run)
+
+
+def step_of(row: Row) -> Step:
+    """The step that a row is."""
+    reply = None if row["reply"] is None else msgspec.convert(row["reply"], Reply)
+    return Step(row["number"], row["sent"], reply, row["started_at"], row["replied_at"])
+
+
+def _asked_of(row: Row) -> Asked:
+    comment = None if row["comment"] is None else restore(row["comment"])
+    return Asked(row["step"], row["call_id"], row["reason"], row["state"], comment, row["used"])
+
+
+def _execution_of(row: Row) -> Execution:
+    return Execution(
+        row["id"],
+        row["step"],
+        row["call_id"],
+        row["tool"],
+        cast(ExecutionState, row["status"]),
+        row["token"],
+        row["output_result"],
+        row["error"],
+        row["latency_ms"],
+    )
+
+
+def _joined(told: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterable[tuple[int, str, dict[str, Any]]]:
+    """Pieces of one kind as one: the number of the last is where their text ends."""
+    last: tuple[int, str, dict[str, Any]] | None = None
+    for n, kind, data in told:
+        if last is not None and last[1] == kind and not data.get("reset"):
+            last = (n, kind, {**last[2], "text": last[2].get("text", "") + data["text"]})
+            continue
+        if last is not None:
+            yield last
+        last = (n, kind, data)
+    if last is not None:
+        yield last

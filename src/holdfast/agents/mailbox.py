@@ -1,0 +1,106 @@
+"""The mailbox: an agent reads its topic, keeps its views, and takes what it has to answer.
+
+A message is answered by a run, which is stored with the message or, where a stranger published it, found to be missing
+here. So the position in the topic says only how far was read: it is committed now and then, and a record that comes
+again finds its run there already.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Self
+from uuid import UUID
+
+from holdfast.agents.definitions import Agent
+from holdfast.agents.view import Views
+from holdfast.bus.log import Log
+from holdfast.bus.messages import TOOL, ConversationMessage, message_of
+from holdfast.bus.records import Record
+from holdfast.bus.subscription import Subscription
+from holdfast.conversations.contexts import ASSISTANT
+from holdfast.core.errors import Busy, HoldfastError, InvalidInput
+
+BATCH = 200  # records taken at once
+IDLE = 1.0  # seconds without a record after which the position is committed
+UNCOMMITTED = 1000  # records after which it is, at the latest
+FORM_HEADER = "holdfast-form"  # a framework with an agent of its own wrote the node
+
+log = logging.getLogger(__name__)
+
+Take = Callable[[Agent, Sequence[UUID]], Awaitable[None]]
+
+
+class Mailbox:
+    """Reads the topic of one agent, as one of its group."""
+
+    def __init__(self, agent: Agent, log: Log, views: Views, take: Take) -> None:
+        self._agent = agent
+        self._log = log
+        self._views = views
+        self._take = take
+        self._reading: asyncio.Task[None] | None = None
+        self.ignored = 0  # of its own messages, that came back
+
+    async def __aenter__(self) -> Self:
+        self._reading = asyncio.create_task(self._run(), name=f"mailbox of {self._agent.name}")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with self._log.subscribe([self._agent.topic], group=self._agent.group) as records:
+                    await self._read(records)
+            except HoldfastError as error:
+                log.warning("the mailbox of %s cannot be read, trying again: %s", self._agent.name, error)
+                await asyncio.sleep(IDLE)
+
+    async def _read(self, records: Subscription) -> None:
+        uncommitted: list[Record] = []
+        coming: asyncio.Task[list[Record]] | None = None
+        try:
+            while True:
+                coming = coming or asyncio.ensure_future(records.batch(BATCH))
+                done, _ = await asyncio.wait([coming], timeout=IDLE if uncommitted else None)
+                if done:
+                    batch, coming = coming.result(), None
+                    await self._handle(batch)
+                    uncommitted += batch
+                if uncommitted and (not done or len(uncommitted) >= UNCOMMITTED):
+                    with suppress(Busy):  # they are another's by now, who reads them again
+                        await records.commit(*uncommitted)
+                    uncommitted = []
+        finally:
+            if coming is not None:
+                coming.cancel()
+                await asyncio.wait([coming])
+            if uncommitted:
+                with suppress(HoldfastError):
+                    await records.commit(*uncommitted)
+
+    async def _handle(self, records: Sequence[Record]) -> None:
+        await self._views.follow(records)
+        asked: list[UUID] = []
+        for record in records:
+            try:
+                message = message_of(record)
+            except InvalidInput as error:  # anybody may publish there
+                log.warning("%s was sent what it cannot read: %s", self._agent.name, error)
+                continue
+            if message.agent_id in (self._agent.name, ASSISTANT):
+                self.ignored += 1
+            elif self._asks(message, record):
+                asked.append(message.node_id)
+        if asked:
+            await self._take(self._agent, asked)
+
+    def _asks(self, message: ConversationMessage, record: Record) -> bool:
+        """Whether a message wants an answer; that of a tool resumes a run, if one waits for it."""
+        if message.agent_id in (TOOL, "system") or FORM_HEADER in record.headers:
+            return False
+        return message.action in ("create", "append")

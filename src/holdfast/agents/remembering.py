@@ -1,0 +1,64 @@
+"""Remembering: what was said in a turn goes to memory, so that the next one recalls it."""
+
+import logging
+
+from holdfast.agents.lasting import lasting_part
+from holdfast.conversations.nodes import Node
+from holdfast.core.errors import HoldfastError
+from holdfast.memory import Memories
+from holdfast.memory.drafts import MAX_CONTENT_BYTES, Draft
+from holdfast.memory.memory import Trust
+from holdfast.memory.owners import session, user
+
+SESSION_IMPORTANCE = 0.6
+LASTING_IMPORTANCE = 0.8
+
+log = logging.getLogger(__name__)
+
+
+async def remember_turn(
+    memory: Memories, *, question: Node, answer: Node | None, session_id: str | None, person: str | None, agent: str
+) -> None:
+    """Keep what was said: for the session, and what the user said of lasting use, for the user.
+
+    Each under its node's key: a turn that is done twice is remembered once. That memory fails is no failure of a turn.
+    """
+    try:
+        if session_id is not None:
+            said = [_said(question, question.content, session_id, author=person, trust="user")]
+            if answer is not None:
+                said.append(_said(answer, answer.content, session_id, author=agent, trust="agent"))
+            said = [draft for draft in said if draft is not None]
+            if said:
+                await memory.remember_many(session(session_id, agent=agent, user=person), said)
+        lasting = None if person is None else lasting_part(question.content)
+        if person is not None and lasting is not None:
+            kept = _said(question, lasting, session_id, author=person, trust="user", importance=LASTING_IMPORTANCE)
+            await memory.remember_many(user(person), [kept] if kept else [])
+    except HoldfastError as error:
+        log.warning("what was said in %s could not be remembered: %s", question.root, error)
+
+
+def _said(
+    node: Node,
+    text: str,
+    conversation: str | None,
+    *,
+    author: str | None,
+    trust: Trust,
+    importance: float = SESSION_IMPORTANCE,
+) -> Draft | None:
+    if not text.strip():
+        return None
+    data = text.encode(errors="surrogatepass")
+    return Draft(
+        text if len(data) <= MAX_CONTENT_BYTES else data[:MAX_CONTENT_BYTES].decode(errors="ignore"),
+        importance=importance,
+        trust=trust,
+        source=node.id,
+        key=f"node:{node.id}",
+        conversation=conversation,
+        seq=None if conversation is None else node.seq,
+        author=author,
+        at=node.created_at,
+    )

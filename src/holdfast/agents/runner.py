@@ -1,0 +1,209 @@
+"""The runner: holds the runs that this process has taken, renews their leases, and stops those that are to stop.
+
+Leases are renewed here for all runs at once, never by the work itself: a tool may take hours. What a crashed process
+held is taken up when its lease has run out; what this one is told to stop is cancelled.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol, Self
+from uuid import UUID
+
+from holdfast.agents.approvals import runs_channel
+from holdfast.agents.definitions import Agent
+from holdfast.agents.runs import Finished, Run, Runs
+from holdfast.bus.postgres_feed import Listen
+from holdfast.bus.wakes import until
+from holdfast.core.errors import Busy, HoldfastError
+from holdfast.core.ids import uuid7
+from holdfast.postgres.database import Database
+
+LOOK = 1.0  # seconds between two looks for runs that are due
+GRACE = 5.0  # seconds that runs have to come to an end when they are told to
+
+log = logging.getLogger(__name__)
+
+
+class Does(Protocol):
+    """What does runs."""
+
+    async def do(self, agent: Agent, run: Run) -> Finished | None:
+        """Do a run until it ends, or until it has to wait for somebody (None)."""
+        ...
+
+    async def stopped(self, agent: Agent, run: Run) -> Finished:
+        """End a run that somebody stopped."""
+        ...
+
+
+@dataclass(slots=True)
+class Held:
+    """A run that is being done."""
+
+    run: Run
+    task: "asyncio.Task[None]"
+    stop: str | None = None
+
+
+class Runner:
+    """Does the runs of agents of one tenant, a bounded number at once."""
+
+    def __init__(
+        self, database: Database, runs: Runs, listen: Listen, does: Does, *, lease: float, concurrency: int
+    ) -> None:
+        self._database = database
+        self._runs = runs
+        self._listen = listen
+        self._does = does
+        self._lease = timedelta(seconds=lease)
+        self._concurrency = concurrency
+        self._holder = f"process {uuid7()}"
+        self._agents: dict[str, Agent] = {}
+        self._held: dict[UUID, Held] = {}
+        self._more = False  # there was no room for some
+        self._watching: list[asyncio.Task[None]] = []
+        self._woken = asyncio.Event()
+
+    @property
+    def running(self) -> int:
+        """How many runs are being done."""
+        return len(self._held)
+
+    def serve(self, agent: Agent) -> None:
+        """Do the runs of an agent from now on."""
+        self._agents[agent.name] = agent
+        self._woken.set()
+
+    def leave(self, name: str) -> None:
+        """Take no more runs of an agent."""
+        self._agents.pop(name, None)
+
+    async def __aenter__(self) -> Self:
+        self._watching = [
+            asyncio.create_task(self._keep(), name="leases of runs"),
+            asyncio.create_task(self._look(), name="runs that are due"),
+        ]
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._agents.clear()
+        for task in self._watching[1:]:
+            task.cancel()
+        await asyncio.wait(self._watching[1:])
+        held = list(self._held.values())
+        for each in held:
+            each.task.cancel()
+        if held:
+            await asyncio.wait([each.task for each in held], timeout=GRACE)
+        for task in self._watching:
+            task.cancel()
+        await asyncio.wait(self._watching)
+        try:
+            await self._runs.give_back([each.run for each in held])
+        except HoldfastError as error:
+            log.info("runs are left to their leases: %s", error)
+
+    async def take(self, agent: Agent, nodes: Sequence[UUID]) -> None:
+        """Take the runs that answer these nodes; those for which there is no room are taken later."""
+        if agent.name in self._agents:
+            await self._take([agent.name], nodes)
+
+    async def _take(self, names: Sequence[str], nodes: Sequence[UUID] | None) -> None:
+        room = self._concurrency - len(self._held)
+        if room <= 0 and nodes is None:
+            return
+        # Without room, runs that strangers' messages ask for are still stored.
+        taken = await self._runs.take(names, nodes=nodes, holder=self._holder, lease=self._lease, most=max(room, 0))
+        self._more = self._more or len(taken) == room or room <= 0
+        for run in taken:
+            agent = self._agents.get(run.agent)
+            if agent is not None:
+                self._start(agent, run)
+
+    def _start(self, agent: Agent, run: Run) -> None:
+        former = self._held.get(run.id)
+        if former is not None:  # its lease ran out here, while the database was away
+            former.task.cancel()
+        task = asyncio.create_task(self._do(agent, run), name=f"run {run.id}")
+        held = self._held[run.id] = Held(run, task)
+        task.add_done_callback(lambda _: self._ended(held))
+
+    def _ended(self, held: Held) -> None:
+        if self._held.get(held.run.id) is held:
+            del self._held[held.run.id]
+        if self._more and len(self._held) < self._concurrency:
+            self._more = False
+            self._woken.set()
+        if not held.task.cancelled() and (error := held.task.exception()) is not None:
+            log.error("the run %s broke", held.run.id, exc_info=error)
+
+    async def _do(self, agent: Agent, run: Run) -> None:
+        try:
+            finished = await self._finished(agent, run)
+        except Busy as error:  # another has it by now
+            log.warning("a run is left to another: %s", error)
+            return
+        except HoldfastError as error:  # the database is away, mostly: it is taken up again after its lease
+            log.warning("the run %s is left for later: %s", run.id, error)
+            return
+        if finished is not None and finished.following is not None and run.agent in self._agents:
+            await self._follow(finished.following)
+
+    async def _finished(self, agent: Agent, run: Run) -> Finished | None:
+        try:
+            return await self._does.do(agent, run)
+        except asyncio.CancelledError:
+            held = self._held.get(run.id)
+            task = asyncio.current_task()
+            if held is None or held.task is not task or held.stop not in ("cancel", "interrupt"):
+                raise
+            held.task.uncancel()
+            return await self._does.stopped(agent, run)
+
+    async def _follow(self, node: UUID) -> None:
+        try:
+            await self._take(list(self._agents), [node])
+        except HoldfastError as error:
+            log.warning("the next run is left for later: %s", error)
+
+    async def _keep(self) -> None:
+        """Renew leases, and cancel what is to stop."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + self._lease.total_seconds() / 3
+        async with self._listen(await runs_channel(self._database)) as woken:
+            while True:
+                await until(woken, max(0.0, due - loop.time()))
+                self._woken.set()
+                renew = loop.time() >= due
+                if renew:
+                    due = loop.time() + self._lease.total_seconds() / 3
+                held = list(self._held.values())
+                if not held:
+                    continue
+                runs = [each.run for each in held]
+                try:
+                    asked = await (
+                        self._runs.renew(runs, lease=self._lease) if renew else self._runs.asked_to_stop(runs)
+                    )
+                except HoldfastError as error:
+                    log.warning("leases of runs could not be renewed: %s", error)
+                    continue
+                for each in held:
+                    stop = asked.get(each.run.id, "lapsed")
+                    if stop is not None and each.stop is None and not each.task.done():
+                        each.stop = stop
+                        each.task.cancel(stop)
+
+    async def _look(self) -> None:
+        """Take runs that are due: left by others, allowed by somebody, or waiting for room."""
+        while True:
+            await until(self._woken, LOOK)
+            try:
+                if self._agents:
+                    await self._take(list(self._agents), None)
+            except HoldfastError as error:
+                log.warning("runs that are due cannot be looked for, trying again: %s", error)
+                await asyncio.sleep(LOOK)

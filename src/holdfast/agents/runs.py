@@ -1,0 +1,230 @@
+"""Runs: one for each turn of an agent, from the message that asked for it to its end."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal, cast
+from uuid import UUID
+
+from holdfast.conversations.contexts import Context
+from holdfast.conversations.cursors import Page, read_cursor, write_cursor
+from holdfast.conversations.refusals import unknown
+from holdfast.conversations.turns import Policy
+from holdfast.core.errors import Busy, InvalidInput, NotFound
+from holdfast.core.ids import uuid7
+from holdfast.core.names import stored_name
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+
+RunState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
+Ending = Literal["done", "failed", "cancelled"]
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One turn of an agent; `trigger` is the node that asked for it, `answer` the one that ended it."""
+
+    id: UUID
+    agent: str
+    conversation: UUID
+    number: int
+    trigger: UUID
+    trigger_seq: int
+    attempt: int
+    retry_of: UUID | None
+    user: str | None
+    state: RunState
+    token: int
+    claims: int
+    steps: int
+    input_tokens: int
+    output_tokens: int
+    cost: float
+    model: str | None
+    answer: UUID | None
+    error: dict[str, Any] | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """A message that was sent to an agent, and the run that answers it."""
+
+    run_id: UUID
+    conversation: UUID
+    node_id: UUID
+    seq: int
+    revision: int
+    at: datetime
+    number: int
+    topic: str | None
+    is_new: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What comes after a run: the node that its conversation waits for an answer to, and what those who watch hear."""
+
+    following: UUID | None
+    told: dict[str, Any]
+    more: bool  # they hear of other runs too
+
+
+class Runs:
+    """Stores, hands out and ends runs."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def send(
+        self,
+        conversation: UUID,
+        agent: str,
+        content: str,
+        *,
+        context: Context,
+        user: str | None,
+        key: str | None,
+        busy: Policy,
+        tx: Transaction | None = None,
+    ) -> Sent:
+        """Append a message and store the run that answers it; the same key again gives the first."""
+        run = await self._database.within(tx)
+        outcome, node, seq, revision, at, topic, run_id, number = await run.value(
+            sql("send_message"), conversation, uuid7(), context.type, context.name, store(context.value),
+            store(content), {"role": "user"}, None if key is None else stored_name("key", key), store(agent), uuid7(),
+            None if user is None else store(user), busy,
+        )  # fmt: skip
+        if outcome == "missing":
+            raise unknown(conversation)
+        if outcome == "busy":
+            raise Busy(
+                "the agent still works on the message before",
+                why=f"its run {run_id} has not ended",
+                next="Wait for its answer, or send with `enqueue`, `interrupt` or `fork`.",
+                run_id=str(run_id),
+            )
+        return Sent(run_id, conversation, node, seq, revision, at, number, topic, outcome == "sent")
+
+    async def take(
+        self,
+        agents: Sequence[str],
+        *,
+        nodes: Sequence[UUID] | None = None,
+        holder: str,
+        lease: timedelta,
+        most: int,
+    ) -> list[Run]:
+        """Hold the runs that answer these nodes, stored where there are none yet; without nodes, runs that are due."""
+        fresh = None if nodes is None else [uuid7() for _ in nodes]
+        rows = await self._database.all(
+            sql("take_runs"), [store(agent) for agent in agents], nodes, fresh, lease, store(holder), most
+        )
+        return [run_of(row) for row in rows]
+
+    async def renew(self, held: Sequence[Run], *, lease: timedelta) -> dict[UUID, str | None]:
+        """Keep runs; those that are still held, each with what it is asked to do: `cancel`, `interrupt` or nothing."""
+        rows = await self._database.all(sql("renew_runs"), [run.id for run in held], [run.token for run in held], lease)
+        return {row["id"]: row["stop"] for row in rows}
+
+    async def asked_to_stop(self, held: Sequence[Run]) -> dict[UUID, str | None]:
+        """What those that are still held are asked to do; nothing is written."""
+        rows = await self._database.all(sql("stops"), [run.id for run in held], [run.token for run in held])
+        return {row["id"]: row["stop"] for row in rows}
+
+    async def give_back(self, held: Sequence[Run]) -> None:
+        """Let others have runs that this process leaves."""
+        await self._database.run(sql("give_back_runs"), [run.id for run in held], [run.token for run in held])
+
+    async def finish(
+        self, run: Run, ending: Ending, *, answer: UUID | None = None, error: dict[str, Any] | None = None
+    ) -> Finished:
+        """End a run."""
+        row = cast(Row, await self._database.one(sql("finish_run"), run.id, run.token, ending, answer, error))
+        if row["outcome"] != "ended":
+            raise lapsed(run)
+        return Finished(row["next"], row["told"], row["more"])
+
+    async def stop(self, id: UUID, why: Literal["cancel", "interrupt"] = "cancel") -> str:
+        """Have a run end; `told` where whoever holds it has to do that, else it has ended."""
+        outcome = await self._database.value(sql("stop_run"), id, why)
+        if outcome == "missing":
+            raise unknown_run(id)
+        return cast(str, outcome)
+
+    async def retry(self, id: UUID) -> Run:
+        """Store another attempt at a run that failed or was cancelled."""
+        row = cast(Row, await self._database.one(sql("retry_run"), id, uuid7()))
+        if row["outcome"] == "missing":
+            raise unknown_run(id)
+        if row["outcome"] != "stored":
+            raise InvalidInput(
+                f"the run {id} cannot be tried again",
+                why="it has not failed, or a newer attempt is under way or done",
+                next="Look at it with GET /api/runs/{id}.",
+            )
+        return await self.get(row["id"])
+
+    async def get(self, id: UUID) -> Run:
+        """A run."""
+        row = await self._database.one(sql("run"), id)
+        if row is None:
+            raise unknown_run(id)
+        return run_of(row)
+
+    async def list(
+        self, *, conversation: UUID | None = None, user: str | None = None, limit: int = 50, cursor: str | None = None
+    ) -> Page[Run]:
+        """Runs, newest first: of a conversation, of a user, or all."""
+        before, _ = read_cursor(cursor)
+        if conversation is not None:
+            rows = await self._database.all(sql("list_runs_of_conversation"), before, limit + 1, conversation)
+        elif user is not None:
+            rows = await self._database.all(sql("list_runs_of_user"), before, limit + 1, store(user))
+        else:
+            rows = await self._database.all(sql("list_runs"), before, limit + 1)
+        runs = [run_of(row) for row in rows[:limit]]
+        return Page(runs, write_cursor(runs[-1].id) if len(rows) > limit else None)
+
+
+def run_of(row: Row) -> Run:
+    """The run that a row is."""
+    return Run(
+        row["id"],
+        restore(row["agent"]),
+        row["root"],
+        row["number"],
+        row["trigger"],
+        row["trigger_seq"],
+        row["attempt"],
+        row["retry_of"],
+        None if row["user_name"] is None else restore(row["user_name"]),
+        row["state"],
+        row["token"],
+        row["claims"],
+        row["steps"],
+        row["input_tokens"],
+        row["output_tokens"],
+        row["cost"],
+        row["model"],
+        row["answer"],
+        row["error"],
+        row["created_at"],
+        row["started_at"],
+        row["finished_at"],
+    )
+
+
+def lapsed(run: Run) -> Busy:
+    """Another process has a run by now, or it has ended."""
+    return Busy(f"the run {run.id} is not held any more", why="its lease ran out and another took it, or it has ended")
+
+
+def unknown_run(id: UUID) -> NotFound:
+    """There is no such run, or none that the caller may see."""
+    return NotFound(f"there is no run {id}")

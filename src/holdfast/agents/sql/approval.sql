@@ -1,0 +1,2 @@
+-- One approval.
+select * from approval where tenant_id = $1 and id = $2

@@ -1,0 +1,2 @@
+-- One run.
+select * from runs where tenant_id = $1 and id = $2

@@ -1,0 +1,2 @@
+-- Has a run end.
+select holdfast.stop_run($1, $2, $3)

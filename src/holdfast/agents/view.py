@@ -1,0 +1,197 @@
+"""Views: what an agent knows of its conversations, kept beside the log, record by record.
+
+A view holds the newest nodes of a conversation, bounded in number and size. Each record of its topic has the revision
+of the conversation that it tells of: one that is not newer is a duplicate, one that is not the next shows a gap, and
+then the view is read anew. However it came about, a view of a revision is the same.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from holdfast.bus.messages import message_of, sequence_of
+from holdfast.bus.records import Record
+from holdfast.conversations.nodes import Node, node_of
+from holdfast.core.errors import InvalidInput, NotFound
+from holdfast.core.text import restore
+from holdfast.postgres.database import Database
+from holdfast.postgres.sql import statements
+
+NODES = 400  # of a view, at most
+BYTES = 4_000_000  # of their contents
+VIEWS = 1000
+
+ADDING = frozenset({"create", "append", "tool_invoke", "tool_result", "system_message"})
+
+sql = statements(__name__)
+
+
+class View:
+    """The newest nodes of one conversation, oldest first, without what was deleted."""
+
+    def __init__(
+        self,
+        id: UUID,
+        revision: int,
+        seq: int,
+        nodes: Iterable[Node],
+        *,
+        session_id: str | None,
+        user: str | None,
+        whole: bool,
+    ) -> None:
+        self.id = id
+        self.revision: int = revision
+        self.seq: int = seq  # of the last node that it has seen
+        self.session_id = session_id
+        self.user = user
+        self._nodes = deque(nodes)
+        self._bytes = sum(map(_size, self._nodes))
+        self._whole = whole  # there is nothing before the first
+        self._trim()
+
+    @property
+    def nodes(self) -> Sequence[Node]:
+        """The nodes, oldest first."""
+        return tuple(self._nodes)
+
+    def add(self, node: Node) -> bool:
+        """Put a new node behind the others, if it is the next change; whether the view is up to date with it."""
+        if node.revision <= self.revision:
+            return True
+        if node.revision != self.revision + 1:
+            return False
+        self.revision = node.revision
+        self.seq = max(self.seq, node.seq)
+        if not node.deleted:
+            self._nodes.append(node)
+            self._bytes += _size(node)
+            self._trim()
+        return True
+
+    def pass_by(self, revision: int) -> bool:
+        """A change that no node shows; whether it was the next."""
+        if revision == self.revision + 1:
+            self.revision = revision
+        return revision <= self.revision
+
+    def replace(self, node: Node, revision: int) -> bool:
+        """Take a node's new content, if that is the next change; False where the view has to be read anew."""
+        if revision <= self.revision:
+            return True
+        if revision != self.revision + 1 or not self._whole or node.deleted:
+            return False  # another size may make room for what came before
+        for place, known in enumerate(self._nodes):
+            if known.id == node.id:
+                self._nodes[place] = node
+                self._bytes += _size(node) - _size(known)
+        self.revision = revision
+        self._trim()
+        return True
+
+    def _trim(self) -> None:
+        while len(self._nodes) > NODES or (self._bytes > BYTES and len(self._nodes) > 1):
+            self._bytes -= _size(self._nodes.popleft())
+            self._whole = False
+
+
+class Views:
+    """The views of one agent, those that were used last."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._views: OrderedDict[UUID, View] = OrderedDict()
+
+    async def current(self, conversation: UUID, *, seq: int = 0) -> View:
+        """The view of a conversation, one that has seen the node of this number."""
+        view = self._views.get(conversation)
+        if view is None or view.seq < seq:
+            view = await self._read(conversation)
+        self._views.move_to_end(conversation)
+        return view
+
+    async def follow(self, records: Sequence[Record]) -> None:
+        """Bring views up to date with these records, of which they need the nodes in one statement."""
+        told = [(record, revision) for record in records if (revision := self._news(record)) is not None]
+        if not told:
+            return
+        messages = {record.id: message_of(record) for record, _ in told}
+        ids = list({message.node_id for message in messages.values()})
+        nodes = {row["id"]: node_of(row) for row in await self._database.all(sql("nodes"), ids)}
+        for record, revision in told:
+            message = messages[record.id]
+            view = self._views.get(message.conversation_id)
+            if view is not None and not _apply(view, message.action, nodes.get(message.node_id), revision):
+                await self._reread(message.conversation_id)
+
+    def add(self, node: Node) -> None:
+        """Take a node that this process appended itself, before its record comes."""
+        view = self._views.get(node.root)
+        if view is not None and not view.add(node):
+            del self._views[node.root]  # something else came between: it is read when it is needed
+
+    def forget(self, conversation: UUID) -> None:
+        """Drop a view."""
+        self._views.pop(conversation, None)
+
+    def _news(self, record: Record) -> int | None:
+        """The revision that a record tells of, where a view has not seen it."""
+        try:
+            message = message_of(record)
+        except InvalidInput:
+            return None
+        view = self._views.get(message.conversation_id)
+        revision = sequence_of(record)
+        if view is None or revision is None or revision <= view.revision:
+            return None
+        return revision
+
+    async def _reread(self, conversation: UUID) -> None:
+        try:
+            await self._read(conversation)
+        except NotFound:
+            self.forget(conversation)
+
+    async def _read(self, conversation: UUID) -> View:
+        rows = await self._database.all(sql("view"), conversation, NODES + 1)
+        if not rows:
+            self.forget(conversation)
+            raise NotFound(f"there is no conversation {conversation}")
+        nodes = [node_of(row) for row in rows if row["id"] is not None]
+        view = self._views[conversation] = View(
+            conversation,
+            rows[0]["current"],
+            rows[0]["last_seq"],
+            nodes,
+            session_id=_name(rows[0]["session_id"]),
+            user=_name(rows[0]["user_name"]),
+            whole=len(nodes) <= NODES,
+        )
+        if len(self._views) > VIEWS:
+            self._views.popitem(last=False)
+        return view
+
+
+def _apply(view: View, action: str, node: Node | None, revision: int) -> bool:
+    if revision <= view.revision:
+        return True
+    if node is not None and node.root != view.id:  # anybody may publish there
+        return False
+    if action in ADDING:
+        # A node that was changed since has another revision: the records of that come later.
+        if node is None or node.revision != revision:
+            return False
+        return view.add(node)
+    if action == "edit":
+        return node is not None and node.revision == revision and view.replace(node, revision)
+    if action == "state":
+        return view.pass_by(revision)
+    return False
+
+
+def _name(stored: str | None) -> str | None:
+    return None if stored is None else restore(stored)
+
+
+def _size(node: Node) -> int:
+    return len(node.content) + 200

@@ -1,0 +1,230 @@
+"""The window: the newest messages of a conversation, as many as there is room for.
+
+A call and its results are shown together or not at all; the message that is to be answered is always shown. A message
+that takes more than a third of the window loses its middle.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from holdfast.agents.budget import MESSAGE_TOKENS
+from holdfast.agents.quotation import fits, neutral, quoted, shortened
+from holdfast.conversations.contexts import ASSISTANT, Context, by_user
+from holdfast.conversations.messages import Message, as_messages
+from holdfast.conversations.nodes import Node
+from holdfast.conversations.payloads import Role, ToolCall, role_of
+from holdfast.core.text import render
+from holdfast.llm.model import ChatMessage
+from holdfast.llm.model import ToolCall as ModelCall
+from holdfast.llm.tokens import TokenCounter
+
+LEAST = 32  # tokens of a message that is shown at all, where it has so many
+LEAST_TRIGGER = 256  # and of the one that is to be answered
+OPENING = "[Nothing before this is shown.]"  # model APIs want a user to speak first
+GAP = "\n\n[{:,} messages that followed are left out here.]"
+NO_OUTPUT = "(no output)"
+RUN = "# Run "  # how a model calls a tool in plain text
+
+_SYSTEM = str(by_user("system"))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A node that is a message, and how it belongs to others."""
+
+    node: Node
+    role: Role
+    is_own: bool
+    calls: Sequence[ToolCall]
+    caller: int | None  # the place of the message that has the call which this answers
+
+    @property
+    def is_from_others(self) -> bool:
+        """Whether neither the agent nor a tool says this."""
+        return not self.is_own and not self.is_output
+
+    @property
+    def is_output(self) -> bool:
+        """Whether a tool says this."""
+        return self.caller is not None or (self.role == "tool" and not self.is_own)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is shown of a conversation: the nodes `seqs`, of which those in `cut` lost their middle.
+
+    From `first_seq` on none is left out.
+    """
+
+    messages: list[ChatMessage]
+    tokens: int
+    seqs: list[int]
+    cut: frozenset[int]
+    first_seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    node: Node
+    tokens: int
+    is_cut: bool
+
+
+def spoken(nodes: Iterable[Node], agent: str) -> list[Said]:
+    """The messages among these nodes, as `agent` sees them; summaries have their own place."""
+    said: list[Said] = []
+    callers: dict[str, int] = {}
+    for node in nodes:
+        if node.deleted or not node.context:
+            continue
+        context = Context(*node.context.split(":", 2))  # what is stored has been parsed before
+        if context.type != "text":
+            continue
+        role = role_of(context, node.payload)
+        is_own = context.name == "agent" and context.value in (agent, ASSISTANT)
+        payload: dict[str, Any] = node.payload or {}
+        calls: Sequence[ToolCall] = (payload.get("tool_calls") if is_own else None) or ()
+        answered = payload.get("tool_call_id") if role == "tool" else None
+        caller = None if answered is None else callers.pop(answered, None)
+        if caller is None and calls:
+            callers.update((call["id"], len(said)) for call in calls)
+        said.append(Said(node, role, is_own, calls, caller))
+    return said
+
+
+def beginnings(said: Sequence[Said]) -> Iterator[int]:
+    """The places, newest first, where a window can begin: at no tool's output, between no call and its result."""
+    reach = len(said)
+    for place in reversed(range(len(said))):
+        caller = said[place].caller
+        reach = min(reach, place if caller is None else caller)
+        if reach == place and not said[place].is_output:
+            yield place
+
+
+class Measure:
+    """Shows an agent's conversations in so many tokens; not `native`: to a model that knows no tools, in plain text."""
+
+    def __init__(self, agent: str, counter: TokenCounter, *, native: bool = True) -> None:
+        self._agent = agent
+        self._counter = counter
+        self._native = native
+        self._opening = MESSAGE_TOKENS + counter.count(OPENING)
+
+    @property
+    def marks(self) -> int:
+        """What the marks of a window may take."""
+        return self._opening + self._counter.count(GAP.format(10**9))
+
+    def tokens(self, said: Said, limit: int) -> int:
+        """What a message takes whose texts have at most `limit` tokens."""
+        return self._show(said, limit).tokens
+
+    def window(self, said: Sequence[Said], room: int, *, trigger: int) -> Window:
+        """The newest messages in at most `room` tokens, among them the one whose seq is `trigger`."""
+        left = room - self.marks
+        asked = next((place for place, each in enumerate(said) if each.node.seq == trigger), None)
+        shown: dict[int, _Shown] = {}
+        if asked is not None:
+            most = max(left * 2 // 3, min(left, LEAST_TRIGGER)) - MESSAGE_TOKENS
+            shown = self._group([(asked, said[asked])], most, left, is_needed=True) or {}
+        left -= _total(shown)
+        begin = len(said)
+        for place in beginnings(said):
+            messages = [(other, said[other]) for other in range(place, begin) if other != asked]
+            group = self._group(messages, room // 3, left, is_needed=begin == len(said))
+            if group is None:
+                break
+            shown |= group
+            left -= _total(group)
+            begin = place
+        if asked in shown and begin > asked + 1:
+            shown[asked] = self._marked(shown[asked], begin - asked - 1)
+        nodes = [shown[place].node for place in sorted(shown)]
+        if asked in shown and said[asked].is_from_others and said[max(shown)].is_own:
+            nodes.sort(key=lambda node: node.seq == trigger)  # what was answered meanwhile is another message
+        messages = [_chat(message) for message in as_messages(nodes, self._agent, tools=self._native)]
+        opening = [] if messages and messages[0].role == "user" else [ChatMessage("user", OPENING)]
+        return Window(
+            opening + messages,
+            _total(shown) + self._opening * len(opening),
+            [said[place].node.seq for place in sorted(shown)],
+            frozenset(each.node.seq for each in shown.values() if each.is_cut),
+            said[begin].node.seq if begin < len(said) else None,
+        )
+
+    def _group(
+        self, messages: Sequence[tuple[int, Said]], limit: int, left: int, *, is_needed: bool
+    ) -> dict[int, _Shown] | None:
+        """These messages by their places, if they fit together; those that are needed are cut until they do."""
+        while True:
+            group = {place: self._show(said, limit) for place, said in messages}
+            if _total(group) <= left:
+                return group
+            limit = limit * 2 // 3
+            if not is_needed or limit < LEAST:
+                return None
+
+    def _marked(self, shown: _Shown, missing: int) -> _Shown:
+        mark = GAP.format(missing)
+        node = msgspec.structs.replace(shown.node, content=shown.node.content + mark)
+        return _Shown(node, shown.tokens + self._counter.count(mark), shown.is_cut)
+
+    def _show(self, said: Said, limit: int) -> _Shown:
+        node, count = said.node, self._counter.count
+        text, calls = self._text(said), said.calls
+        content = shortened(text, limit, self._counter)
+        is_cut = content is not text
+        if said.is_output and not (self._native and said.caller is not None):
+            content = quoted("tool_output", content)
+        tokens = MESSAGE_TOKENS + count(content)
+        changes: dict[str, Any] = {} if content == node.content else {"content": content}
+        if self._native and calls:
+            kept = [_call(call, limit, self._counter) for call in calls]
+            tokens += sum(
+                MESSAGE_TOKENS + count(call["id"]) + count(call["name"]) + count(_arguments(call)) for call in kept
+            )
+            if any(one is not other for one, other in zip(kept, calls, strict=True)):
+                is_cut = True
+                changes["payload"] = {**(node.payload or {}), "tool_calls": kept}
+        if said.caller is not None and node.payload:
+            tokens += count(node.payload["tool_call_id"])
+        if said.role == "system" and not said.is_own:
+            # Who writes into a conversation gives no orders; those are in the instructions.
+            changes |= {"context": _SYSTEM, "payload": None}
+        return _Shown(msgspec.structs.replace(node, **changes) if changes else node, tokens, is_cut)
+
+    def _text(self, said: Said) -> str:
+        content = said.node.content
+        if said.is_output:
+            if not content.strip():
+                return NO_OUTPUT
+            return content if self._native and said.caller is not None else neutral(content)
+        if said.calls and not self._native and RUN not in content:
+            lines = [f"{RUN}{call['name']} {_arguments(call)}" for call in said.calls]
+            return "\n".join([content, *lines] if content.strip() else lines)
+        return content
+
+
+def _total(shown: Mapping[int, _Shown]) -> int:
+    return sum(each.tokens for each in shown.values())
+
+
+def _arguments(call: ToolCall) -> str:
+    return render(call["arguments"]).decode()
+
+
+def _call(call: ToolCall, limit: int, counter: TokenCounter) -> ToolCall:
+    """A call whose arguments are JSON of at most `limit` tokens, or of a few words that say how much is missing."""
+    arguments = _arguments(call)
+    if fits(arguments, limit, counter):
+        return call
+    return {**call, "arguments": {"left_out": f"{len(arguments):,} characters"}}
+
+
+def _chat(message: Message) -> ChatMessage:
+    calls = tuple(ModelCall(call["id"], call["name"], _arguments(call)) for call in message.get("tool_calls", ()))
+    return ChatMessage(message["role"], message["content"], calls, message.get("tool_call_id"), message.get("name"))

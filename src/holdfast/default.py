@@ -1,0 +1,23 @@
+"""The default app: what there is to talk to for those who have declared nothing themselves."""
+
+from holdfast.app import App
+
+DEFAULT_AGENT = "default"
+
+INSTRUCTIONS = """\
+You are a friendly assistant who remembers the person you talk to.
+
+Answer in their language, in plain words and no longer than the question needs. Say so when you do not know something, \
+and ask when you do not understand. Use what you remember where it helps, without reciting it. When the person tells \
+you something that will matter later, such as who they are, what they prefer or what they plan, keep it with your tools.
+
+## Notes
+{long_term_memory_notes}
+"""
+
+
+def default_app() -> App:
+    """An app with one agent, `default`, which remembers and has no tools but those of its memory."""
+    app = App()
+    app.agent(DEFAULT_AGENT, description="A friendly assistant who remembers.", instructions=INSTRUCTIONS)
+    return app

@@ -1,0 +1,136 @@
+"""What is done about the calls of a reply, as far as its run has come."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.agents.acting import DENIED, MAX_CALLS, RUN, UNKNOWN, Decision, Wanted, decide, wanted
+from holdfast.agents.journal import Asked, Execution
+from holdfast.agents.tools import Tool, tool_of
+from holdfast.core.ids import uuid7
+from holdfast.llm import Reply, ToolCall, Usage
+
+
+async def track(parcel: str) -> str:
+    """Where a parcel is."""
+    return parcel
+
+
+ONCE = tool_of(track)
+OFTEN = tool_of(track, idempotent=True)
+CALL = Wanted("c1", "track", {"parcel": "1"})
+
+
+def reply(*calls: ToolCall, text: str = "") -> Reply:
+    return Reply(text=text, calls=calls, usage=Usage(0, 0), reason="tools", model="scripted")
+
+
+def begun(status: Any, *, token: int = 1, call: str = "c1", step: int = 1) -> Execution:
+    output = {"text": "It is there.", "result": "there"} if status in ("done", "failed") else None
+    return Execution(uuid7(), step, call, "track", status, token, output, None)
+
+
+def asked(reason: Any, state: Any, comment: str | None = None, *, call: str = "c1") -> Asked:
+    return Asked(1, call, reason, state, comment)
+
+
+def decided(
+    tool: Tool, *past: Execution | Asked, token: int = 2, listed: tuple[str, ...] = (), call: Wanted = CALL
+) -> Decision:
+    return decide(
+        call,
+        tool,
+        step=1,
+        token=token,
+        listed=listed,
+        executions=[each for each in past if isinstance(each, Execution)],
+        asked=[each for each in past if isinstance(each, Asked)],
+    )
+
+
+@pytest.mark.req("AGENT-01")
+def test_a_call_that_was_not_made_is_made() -> None:
+    assert decided(ONCE) == RUN
+    assert decided(ONCE, begun("done", call="other")) == RUN
+    assert decided(ONCE, begun("done", step=2)) == RUN
+
+
+@pytest.mark.req("AGENT-01")
+@pytest.mark.parametrize(("status", "failed"), [("done", False), ("failed", True)])
+def test_what_a_call_gave_is_told_and_it_is_not_made_again(status: str, failed: bool) -> None:
+    told = decided(ONCE, begun(status)).told
+
+    assert told is not None
+    assert (told.text, told.failed, told.result) == ("It is there.", failed, "there")
+
+
+@pytest.mark.req("AGENT-01")
+def test_a_call_that_may_have_been_made_is_made_again_only_where_that_does_no_harm() -> None:
+    assert decided(OFTEN, begun("running")) == RUN
+    assert decided(ONCE, begun("running")) == Decision(ask="unknown")
+    assert decided(ONCE, begun("running"), asked("unknown", "pending")) == Decision(ask="unknown")
+    assert decided(ONCE, begun("running"), asked("unknown", "approved")) == RUN
+    assert decided(ONCE, begun("running"), Asked(1, "c1", "unknown", "approved", None, used=True)) != RUN
+    told = decided(ONCE, begun("running"), asked("unknown", "denied", "No.")).told
+    assert told is not None
+    assert told.failed
+    assert told.text == f"{UNKNOWN} They said: No."
+
+
+@pytest.mark.req("AGENT-05")
+@pytest.mark.parametrize(("tool", "listed"), [(ONCE, ("track",)), (tool_of(track, approve=True), ())])
+def test_a_listed_call_is_made_when_it_is_allowed(tool: Tool, listed: tuple[str, ...]) -> None:
+    assert decided(tool, listed=listed) == Decision(ask="listed")
+    assert decided(tool, asked("listed", "pending"), listed=listed) == Decision(ask="listed")
+    assert decided(tool, asked("listed", "approved", call="other"), listed=listed) == Decision(ask="listed")
+    assert decided(tool, asked("listed", "approved"), listed=listed) == RUN
+    told = decided(tool, asked("listed", "denied"), listed=listed).told
+    assert told is not None
+    assert (told.text, told.failed) == (DENIED, True)
+
+
+@pytest.mark.req("AGENT-05")
+def test_that_a_call_was_allowed_does_not_mean_that_it_may_be_made_twice() -> None:
+    allowed = asked("listed", "approved")
+
+    assert decided(ONCE, begun("running"), allowed, listed=("track",)) == Decision(ask="unknown")
+
+
+@pytest.mark.req("AGENT-01")
+def test_a_call_that_cannot_be_made_is_told_even_where_it_is_listed() -> None:
+    [unknown, wrong] = wanted(
+        reply(ToolCall("a", "erase", "{}"), ToolCall("b", "track", "{}")), {"track": ONCE}, step=1
+    )
+
+    assert unknown.refusal is not None
+    assert decided(ONCE, listed=("track",), call=wrong).told is not None
+
+
+@pytest.mark.req("AGENT-01", "TALK-05")
+def test_native_calls_and_commands_are_wanted_in_order_with_ids_of_their_own() -> None:
+    found = wanted(
+        reply(ToolCall("x", "track", '{"parcel": "1"}'), ToolCall("x", "track", '{"parcel": "2"}'),
+              ToolCall("", "track", '{"parcel": "3"}'), text="# Run track 4\n# Run track 5"),
+        {"track": ONCE},
+        step=3,
+    )  # fmt: skip
+
+    assert [call.arguments["parcel"] for call in found] == ["1", "2", "3", "4", "5"]
+    assert len({call.id for call in found}) == 5
+    assert all(call.refusal is None for call in found)
+
+
+@pytest.mark.req("AGENT-01")
+def test_the_calls_of_a_reply_are_bounded_and_the_same_each_time() -> None:
+    many = reply(*(ToolCall("x\0y", "track", '{"parcel": "1"}') for _ in range(1000)), text="# Run track 1\n" * 100)
+
+    found = wanted(many, {"track": ONCE}, step=1)
+
+    assert len(found) == MAX_CALLS == len({call.id for call in found})
+    assert all(call.id.isprintable() and call.id.isascii() for call in found)
+    assert wanted(many, {"track": ONCE}, step=1) == found
+
+
+@pytest.mark.req("TALK-05")
+def test_without_tools_a_line_that_looks_like_a_command_is_text() -> None:
+    assert wanted(reply(text="# Run track 1"), {}, step=1) == []

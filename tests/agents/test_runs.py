@@ -1,0 +1,228 @@
+"""Runs: one for each message, held by one process at a time; what happens when two messages come at once."""
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from holdfast import App
+from holdfast.agents import Agent, Run
+from holdfast.agents.journal import Journal
+from holdfast.conversations import Draft
+from holdfast.core.errors import Busy, InvalidInput, NotFound, TooLarge
+from holdfast.core.ids import uuid7
+from holdfast.engine import Engine
+from tests.agents.stage import Player, Stage, answer, ended, kinds, nodes, of, reached, told
+
+LEASE = timedelta(seconds=30)
+SHORT = timedelta(milliseconds=50)
+
+
+@pytest.fixture
+async def quiet(words_only: Engine) -> Engine:
+    """An engine in which the agent `support` is defined, and nobody serves it."""
+    await words_only.definitions.declare([Agent("support")])
+    return words_only
+
+
+async def taken(engine: Engine, *, lease: timedelta = LEASE, holder: str = "me") -> list[Run]:
+    return await engine.agents.runs.take(["support"], holder=holder, lease=lease, most=10)
+
+
+async def taken_after_lease(engine: Engine) -> Run:
+    async with asyncio.timeout(10):
+        while not (found := await taken(engine, holder="you")):  # noqa: ASYNC110 - time alone frees it
+            await asyncio.sleep(0.01)
+    return found[0]
+
+
+@pytest.mark.req("AGENT-04", "STM-06")
+async def test_a_run_is_held_by_one_and_the_next_of_its_conversation_waits(quiet: Engine) -> None:
+    first = await quiet.agents.send("support", "One.", user="ann", session_id="web-1")
+    await quiet.agents.send("support", "Two.", user="ann", session_id="web-1")
+    third = await quiet.agents.send("support", "Three.", user="ann", session_id="web-2")
+
+    held = await taken(quiet)
+
+    assert {run.id for run in held} == {first.run_id, third.run_id}
+    assert await taken(quiet, holder="you") == []
+
+
+@pytest.mark.req("AGENT-04", "STM-06")
+async def test_what_a_former_holder_still_writes_is_refused(quiet: Engine) -> None:
+    sent = await quiet.agents.send("support", "One.", user="ann")
+    [former] = await taken(quiet, lease=SHORT)
+
+    current = await taken_after_lease(quiet)
+
+    journal = Journal(quiet.database, former, announce=print, on_node=print)
+    draft = Draft(content="late", context="text:agent:support", payload={"role": "assistant"}, key="late")
+    assert (current.id, current.token, current.claims) == (sent.run_id, former.token + 1, 2)
+    with pytest.raises(Busy, match="not held any more"):
+        await journal.append([draft])
+    with pytest.raises(Busy, match="not held any more"):
+        await journal.begin_execution(1, [("c", "track", {})])
+    with pytest.raises(Busy, match="not held any more"):
+        await quiet.agents.runs.finish(former, "done")
+    assert await quiet.agents.runs.renew([former, current], lease=LEASE) == {current.id: None}
+    assert [node.content for node in await nodes(quiet, sent.conversation)] == ["One."]
+
+
+@pytest.mark.req("STM-06")
+async def test_a_run_that_is_given_back_can_be_had_at_once(quiet: Engine) -> None:
+    await quiet.agents.send("support", "One.", user="ann")
+    held = await taken(quiet)
+
+    await quiet.agents.runs.give_back(held)
+
+    [again] = await taken(quiet, holder="you")
+    assert again.id == held[0].id
+
+
+@pytest.mark.req("AGENT-01", "STM-06")
+async def test_a_run_that_was_to_stop_when_its_process_died_ends_when_it_is_taken_up(quiet: Engine) -> None:
+    sent = await quiet.agents.send("support", "One.", user="ann", session_id="web-1")
+    later = await quiet.agents.send("support", "Two.", user="ann", session_id="web-1")
+    held = await taken(quiet)
+    await quiet.agents.cancel(sent.run_id)
+    await quiet.agents.runs.give_back(held)
+
+    first, second = await taken(quiet), await taken(quiet)
+
+    assert first == []
+    assert [run.id for run in second] == [later.run_id]
+    assert (await quiet.agents.runs.get(sent.run_id)).state == "cancelled"
+
+
+@pytest.mark.req("CONV-06", "AGENT-04")
+async def test_the_same_key_twice_is_said_and_answered_once(stage: Stage, app: App, model: Player) -> None:
+    engine = await stage.serve(app)
+
+    events = await told(engine, "support", "Hello!", user="ann", session_id="web-1", key="msg-1")
+    again = await told(engine, "support", "Hello!", user="ann", session_id="web-1", key="msg-1")
+
+    assert events[-1].run_id == again[-1].run_id
+    assert kinds(event for event in again if event.kind != "token") == ["answer", "done"]
+    assert len(model.requests) == 1
+
+
+@pytest.mark.req("CONV-06", "AGENT-04")
+async def test_a_key_that_somebody_appended_with_has_one_run(quiet: Engine) -> None:
+    talk = await quiet.conversations.create(user="ann", agent="support", session_id="web-1")
+    node = await quiet.conversations.append(talk.id, "Hello!", context="text:user:ann", key="msg-1")
+
+    sent = await quiet.agents.send("support", "Hello!", user="ann", session_id="web-1", key="msg-1")
+
+    [run] = await quiet.agents.runs.list(conversation=talk.id)
+    assert (sent.is_new, sent.node_id, sent.run_id) == (False, node.id, run.id)
+
+
+@pytest.mark.req("CONV-07")
+async def test_enqueued_messages_are_answered_one_after_another(stage: Stage, app: App, model: Player) -> None:
+    engine = await stage.serve(app)
+    model.says("To one.", "To two.", "To three.")
+    model.hold()
+
+    sent = [
+        await engine.agents.send("support", text, user="ann", session_id="web-1") for text in ("One.", "Two.", "Three.")
+    ]
+    model.release()
+    events = await ended(engine, sent[-1])
+
+    assert [event.text for event in of(events, "answer")] == ["To one.", "To two.", "To three."]
+    assert [event.run_id for event in of(events, "done")] == [each.run_id for each in sent]
+
+
+@pytest.mark.req("CONV-07")
+async def test_a_busy_agent_rejects_a_message_and_nothing_of_it_is_said(stage: Stage, app: App, model: Player) -> None:
+    engine = await stage.serve(app)
+    model.hold()
+    sent = await engine.agents.send("support", "One.", user="ann", session_id="web-1")
+
+    with pytest.raises(Busy, match="still works on the message before") as refused:
+        await engine.agents.send("support", "Two.", user="ann", session_id="web-1", busy="reject")
+
+    model.release()
+    await ended(engine, sent)
+    assert refused.value.details["run_id"] == str(sent.run_id)
+    assert [node.content for node in await nodes(engine, sent.conversation)] == ["One.", "Done."]
+
+
+@pytest.mark.req("CONV-07", "AGENT-01")
+async def test_an_interrupted_answer_stays_as_far_as_it_was_said(stage: Stage, app: App, model: Player) -> None:
+    engine = await stage.serve(app)
+    model.says({"text": "one two three", "chunks": 3}, "As you wish.")
+    model.hold(after=1)
+    first = await engine.agents.send("support", "Count!", user="ann", session_id="web-1")
+    queued = await engine.agents.send("support", "Or not.", user="ann", session_id="web-1")
+    async with engine.agents.watch(first.conversation, "support") as events:
+        async with asyncio.timeout(10):
+            async for event in events:
+                if event.kind == "token":
+                    break
+
+    second = await engine.agents.send("support", "Stop!", user="ann", session_id="web-1", busy="interrupt")
+    await reached(engine, first.run_id, "cancelled")
+    model.release()
+    seen = await ended(engine, second)
+
+    assert [event.text for event in of(seen, "answer")] == ["one t", "As you wish."]
+    assert {event.run_id: event.state for event in of(seen, "done")} == {
+        first.run_id: "cancelled", queued.run_id: "cancelled", second.run_id: "done",
+    }  # fmt: skip
+
+
+@pytest.mark.req("CONV-07", "CONV-08")
+async def test_a_message_to_a_busy_agent_can_be_answered_in_a_copy(stage: Stage, app: App, model: Player) -> None:
+    engine = await stage.serve(app)
+    await told(engine, "support", "Hello!", user="ann", session_id="web-1")
+    model.hold()
+    first = await engine.agents.send("support", "One.", user="ann", session_id="web-1")
+
+    second = await engine.agents.send("support", "Two.", user="ann", session_id="web-1", busy="fork")
+    model.release()
+    events = [await ended(engine, sent) for sent in (first, second)]
+
+    assert second.conversation != first.conversation
+    assert [node.content for node in await nodes(engine, second.conversation)] == [
+        "Hello!", "Done.", "One.", "Two.", "Done.",
+    ]  # fmt: skip
+    assert [node.content for node in await nodes(engine, first.conversation)] == ["Hello!", "Done.", "One.", "Done."]
+    assert all(each[-1].state == "done" for each in events)
+
+
+@pytest.mark.req("AGENT-04")
+async def test_runs_are_listed_newest_first_page_by_page(quiet: Engine) -> None:
+    for number in range(5):
+        await quiet.agents.send("support", f"{number}", user="ann" if number % 2 else "bob", session_id=f"s{number}")
+
+    first = await quiet.agents.runs.list(limit=3)
+    rest = await quiet.agents.runs.list(limit=3, cursor=first.cursor)
+    anns = await quiet.agents.runs.list(user="ann")
+
+    ids = [run.id for run in (*first, *rest)]
+    assert len(ids) == 5 == len(set(ids))
+    assert ids == sorted(ids, reverse=True)
+    assert {run.user for run in anns} == {"ann"}
+    assert rest.cursor is None
+
+
+@pytest.mark.req("AGENT-01", "STM-05")
+async def test_messages_that_cannot_be_answered_are_refused_plainly(stage: Stage, app: App) -> None:
+    engine = await stage.serve(app)
+
+    for empty in ("", "  \n"):
+        with pytest.raises(InvalidInput, match="the message is empty"):
+            await engine.agents.send("support", empty, user="ann")
+    with pytest.raises(TooLarge, match="the message is too large"):
+        await engine.agents.send("support", "x" * 1_000_001, user="ann")
+    with pytest.raises(NotFound, match="there is no agent 'nobody'"):
+        await engine.agents.send("nobody", "Hello!", user="ann")
+    with pytest.raises(NotFound, match="there is no run"):
+        await engine.agents.cancel(uuid7())
+    with pytest.raises(NotFound, match="there is no run"):
+        await engine.agents.retry(uuid7())
+    with pytest.raises(InvalidInput, match="there is no policy"):
+        await engine.agents.send("support", "Hello!", user="ann", busy="shrug")  # pyright: ignore[reportArgumentType]
+    large = await told(engine, "support", "x" * 1_000_000, user="ann")
+    assert answer(large) == "Done."
