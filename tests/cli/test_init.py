@@ -3,7 +3,8 @@ import sys
 
 import pytest
 
-from tests.cli.program import Program
+from tests.cli.program import MODULE, Program
+from tests.processes import Process
 
 pytestmark = pytest.mark.req("UI-02")
 
@@ -17,9 +18,26 @@ def test_the_example_runs(holdfast: Program) -> None:
 
     assert (written.code, written.stdout) == (0, "")
     assert done.returncode == 0, done.stderr
-    assert "database is ok: embedded PostgreSQL" in done.stdout
-    assert "acme's ann is " in done.stdout
+    assert "  track {'parcel': 'AB-1'}\n" in done.stdout
+    assert '"place":"Cologne"' in done.stdout
+    assert "I live in Cologne." in done.stdout.partition("> Where do I live?\n")[2]
     assert (folder / "data" / "postgres").is_dir()
+
+
+@pytest.mark.req("AGENT-03", "EDA-05")
+def test_the_example_is_served(holdfast: Program) -> None:
+    holdfast("init")
+    server = Process([*MODULE, "up", "app.py", "--port", "0", "--json"], holdfast.environment, holdfast.folder)
+    try:
+        server.wait_for('"url"')
+
+        answer = holdfast("chat", "support", "Where is the parcel AB-2?")
+        label = holdfast("commands", "invoke", "label", "parcel=AB-1", "--json")
+    finally:
+        server.end()
+
+    assert (answer.code, answer.stdout) == (0, 'track gave: {"parcel":"AB-2","place":"Bonn"}\n')
+    assert label.json["completion"]["result"] == "[ AB-1 to Cologne ]"
 
 
 def test_the_example_s_settings_are_the_ones_in_force(holdfast: Program) -> None:

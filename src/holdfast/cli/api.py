@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from holdfast.cli.invocation import Invocation
-from holdfast.core.errors import HoldfastError, NotFound, Unavailable
+from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Unavailable
 
 Headers = dict[str, bytes]
 Into = Callable[[bytes], None]
@@ -32,16 +32,26 @@ class Carrier(Protocol):
         ...
 
 
+def caller(token: str, tenant: str | None, user: str | None) -> Headers:
+    """The headers that say who calls: the operator, for a tenant, in the name of a user."""
+    headers = {"authorization": f"Bearer {token}".encode()}
+    if tenant is not None:
+        if not tenant.isprintable():  # it could not be sent
+            raise NotFound(f"there is no tenant {tenant!r}", next="`holdfast tenants ls` lists them.")
+        headers["holdfast-tenant"] = tenant.encode()
+    if user is not None:
+        if not user or not user.isprintable() or user != user.strip():
+            raise InvalidInput(f"{user[:80]!r} cannot be used as a user here", next="Correct --user.")
+        headers["holdfast-user"] = user.encode()
+    return headers
+
+
 class Api:
     """The API, called as the operator of the installation; `tenant` is whose things are meant."""
 
-    def __init__(self, carrier: Carrier, token: str, tenant: str | None) -> None:
+    def __init__(self, carrier: Carrier, token: str, tenant: str | None, *, user: str | None = None) -> None:
         self._carrier = carrier
-        self._headers = {"authorization": f"Bearer {token}".encode()}
-        if tenant is not None:
-            if not tenant.isprintable():  # it could not be sent
-                raise NotFound(f"there is no tenant {tenant!r}", next="`holdfast tenants ls` lists them.")
-            self._headers["holdfast-tenant"] = tenant.encode()
+        self._headers = caller(token, tenant, user)
 
     async def get(self, path: str) -> Any:
         """What is there."""
@@ -51,7 +61,7 @@ class Api:
         """Hand on what is there, part by part."""
         status, answer = await self._carrier.send("GET", path, self._headers, b"", into)
         if status >= http.client.BAD_REQUEST:
-            raise _error(json.loads(answer))
+            raise error_of(json.loads(answer))
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
         """What was made."""
@@ -79,7 +89,7 @@ class Api:
         status, answer = await self._carrier.send(method, path, headers, data)
         said: Any = json.loads(answer) if answer else {}
         if status >= http.client.BAD_REQUEST:
-            raise _error(said)
+            raise error_of(said)
         return said
 
 
@@ -93,6 +103,12 @@ class RunningServer:
         self, method: str, path: str, headers: Headers, body: bytes, into: Into | None = None
     ) -> tuple[int, bytes]:
         """Wait for the answer; there is nothing else to do meanwhile."""
+        return self.call(method, path, headers, body, into)
+
+    def call(
+        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None = None
+    ) -> tuple[int, bytes]:
+        """Send a request and wait for the answer."""
         connection = http.client.HTTPConnection(self._url.hostname or "", self._url.port, timeout=TIMEOUT)
         try:
             with self._expected():
@@ -199,7 +215,8 @@ async def reach(invocation: Invocation, *, of_a_tenant: bool = True, running: bo
         yield Api(OpenedEngine(build_app(engine, Address("127.0.0.1", 0), token=token)), token, tenant)
 
 
-def _error(problem: dict[str, Any]) -> HoldfastError:
+def error_of(problem: dict[str, Any]) -> HoldfastError:
+    """The error that a problem of the server tells."""
     kind = next((kind for kind in _tree(HoldfastError) if kind.code == problem["code"]), HoldfastError)
     error = kind.__new__(kind)
     HoldfastError.__init__(

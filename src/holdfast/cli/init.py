@@ -25,7 +25,7 @@ def init(
     """
     write_example(folder)
     invocation.output.record({"folder": str(folder.absolute()), "files": list(FILES)})
-    invocation.output.say(f"Wrote {', '.join(FILES)} into {folder.absolute()}. Go there and run: python app.py")
+    invocation.output.say(f"Wrote {', '.join(FILES)} into {folder.absolute()}. Go there and run: holdfast up app.py")
 
 
 def write_example(folder: Path) -> None:

@@ -2,15 +2,20 @@
 
 import logging
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
+from holdfast.app import App
+from holdfast.cli.apps import NAMES, load_app
 from holdfast.cli.invocation import Invocation, command, single
+from holdfast.cli.leaving import leave
 from holdfast.core.config import Config
+from holdfast.core.errors import InvalidInput
+from holdfast.default import default_app
 from holdfast.engine import Engine, Part, open_engine
 from holdfast.server.authentication import LOCAL_USER
 from holdfast.server.listening import address_of, bind
@@ -23,17 +28,25 @@ app = single()
 @command(app)
 def up(
     invocation: Invocation,
+    application: Annotated[
+        str | None, typer.Argument(metavar="APP", help=f"Your agents and tools: {NAMES}. [default: one agent]")
+    ] = None,
     host: Annotated[str | None, typer.Option(help="The address to listen on. [default: 127.0.0.1]")] = None,
     port: Annotated[int | None, typer.Option(help="The port; 0 picks a free one. [default: 4600]")] = None,
     require_key: Annotated[bool, typer.Option("--require-key", help="Ask for a key on loopback, too.")] = False,
     root_path: Annotated[
         str | None, typer.Option(metavar="PATH", help="The path that a proxy serves it under.")
     ] = None,
+    no_agents: Annotated[bool, typer.Option("--no-agents", help="Serve no agent: others do.")] = False,
 ) -> None:
     """Start everything in one process; Ctrl-C stops it, a second one at once.
 
-    Without HOLDFAST_DATABASE_URL a PostgreSQL is started in the data folder. On loopback nobody needs a key until the
-    first one is made.
+    Without APP there is one agent, `default`. Without HOLDFAST_DATABASE_URL a PostgreSQL is started in the data folder.
+    On loopback nobody needs a key until the first one is made.
+
+    \b
+    holdfast up
+    holdfast up shop.py --port 4601
     """
     flags = {
         "server.host": host,
@@ -42,24 +55,43 @@ def up(
         "server.root_path": root_path,
     }
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    found = default_app() if application is None else _load(application)
     config = invocation.config(flags)
     with bind(config) as listener:
-        run(_up(invocation, config, listener))
+        run(_up(invocation, config, listener, found, agents=not no_agents))
 
 
-async def _up(invocation: Invocation, config: Config, listener: socket.socket) -> None:
-    async with AsyncExitStack() as stack:
+def _load(name: str) -> App:
+    found = load_app(name)
+    if not (found.agents or found.tools or found.skills):
+        raise InvalidInput(f"{name} has no agents", next="Declare one: `app.agent(...)`.")
+    return found
+
+
+async def _up(invocation: Invocation, config: Config, listener: socket.socket, found: App, *, agents: bool) -> None:
+    served: dict[str, Sequence[str]] = {}
+    async with AsyncExitStack() as stack:  # the server goes first, then runs are given back, then the rest goes
         with invocation.output.progress() as progress:
             engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
             tenant = await engine.tenants.find(config.tenant)
             parts = await engine.parts()
             engine.embeddings.prepare()
+            if agents:
+                for name in dict.fromkeys([config.tenant, *config.agents.tenants]):
+                    # As requests have it, by id: what happens here is handed to sockets at once.
+                    theirs = engine.tenant((await engine.tenants.find(name)).id)
+                    serving = await stack.enter_async_context(theirs.serving(found))
+                    served["agents"] = sorted({*served.get("agents", ()), *serving.agents})
+            if found.skills:
+                await stack.enter_async_context(engine.worker(found))
+                served["skills"] = sorted(found.skills)
         link = ""
         if await _asks_for_keys(engine, listener):
             text = await engine.keys.create_link(tenant.id, LOCAL_USER)
             link = f"{config.server.root_path}/login?link={text}"
-        await serve(engine, listener, config, lambda server: _tell(invocation, engine, server, parts, link))
-        invocation.output.say("Stopped.")
+        await serve(engine, listener, config, lambda server: _tell(invocation, engine, server, served, parts, link))
+    leave()
+    invocation.output.say("Stopped.")
 
 
 async def _asks_for_keys(engine: Engine, listener: socket.socket) -> bool:
@@ -69,12 +101,20 @@ async def _asks_for_keys(engine: Engine, listener: socket.socket) -> bool:
     return await engine.keys.any_made()
 
 
-def _tell(invocation: Invocation, engine: Engine, server: ServerFile, parts: Sequence[Part], link: str) -> None:
+def _tell(
+    invocation: Invocation,
+    engine: Engine,
+    server: ServerFile,
+    served: Mapping[str, Sequence[str]],
+    parts: Sequence[Part],
+    link: str,
+) -> None:
     invocation.output.line(
         {
             "url": server.url,
             "pid": server.pid,
             "data": server.data,
+            **served,
             "parts": [asdict(part) for part in parts],
             **({"link": server.url + link} if link else {}),
         }
@@ -85,6 +125,7 @@ def _tell(invocation: Invocation, engine: Engine, server: ServerFile, parts: Seq
         f"  address  {server.url}{engine.config.server.root_path}",
         f"  data     {server.data}, with {database}",
     ]
+    lines += [f"  {what:<7}  {', '.join(names)}" for what, names in served.items() if names]
     lines += [f"  {part.state:<7}  {part.name}: {part.detail}" for part in parts if part.state != "ok"]
     if link:
         lines.append(f"  sign in  {server.url}{link} (once, within ten minutes)")

@@ -1,0 +1,52 @@
+"""`holdfast agents`: who they are and what they may do."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.addresses import address
+from holdfast.cli.api import reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.output import printable, write
+
+app = group("Agents: those of programs, and those that are stored.")
+
+COLUMNS = {"name": "NAME", "kind": "KIND", "active": "ACTIVE", "description": "DESCRIPTION"}
+
+
+@command(app)
+async def ls(invocation: Invocation) -> None:
+    """List agents, by name."""
+    async with reach(invocation) as api:
+        found = await api.get(address("agents"))
+    invocation.output.rows(found["agents"], COLUMNS)
+
+
+@command(app)
+async def show(invocation: Invocation, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
+    """Print an agent: its instructions, its tools, and what it may take."""
+    async with reach(invocation) as api:
+        agent = await api.get(address("agents", name))
+    if invocation.json:
+        invocation.output.record(agent)
+    else:
+        write(sys.stdout, shown(agent))
+
+
+def shown(agent: dict[str, Any]) -> str:
+    """An agent as a person reads it."""
+    limits = {name: limit for name, limit in agent["limits"].items() if limit is not None}
+    about = {
+        "description": agent["description"],
+        "from": "a program" if agent["origin"] == "code" else f"version {agent['version']}",
+        "active": "" if agent["active"] else "no",
+        "model": agent["model"] or "",
+        "tools": ", ".join(agent["tools"]),
+        "approve": ", ".join(agent["approve"]),
+        "memory": "" if agent["memory"] else "none",
+        "limits": ", ".join(f"{limit:g} {name}" for name, limit in limits.items()),
+    }
+    lines = [f"{agent['name']} ({agent['kind']})", *(f"{name:<11}  {value}" for name, value in about.items() if value)]
+    instructions = agent["instructions"].replace("\r\n", "\n").strip()
+    return printable("\n".join([*lines, *(["", instructions] if instructions else [])]))

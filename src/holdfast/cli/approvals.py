@@ -1,0 +1,47 @@
+"""`holdfast approvals`: calls of tools that wait for a person."""
+
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from holdfast.cli.addresses import address, given
+from holdfast.cli.api import reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.screens import called
+
+app = group("Calls of tools that an agent may not make before somebody allows it.")
+
+COLUMNS = {"id": "ID", "call": "CALL", "why": "WHY", "user": "USER", "run_id": "RUN", "created_at": "ASKED"}
+WHY = {"listed": "the agent's list", "unknown": "it may have run before"}
+
+Id = Annotated[UUID, typer.Argument(metavar="ID")]
+Comment = Annotated[str | None, typer.Option(metavar="TEXT", help="A word to the agent.")]
+
+
+@command(app)
+async def ls(invocation: Invocation) -> None:
+    """List what waits, the oldest first."""
+    async with reach(invocation) as api:
+        found: list[dict[str, Any]] = (await api.get(address("approvals")))["approvals"]
+    shown = [{**each, "call": called(each), "why": WHY.get(each["reason"], each["reason"])} for each in found]
+    invocation.output.rows(found if invocation.json else shown, COLUMNS)
+
+
+@command(app)
+async def approve(invocation: Invocation, id: Id, comment: Comment = None) -> None:
+    """Allow a call; the agent goes on."""
+    await _decide(invocation, id, "approve", comment)
+
+
+@command(app)
+async def deny(invocation: Invocation, id: Id, comment: Comment = None) -> None:
+    """Deny a call; the agent is told, and goes on without it."""
+    await _decide(invocation, id, "deny", comment)
+
+
+async def _decide(invocation: Invocation, id: UUID, decision: str, comment: str | None) -> None:
+    async with reach(invocation) as api:
+        decided = await api.post(address("approvals", id), {"decision": decision, **given(comment=comment)})
+    invocation.output.record(decided)
+    invocation.output.say(f"{called(decided)} is {decided['state']}. The agent goes on where it is served.")

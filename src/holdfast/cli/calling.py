@@ -1,0 +1,158 @@
+"""Calling an agent: the talk on an event loop of its own, for a program that waits for a person meanwhile."""
+
+import asyncio
+from collections.abc import Coroutine
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from threading import Thread
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypeVar
+
+from holdfast.cli.addresses import address
+from holdfast.cli.invocation import Invocation
+from holdfast.cli.lines import Door, Frame, reach_agents
+from holdfast.cli.talks import Talk
+from holdfast.core.errors import HoldfastError
+from holdfast.core.ids import uuid7
+
+Result = TypeVar("Result")
+
+INTERRUPTED: Final[Frame] = {"kind": "interrupted"}
+SILENT: Final[Frame] = {"kind": "silent"}
+SILENCE = 5.0  # seconds without a word after which it is looked whether anybody works on it
+CLOSING = 10.0
+
+
+class Calling:
+    """A talk in the background, as long as `with` lasts; all but `interrupt` is for one thread."""
+
+    def __init__(
+        self, invocation: Invocation, agent: str, *, user: str | None, session: str | None, go_on: bool
+    ) -> None:
+        self._invocation = invocation
+        self._agent = agent
+        self._user = user
+        self._session = session
+        self._go_on = go_on
+        self._happened: SimpleQueue[Frame | BaseException] = SimpleQueue()
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._work, name="talk", daemon=True)
+        self._task: asyncio.Task[None] | None = None
+        self._talk: Talk | None = None
+        self._heard = False  # something of what answers the message
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._leave)
+            self._thread.join(CLOSING)
+
+    def interrupt(self) -> None:
+        """Have `next` tell that somebody interrupts; a signal's handler may call it."""
+        self._happened.put(INTERRUPTED)
+
+    def wait_until_ready(self) -> Frame:
+        """Wait until there is a line to the agent; its first frame."""
+        while (frame := self.next())["kind"] != "ready":
+            if frame is INTERRUPTED:
+                raise KeyboardInterrupt
+        return frame
+
+    def say(self, text: str) -> None:
+        """Say something to the agent."""
+        self._heard = False
+        self._do(self._its.say(text))
+
+    def next(self) -> Frame:
+        """What happens next: INTERRUPTED where somebody interrupts, SILENT where nobody works on what was said."""
+        while True:
+            try:
+                happened = self._happened.get(timeout=None if self._heard or self._talk is None else SILENCE)
+            except Empty:
+                self._heard = True
+                if self._is_queued():
+                    return SILENT
+                continue
+            if isinstance(happened, BaseException):
+                raise happened
+            return happened
+
+    def ends(self, frame: Frame) -> bool:
+        """Whether what was said is answered with this frame, or will never be."""
+        ended = self._do(self._its.ends(frame))
+        self._heard = self._heard or (self.is_ours(frame) and frame["kind"] != "sent")
+        return ended
+
+    def is_ours(self, frame: Frame) -> bool:
+        """Whether it is part of what answers the message."""
+        return self._its.run_id is not None and frame.get("run_id") == self._its.run_id
+
+    def cancel(self) -> None:
+        """Have the agent stop answering; this does not wait for it."""
+        cancelling = self._begin(self._its.cancel())
+        cancelling.add_done_callback(self._failed)
+
+    def decide(self, approval_id: str, decision: Literal["approve", "deny"]) -> None:
+        """Allow a call that waits for it, or not."""
+        self._do(self._its.decide(approval_id, decision))
+
+    def recalled(self) -> int:
+        """How many memories the agent was reminded of when it answered."""
+        story = self._story()
+        steps: list[dict[str, Any]] = story["steps"] if story else []
+        parts = [part for step in steps[:1] for part in step["sent"]["parts"]]
+        return sum(part["kept"] for part in parts if part["name"] == "memories")
+
+    def _is_queued(self) -> bool:
+        story = self._story()
+        return story is not None and story["run"]["state"] == "queued"
+
+    def _story(self) -> dict[str, Any] | None:
+        try:
+            return self._do(self._its.story())
+        except HoldfastError:  # nobody has asked for it
+            return None
+
+    @property
+    def _its(self) -> Talk:
+        assert self._talk is not None
+        return self._talk
+
+    # The other thread
+
+    def _begin(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _do(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return self._begin(work).result()
+
+    def _failed(self, done: "Future[None]") -> None:
+        if not done.cancelled() and (error := done.exception()) is not None:
+            self._happened.put(error)
+
+    def _work(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            try:
+                runner.run(self._follow())
+            except BaseException as error:  # noqa: BLE001 - whatever it was, the other thread raises it
+                self._happened.put(error)
+
+    async def _follow(self) -> None:
+        self._task = asyncio.current_task()
+        async with reach_agents(self._invocation, self._agent, user=self._user) as door:
+            self._talk = Talk(door, self._agent, await self._session_id(door))
+            async for frame in self._talk.frames():
+                self._happened.put(frame)
+
+    async def _session_id(self, door: Door) -> str:
+        if self._go_on:
+            active = await door.api.get(address("sessions", "active", agent_id=self._agent))
+            self._session = active["session_id"]
+        return self._session or str(uuid7())
+
+    def _leave(self) -> None:
+        if self._task is not None:
+            self._task.cancel()

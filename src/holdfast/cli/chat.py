@@ -1,0 +1,195 @@
+"""`holdfast chat`: talk to an agent in the terminal."""
+
+import signal
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.api import error_of
+from holdfast.cli.calling import INTERRUPTED, SILENT, Calling
+from holdfast.cli.invocation import Invocation, command, single
+from holdfast.cli.lines import Frame
+from holdfast.cli.screens import AnswerAlone, JsonLines, Screen, Terminal, called, in_colour
+from holdfast.core.errors import Conflict, Forbidden, HoldfastError, InvalidInput, NotFound
+
+PROMPT = "> "
+YES = ("y", "yes")
+
+app = single()
+
+
+@command(app)
+def chat(
+    invocation: Invocation,
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whom to talk to.")] = "default",
+    message: Annotated[
+        list[str] | None, typer.Argument(metavar="MESSAGE", help="One question, and no more.", show_default=False)
+    ] = None,
+    go_on: Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session.")] = False,
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="The session to talk in. [default: a new one]")
+    ] = None,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Who talks. [default: local]")] = None,
+) -> None:
+    """Talk to an agent; Ctrl-C stops its answer, Ctrl-D leaves.
+
+    With a message, or one on stdin, the answer alone goes to stdout; with --json all that happens, as lines of JSON.
+
+    \b
+    holdfast chat
+    holdfast chat support -c
+    holdfast chat support "Where is the parcel AB-1?"
+    """
+    if go_on and session is not None:
+        raise InvalidInput("it is not clear which session is meant", next="Give either -c or --session.")
+    if " " in agent:
+        raise NotFound(f"there is no agent {agent[:80]!r}", next="Name one first: `holdfast chat default MESSAGE`.")
+    question = _question(invocation, message)
+    with Calling(invocation, agent, user=user, session=session, go_on=go_on) as calling, _interrupts(calling.interrupt):
+        ready = calling.wait_until_ready()
+        if question is None:
+            _talk(invocation, calling, agent)
+        else:
+            invocation.output.line(ready)
+            _ask_once(invocation, calling, question)
+
+
+def _question(invocation: Invocation, message: list[str] | None) -> str | None:
+    """What is asked once; None where a person is at a terminal."""
+    if message:
+        question = " ".join(message)
+    elif sys.stdin.isatty() and not invocation.json:
+        return None
+    else:
+        question = sys.stdin.buffer.read().decode(errors="replace").removesuffix("\n")
+    if not question.strip():
+        raise InvalidInput("the message is empty", next="Say something.")
+    return question
+
+
+def _talk(invocation: Invocation, calling: Calling, agent: str) -> None:
+    with suppress(ImportError):
+        import readline  # noqa: F401 - it is all that `input` needs for keys and a history  # pyright: ignore[reportUnusedImport]
+    screen = Terminal(sys.stdout, colour=in_colour(sys.stdout))
+    invocation.output.say(f"You talk to {agent}. Ctrl-C stops an answer, Ctrl-D leaves.")
+    turns = _Turns(calling, screen, asks=True)
+    while (text := _read(PROMPT)) is not None:
+        if text.strip():
+            ended = turns.turn(text)
+            if ended["kind"] == "refused":
+                screen.remark(f"({_error(ended)})")
+            elif recalled := calling.recalled():
+                screen.remark(f"({recalled} {'memory' if recalled == 1 else 'memories'} recalled)")
+
+
+def _ask_once(invocation: Invocation, calling: Calling, question: str) -> None:
+    screen: Screen = JsonLines(sys.stdout) if invocation.json else AnswerAlone(sys.stdout, sys.stderr)
+    turns = _Turns(calling, screen, asks=sys.stdin.isatty() and not invocation.json)
+    ended = turns.turn(question)
+    if turns.stopped:
+        raise KeyboardInterrupt
+    if ended["kind"] != "done":
+        raise _error(ended)
+    if ended.get("state") != "done":
+        raise HoldfastError("somebody stopped the answer", next="Ask again.", run_id=ended.get("run_id"))
+
+
+class _Turns:
+    """Says something, and shows what happens until it is answered."""
+
+    def __init__(self, calling: Calling, screen: Screen, *, asks: bool) -> None:
+        self._calling = calling
+        self._screen = screen
+        self._asks = asks  # a person is there to ask
+        self.stopped = False
+
+    def turn(self, text: str) -> Frame:
+        """What ended it."""
+        self._calling.say(text)
+        self.stopped = False
+        while True:
+            frame = self._calling.next()
+            if frame is INTERRUPTED:
+                self._stop()
+                continue
+            if frame is SILENT:
+                self._screen.remark("(Nobody has taken it up yet. An agent is served by `holdfast up APP`.)")
+                continue
+            self._screen.show(frame)
+            if frame["kind"] == "approval" and not self.stopped and (self._asks or self._calling.is_ours(frame)):
+                self._approve(frame)
+            if self._calling.ends(frame):
+                return frame
+
+    def _stop(self) -> None:
+        """Have the agent stop; who asks twice does not wait for it."""
+        if self.stopped:
+            raise KeyboardInterrupt
+        self.stopped = True
+        self._screen.remark("(stopping)")
+        self._calling.cancel()
+
+    def _approve(self, frame: Frame) -> None:
+        """Ask the person who talks whether a call may be made."""
+        if not self._asks:
+            raise Forbidden(
+                f"{called(frame)} waits for somebody's approval",
+                next=f"Allow it with `holdfast approvals approve {frame['approval_id']}`, or deny it.",
+                approval_id=frame["approval_id"],
+                run_id=frame.get("run_id"),
+            )
+        again = " again; it may have run before" if frame.get("reason") == "unknown" else ""
+        self._screen.remark(f"? {called(frame)}{again}")
+        try:
+            answer = _read("Allow it? [y/N] ", interrupt=True)
+        except KeyboardInterrupt:
+            self._stop()
+            return
+        try:
+            self._calling.decide(frame["approval_id"], "approve" if (answer or "").strip().lower() in YES else "deny")
+        except (Conflict, NotFound) as error:  # somebody else has decided, or the turn was stopped
+            self._screen.remark(f"({error})")
+
+
+def _read(prompt: str, *, interrupt: bool = False) -> str | None:
+    """A line that somebody types; None when they leave, by Ctrl-D or, unless it is an `interrupt`, Ctrl-C."""
+    try:
+        with _handler(signal.default_int_handler):
+            return input(prompt)
+    except EOFError:
+        sys.stdout.write("\n")
+        return None
+    except KeyboardInterrupt:
+        sys.stdout.write("\n")
+        if interrupt:
+            raise
+        return None
+
+
+@contextmanager
+def _interrupts(tell: Callable[[], None]) -> Generator[None]:
+    """Ctrl-C is told, and interrupts nothing by itself."""
+
+    def handler(number: int, frame: object) -> None:
+        tell()
+
+    with _handler(handler):
+        yield
+
+
+@contextmanager
+def _handler(handler: Any) -> Generator[None]:
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _error(ended: Frame) -> HoldfastError:
+    """The error that ended a turn, or refused a message."""
+    told: Frame = ended.get("error") or {"code": ended.get("code", "failed"), "what": ended.get("message", "")}
+    return error_of({"what": told.get("message", ""), "next": ended.get("next", ""), **told})

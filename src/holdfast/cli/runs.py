@@ -1,0 +1,110 @@
+"""`holdfast runs`: what agents did, turn by turn, and what they were shown for it."""
+
+import json
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+
+from holdfast.cli.addresses import address
+from holdfast.cli.api import reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.output import printable, write
+from holdfast.cli.screens import called, shortened
+
+app = group("Runs: one for each turn of an agent.")
+
+PAGE = 100
+COLUMNS = {
+    "id": "ID",
+    "agent": "AGENT",
+    "user": "USER",
+    "state": "STATE",
+    "steps": "STEPS",
+    "input_tokens": "IN",
+    "output_tokens": "OUT",
+    "cost": "COST",
+    "created_at": "ASKED",
+}
+
+
+@command(app)
+async def ls(
+    invocation: Invocation,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Those of one session.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = 50,
+) -> None:
+    """List runs, the newest first."""
+    async with reach(invocation) as api:
+        conversation: str | None = None
+        if session is not None:
+            conversation = (await api.get(address("conversations", "by-session", session_id=session)))["id"]
+        found = await api.get(address("runs", conversation=conversation, limit=limit))
+    invocation.output.rows(found["runs"], COLUMNS)
+    if found["cursor"] is not None:
+        invocation.output.say(f"There are more than these {limit}: --limit shows up to {PAGE}.")
+
+
+@command(app)
+async def show(invocation: Invocation, id: Annotated[UUID, typer.Argument(metavar="ID")]) -> None:
+    """Print a run: what the model was shown in each step and why, what it replied, and what its tools gave."""
+    async with reach(invocation) as api:
+        story = await api.get(address("runs", id))
+    if invocation.json:
+        invocation.output.record(story)
+    else:
+        write(sys.stdout, printable("\n".join(shown(story))))
+
+
+def shown(story: dict[str, Any]) -> Iterator[str]:
+    """A run as a person reads it."""
+    run = story["run"]
+    yield f"{run['id']} {run['state']}"
+    yield f"agent     {run['agent']}" + (f", for {run['user']}" if run["user"] else "")
+    yield from [f"model     {run['model']}"] if run["model"] else []
+    yield f"tokens    {run['input_tokens']:,} in, {run['output_tokens']:,} out" + _cost(run["cost"])
+    yield f"asked     {run['created_at']}"
+    yield from [f"finished  {run['finished_at']}"] if run["finished_at"] else []
+    yield from [f"error     {run['error']['message']}"] if run["error"] else []
+    for step in story["steps"]:
+        here = {each["call_id"]: each for each in story["executions"] if each["step"] == step["number"]}
+        asked = {each["call_id"]: each for each in story["asked"] if each["step"] == step["number"]}
+        yield from _step(step, here, asked)
+
+
+def _step(step: dict[str, Any], ran: Mapping[str, Any], asked: Mapping[str, Any]) -> Iterator[str]:
+    sent, reply = step["sent"], step["reply"]
+    yield f"\nstep {step['number']}: shown {sent['tokens']:,} tokens, counted by {sent['counter']}"
+    for part in sent["parts"]:
+        yield f"  {part['name']:<12}  {part['tokens']:>7,}  {part['kept']:>4}  {part['reason']}"
+    if reply is None:
+        yield "  no reply"
+        return
+    yield f"  replied in {reply['usage']['output_tokens']:,} tokens{_cost(reply['cost'])}"
+    yield from [f"    {shortened(reply['text'])}"] if reply["text"] else []
+    for call in reply["calls"]:
+        yield f"  → {called({'tool': call['name'], 'arguments': _arguments(call['arguments'])})}"
+        yield from [f"  ? {_decision(asked[call['id']])}"] if call["id"] in asked else []
+        yield from [f"  ← {_outcome(ran[call['id']])}"] if call["id"] in ran else []
+
+
+def _decision(asked: dict[str, Any]) -> str:
+    return f"{asked['state']}: {shortened(asked['comment'])}" if asked["comment"] else asked["state"]
+
+
+def _outcome(execution: dict[str, Any]) -> str:
+    output: dict[str, Any] = execution["output"] or {}
+    return f"{execution['status']}: {shortened(execution['error'] or output.get('text', ''))}"
+
+
+def _arguments(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _cost(cost: float) -> str:
+    return f", cost {cost:.4f}" if cost else ""

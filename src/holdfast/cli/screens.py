@@ -1,0 +1,148 @@
+"""How a talk is shown: to a person at a terminal, as the answer alone, or as lines of JSON."""
+
+import json
+import os
+from typing import Any, Protocol, TextIO, cast
+
+from holdfast.cli.lines import Frame
+from holdfast.cli.output import printable, write
+
+SHOWN = 200  # characters of what tools are given and give back
+DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+
+
+class Screen(Protocol):
+    """Shows what happens."""
+
+    def show(self, frame: Frame) -> None:
+        """Show what happened, if it is to be seen."""
+        ...
+
+    def remark(self, words: str) -> None:
+        """Say something beside the talk."""
+        ...
+
+
+class Terminal:
+    """For a person: what the agent says as it says it, what it does in dim lines of their own."""
+
+    def __init__(self, stream: TextIO, *, colour: bool) -> None:
+        self._stream = stream
+        self._colour = colour
+        self._said = ""  # on the line that is being written, or lines
+
+    def show(self, frame: Frame) -> None:
+        """Show what happened, if it is to be seen."""
+        text: str = frame.get("text", "")
+        match frame["kind"]:
+            case "token":
+                if frame.get("reset") and self._said:
+                    self.remark("(it begins anew)")
+                self._write(text)
+                self._said += text
+            case "thought" | "answer" if frame.get("version", 1) == 1:
+                self._complete(text)
+            case "action":
+                self.remark(f"→ {called(frame)}")
+            case "observation":
+                self.remark(f"← {'failed: ' if frame.get('failed') else ''}{shortened(text)}")
+            case "decision" if frame.get("decision") != "withdrawn":
+                self.remark(f"{frame['tool']} was {frame['decision']}")
+            case "done" if frame.get("state") == "cancelled":
+                self.remark("(stopped)")
+            case "error":
+                self.remark(f"(failed: {text})")
+            case "lost":
+                self.remark("(the connection broke, trying again)")
+            case "found":
+                self.remark("(connected again)")
+            case _:
+                return
+
+    def remark(self, words: str) -> None:
+        """Say something beside the talk, on a line of its own."""
+        self._end_line()
+        words = printable(words)
+        write(self._stream, f"{DIM}{words}{PLAIN}" if self._colour else words)
+
+    def _complete(self, text: str) -> None:
+        """Say what was not said yet of what the agent said."""
+        if not text.startswith(self._said):
+            self._end_line()
+        self._write(text[len(self._said) :])
+        self._said = text
+        self._end_line()
+
+    def _write(self, text: str) -> None:
+        self._stream.write(printable(text.replace("\r\n", "\n")))
+        self._stream.flush()
+
+    def _end_line(self) -> None:
+        if self._said and not self._said.endswith("\n"):
+            write(self._stream, "")
+        self._said = ""
+
+
+class AnswerAlone:
+    """For programs: nothing but the answer, when it is complete; remarks go to stderr."""
+
+    def __init__(self, stream: TextIO, remarks: TextIO) -> None:
+        self._stream = stream
+        self._remarks = remarks
+        self._run: str | None = None  # the one that answers the question
+
+    def show(self, frame: Frame) -> None:
+        """Show the answer."""
+        match frame["kind"]:
+            case "sent":
+                self._run = frame["run_id"]
+            case "answer" if frame["run_id"] == self._run and frame.get("version", 1) == 1:
+                text = frame.get("text", "")
+                write(self._stream, printable(text.replace("\r\n", "\n")) if self._stream.isatty() else text)
+            case "lost":
+                self.remark("The connection broke, trying again.")
+            case _:
+                return
+
+    def remark(self, words: str) -> None:
+        """Say something beside the talk."""
+        write(self._remarks, printable(words))
+
+
+class JsonLines:
+    """For programs: all that happens, line by line."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def show(self, frame: Frame) -> None:
+        """Show all of it."""
+        write(self._stream, json.dumps(frame))
+
+    def remark(self, words: str) -> None:
+        """Nobody reads words."""
+
+
+def called(frame: Frame) -> str:
+    """A call as a person would write it: `track(parcel=AB-1)`."""
+    given: Any = frame.get("arguments")
+    if isinstance(given, dict):
+        inner = ", ".join(f"{name}={_value(value)}" for name, value in cast(dict[str, Any], given).items())
+    else:
+        inner = "" if given is None else _value(given)
+    return f"{frame['tool']}({shortened(inner)})"
+
+
+def shortened(text: str) -> str:
+    """The beginning of a text, on one line."""
+    line = " ".join(text.split())
+    return line if len(line) <= SHOWN else line[:SHOWN] + "…"
+
+
+def in_colour(stream: TextIO) -> bool:
+    """Whether a stream shows colours, and its reader wants them."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)

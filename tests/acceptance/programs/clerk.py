@@ -1,0 +1,228 @@
+"""Serves agents, and is struck at one moment of a turn: `clerk.py [HOW MOMENT]`; the environment says where.
+
+HOW: it `dies` (kill -9), `hangs` (SIGSTOP, as a machine does) or `waits` for SIGUSR1, once. Each question to the model
+is a line in the file `asked` with the step, each use of a tool one in `used` with its key, both with the process.
+"""
+
+import asyncio
+import functools
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import holdfast
+from holdfast.agents import turn
+from holdfast.agents.journal import Journal
+from holdfast.agents.runs import Run, Runs
+from holdfast.bus.subscription import Subscription
+from holdfast.conversations import Draft
+from holdfast.engine import open_engine
+from holdfast.llm import Piece, Reply, Request, Text
+from holdfast.llm.scripted import ScriptedModel, steps_since_user
+
+Method = Callable[..., Awaitable[Any]]
+Test = Callable[..., bool]
+
+stream = ScriptedModel.stream
+app = holdfast.App()
+
+
+def note(file: str, line: object) -> None:
+    """Write a line that outlives this process."""
+    with Path(file).open("a") as ledger:
+        ledger.write(f"{line} {os.getpid()}\n")
+
+
+class Strike:
+    """What befalls this process, once."""
+
+    def __init__(self, how: str = "", moment: str = "") -> None:
+        self._how = how
+        self.moment = moment
+        self.go_on = asyncio.Event()
+
+    async def fall(self) -> None:
+        """Die, hang or wait, here and now."""
+        how, self._how, self.moment = self._how, "", ""
+        match how:
+            case "dies":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "hangs":
+                # It does not learn from its leases that it is late: what it writes then must be refused.
+                for method in ("renew", "asked_to_stop"):
+                    setattr(Runs, method, unaware)
+                os.kill(os.getpid(), signal.SIGSTOP)
+            case _:
+                say("waits")
+                await self.go_on.wait()
+
+    def around(
+        self, method: Method, *, before: dict[str, Test] | None = None, after: dict[str, Test] | None = None
+    ) -> Method:
+        """The method, struck before or after it at the moment whose test its arguments pass."""
+
+        @functools.wraps(method)
+        async def struck(*args: Any, **named: Any) -> Any:
+            is_now = (before or {}).get(self.moment)
+            if is_now is not None and is_now(*args, **named):
+                await self.fall()
+            result = await method(*args, **named)
+            is_now = (after or {}).get(self.moment)
+            if is_now is not None and is_now(*args, **named) and result != []:
+                await self.fall()
+            return result
+
+        return struck
+
+
+strike = Strike(*sys.argv[1:])
+flushed = asyncio.Event()
+
+
+@app.tool(idempotent=True)
+async def track(parcel: str, run: holdfast.Run) -> dict[str, str]:
+    """Where a parcel is."""
+    return await use("track", parcel, run)
+
+
+@app.tool
+async def pay(bill: str, run: holdfast.Run) -> dict[str, str]:
+    """Pay a bill."""
+    return await use("pay", bill, run)
+
+
+async def use(tool: str, what: str, run: holdfast.Run) -> dict[str, str]:
+    """Use a tool, and say so."""
+    note("used", f"{tool} {run.key}")
+    if strike.moment == "working":
+        await strike.fall()
+    if strike.moment == "half" and what == "AB-2":
+        await asyncio.Event().wait()  # until the other one's outcome is stored, which is the moment
+    return {tool: what}
+
+
+app.agent("support", instructions="You help customers of a shop.", tools=[track, pay])
+
+
+async def counted(model: ScriptedModel, request: Request) -> AsyncGenerator[Piece]:
+    """The answer; at the moment `streaming`, two pieces of the second one and no more."""
+    step = steps_since_user(request) + 1
+    note("asked", step)
+    come = 0
+    async for piece in stream(model, request):
+        yield piece
+        come += isinstance(piece, Text)
+        if strike.moment == "streaming" and (step, come) == (2, 2):
+            for _ in range(2):  # one may be under way already
+                flushed.clear()
+                await flushed.wait()
+            await strike.fall()
+
+
+async def flush(journal: Journal, stored: Method = Journal.flush) -> None:
+    """Say when what was streamed is stored."""
+    await stored(journal)
+    flushed.set()
+
+
+async def unaware(_: Runs, held: Sequence[Run], **__: object) -> dict[UUID, str | None]:
+    """All is as it was."""
+    return {run.id: None for run in held}
+
+
+def replied(step: int) -> Test:
+    """Whether the model has replied in this step."""
+
+    def test(_: Journal, number: int, __: object, reply: Reply | None, **___: object) -> bool:
+        return number == step and reply is not None
+
+    return test
+
+
+def says(*, calls: bool) -> Test:
+    """Whether the agent says something: that it calls tools, or its answer."""
+
+    def test(_: Journal, drafts: Sequence[Draft]) -> bool:
+        draft = drafts[0]
+        return str(draft.context) != "text:agent:tool" and calls == ("tool_calls" in (draft.payload or {}))
+
+    return test
+
+
+def observes(_: Journal, drafts: Sequence[Draft]) -> bool:
+    """Whether a tool's output becomes a node."""
+    return str(drafts[0].context) == "text:agent:tool"
+
+
+def always(*_: object, **__: object) -> bool:
+    """Whenever it is called."""
+    return True
+
+
+def arm() -> None:
+    """Lie in wait at every moment."""
+    here = strike.around
+    replies = {f"{step}": replied(step) for step in (1, 2)}
+    patches: list[tuple[Any, str, Any]] = [
+        (Runs, "take", here(Runs.take, after={"claimed": always})),
+        (Journal, "flush", flush),
+        (
+            Journal,
+            "keep_reply",
+            here(
+                Journal.keep_reply,
+                before={f"replied {step}": test for step, test in replies.items()},
+                after={f"stored {step}": test for step, test in replies.items()},
+            ),
+        ),
+        (
+            Journal,
+            "append",
+            here(
+                Journal.append,
+                before={"observing": observes, "answering": says(calls=False)},
+                after={"spoken": says(calls=True), "observed": observes},
+            ),
+        ),
+        (
+            Journal,
+            "begin_execution",
+            here(Journal.begin_execution, before={"calling": always}, after={"begun": always}),
+        ),
+        (Journal, "end_execution", here(Journal.end_execution, before={"worked": always}, after={"half": always})),
+        (turn, "remember_turn", here(turn.remember_turn, before={"answered": always}, after={"remembered": always})),
+        (Runs, "finish", here(Runs.finish, before={"ending": always}, after={"ended": always})),
+        (Subscription, "commit", here(Subscription.commit, before={"committing": always})),
+        (ScriptedModel, "stream", counted),
+    ]
+    for owner, name, patched in patches:
+        setattr(owner, name, patched)
+
+
+def say(line: str) -> None:
+    """Tell the test."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+async def main() -> None:
+    """Serve until SIGTERM."""
+    logging.basicConfig(level="WARNING")
+    arm()
+    ending = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGTERM, ending.set)
+    loop.add_signal_handler(signal.SIGUSR1, strike.go_on.set)
+    async with open_engine() as engine, engine.serving(app):
+        say("serves")
+        await ending.wait()
+    say("ended")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

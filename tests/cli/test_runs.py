@@ -1,0 +1,93 @@
+import pytest
+
+from tests.cli.program import Program
+
+pytestmark = pytest.mark.req("UI-02", "AGENT-02", "AGENT-04")
+
+UNKNOWN = "01890000-0000-7000-8000-000000000000"
+
+
+def test_runs_are_listed_with_the_newest_first_and_by_session(desk: Program) -> None:
+    for number in (1, 2):
+        desk("chat", "desk", f"Hello {number}!", "--session", "listed")
+
+    table = desk("runs", "ls", "--limit", "1")
+    rows = desk("runs", "ls", "--session", "listed", "--json").json
+
+    assert table.stdout.split("\n")[0].split() == [
+        "ID", "AGENT", "USER", "STATE", "STEPS", "IN", "OUT", "COST", "ASKED",
+    ]  # fmt: skip
+    assert table.stdout.split("\n")[1].startswith(rows[0]["id"])
+    assert "There are more than these 1" in table.stderr
+    assert [(row["agent"], row["user"], row["state"]) for row in rows] == [("desk", "local", "done")] * 2
+    assert rows[0]["created_at"] > rows[1]["created_at"]
+
+
+def test_a_run_is_shown_with_what_the_model_was_sent_and_why(desk: Program) -> None:
+    desk("chat", "desk", "Where is the parcel?", "--session", "shown")
+    run = desk("runs", "ls", "--session", "shown", "--json").json[0]
+
+    words = desk("runs", "show", run["id"]).stdout
+    record = desk("runs", "show", run["id"], "--json").json
+
+    lines = [" ".join(line.split()) for line in words.splitlines()]
+    assert lines[0] == f"{run['id']} done"
+    assert "agent desk, for local" in lines
+    assert f"tokens {run['input_tokens']:,} in, {run['output_tokens']:,} out" in lines
+    assert "replied in 30 tokens" in lines
+    assert lines[lines.index("→ track(parcel=AB-1)") + 1] == '← done: {"parcel":"AB-1","place":"Cologne"}'
+    parts = {part["name"]: part for part in record["steps"][0]["sent"]["parts"]}
+    for name, part in parts.items():
+        assert f"{name} {part['tokens']:,} {part['kept']} {part['reason']}" in lines
+    assert [step["number"] for step in record["steps"]] == [1, 2]
+
+
+def test_a_run_that_failed_says_why(desk: Program) -> None:
+    desk("chat", "desk", "Something wrong.", "--session", "wrong")
+    run = desk("runs", "ls", "--session", "wrong", "--json").json[0]
+
+    words = desk("runs", "show", run["id"]).stdout
+
+    assert words.startswith(f"{run['id']} failed\n")
+    assert "no such thing" in words
+    assert "no reply" in words
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["show", UNKNOWN], 3),
+        (["show", "7"], 2),
+        (["ls", "--session", "nobody has heard of it"], 3),
+        (["ls", "--limit", "0"], 2),
+    ],
+)
+def test_what_is_not_there_is_told(desk: Program, words: list[str], code: int) -> None:
+    done = desk("runs", *words)
+
+    assert (done.code, done.stdout) == (code, "")
+    assert done.stderr
+
+
+def test_a_tenant_s_runs_are_its_own(desk: Program) -> None:
+    desk("chat", "desk", "Hello!", "--session", "ours")
+    run = desk("runs", "ls", "--session", "ours", "--json").json[0]
+    desk("tenants", "create", "other")
+
+    assert desk("runs", "ls", "--tenant", "other", "--json").json == []
+    assert desk("runs", "show", run["id"], "--tenant", "other").code == 3
+
+
+def test_agents_are_listed_and_shown(desk: Program) -> None:
+    table = desk("agents", "ls")
+    words = desk("agents", "show", "desk")
+    record = desk("agents", "show", "desk", "--json").json
+
+    assert "desk  llm   yes     Answers at the desk." in table.stdout
+    assert words.stdout == (
+        "desk (llm)\ndescription  Answers at the desk.\nfrom         a program\n"
+        "tools        track, refund\napprove      refund\n\nYou help.\n"
+    )
+    assert record["tools"] == ["track", "refund"]
+    assert desk("agents", "show", "nobody").code == 3
