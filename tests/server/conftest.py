@@ -2,18 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
 import pytest
 
+from holdfast import App
 from holdfast.core.config import Config
-from holdfast.engine import Engine
+from holdfast.engine import Engine, open_engine
 from holdfast.server.app import OPERATIONS
 from holdfast.server.listening import bind
 from holdfast.server.operations import Call, Operation, Operations
 from holdfast.server.server_file import ServerFile
 from holdfast.server.serving import serve
+from tests.agents.stage import Player, caller_of
 from tests.server.wire import Site
 
 extra = Operations("test")
@@ -56,6 +58,49 @@ async def site(engine: Engine) -> AsyncIterator[Site]:
 async def key(engine: Engine) -> str:
     """A key of the tenant `default` with the scopes of an owner."""
     return await make_key(engine)
+
+
+@pytest.fixture
+def model() -> Player:
+    """The model that every agent of the desk asks."""
+    return Player()
+
+
+@pytest.fixture
+def app() -> App:
+    """A program with an agent that looks where parcels are, and gives money back when a person allows it."""
+    app = App()
+
+    @app.tool(idempotent=True)
+    async def track(parcel: str) -> str:
+        """Where a parcel is."""
+        return f"{parcel} is in Cologne"
+
+    @app.tool
+    async def refund(order: str) -> str:
+        """Give the money back."""
+        return f"paid back {order}"
+
+    app.agent("support", instructions="You help.", tools=[track, refund], approve=["refund"], memory=False)
+    app.agent("default", memory=False)
+    return app
+
+
+@pytest.fixture
+async def desk(
+    config: Config, model: Player, app: App, no_models: None, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Site]:
+    """A server whose process serves the agents of the app, for the tenants `default` and `acme`."""
+    monkeypatch.setattr("holdfast.engine.Caller", caller_of(model))
+    async with open_engine(config=config) as engine:
+        await engine.tenants.create("acme")
+        async with AsyncExitStack() as stack:
+            for tenant in ("default", "acme"):
+                # By its id, as the server asks for it: then what is done here is told here at once.
+                own = engine.tenant(await engine.tenants.id_of(tenant))
+                await stack.enter_async_context(own.serving(app))
+            stack.callback(model.release)
+            yield await stack.enter_async_context(running(engine, config))
 
 
 async def make_key(

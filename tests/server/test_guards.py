@@ -7,8 +7,8 @@ import pytest
 
 from holdfast.core.errors import Overloaded
 from holdfast.server import connections
-from holdfast.server.guards import Traffic
 from holdfast.server.problems import problem_response
+from holdfast.server.traffic import Traffic
 from tests.server.wire import Site
 
 

@@ -75,7 +75,7 @@ class Wire:
         head = await self.reply_without_body()
         async with asyncio.timeout(PATIENCE):
             if head.headers.get("transfer-encoding") == "chunked":
-                body = b"".join([part async for part in self._chunks()])
+                body = b"".join([part async for part in self.chunks()])
             else:
                 body = await self._reader.readexactly(int(head.headers.get("content-length", "0")))
         return Reply(head.status, head.headers, body)
@@ -87,15 +87,20 @@ class Wire:
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:-2])}
         return Reply(int(head[0].split()[1]), headers, b"")
 
-    async def _chunks(self) -> AsyncGenerator[bytes]:
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """The parts of a body of unknown length, as they come."""
         while size := int(await self._reader.readline(), 16):
             yield (await self._reader.readexactly(size + 2))[:-2]
         await self._reader.readline()
 
+    async def rest(self) -> bytes:
+        """All that comes until the server hangs up."""
+        async with asyncio.timeout(PATIENCE):
+            return await self._reader.read()
+
     async def ended(self) -> bool:
         """Whether the server hangs up, having said nothing more."""
-        async with asyncio.timeout(PATIENCE):
-            return await self._reader.read() == b""
+        return await self.rest() == b""
 
 
 @dataclass(frozen=True, slots=True)

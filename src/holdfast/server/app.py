@@ -4,21 +4,24 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from starlette.middleware.cors import CORSMiddleware
-from starlette.routing import Route, Router
+from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.core.errors import NotFound
 from holdfast.engine import Engine
 from holdfast.server.authentication import Authentication
 from holdfast.server.files import Files
-from holdfast.server.guards import Guards, Traffic
+from holdfast.server.guards import Guards
 from holdfast.server.listening import Address
 from holdfast.server.openapi import document
 from holdfast.server.operations import Call, Operation, Operations
 from holdfast.server.origins import Doors
 from holdfast.server.resources import Resource
 from holdfast.server.routes import (
+    agents,
+    approvals,
     browser,
+    chat,
     commands,
     conversations,
     dead_letters,
@@ -30,6 +33,7 @@ from holdfast.server.routes import (
     nodes,
     notes,
     recall,
+    runs,
     sessions,
     state,
     tenants,
@@ -38,8 +42,8 @@ from holdfast.server.routes import (
     turns,
 )
 from holdfast.server.server_file import instance_of
-
-MAX_RUNNING = 256  # requests at once; each can hold a body in memory
+from holdfast.server.sockets import Sockets
+from holdfast.server.traffic import Traffic
 
 OPERATIONS: tuple[Operation, ...] = (
     *health.operations,
@@ -50,6 +54,10 @@ OPERATIONS: tuple[Operation, ...] = (
     *state.operations,
     *turns.operations,
     *sessions.operations,
+    *chat.operations,
+    *runs.operations,
+    *approvals.operations,
+    *agents.operations,
     *notes.operations,
     # Names come before ids: the first path that fits is taken.
     *recall.operations,
@@ -81,14 +89,15 @@ def build_app(
     for operation in operations:
         resources.setdefault(operation.path, []).append(operation)
     instance = instance_of(token)
-    routes = [
+    routes: list[BaseRoute] = [
         Route(path, Resource(engine, authentication, found, instance=instance)) for path, found in resources.items()
     ]
     routes.append(Route("/static/{path:path}", Files()))
+    routes.append(WebSocketRoute("/ws/{agent}", Sockets(engine, authentication)))
     guards = Guards(
         Router(routes, redirect_slashes=False, default=_not_found),
         doors=Doors(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),
-        traffic=traffic or Traffic(MAX_RUNNING),
+        traffic=traffic or Traffic(),
         settings=settings,
     )
     if not settings.allowed_origins:

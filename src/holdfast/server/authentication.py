@@ -1,6 +1,7 @@
 """Who calls: by key, by the token of `server.json`, by a browser's session, or by being on this machine."""
 
 import hmac
+from time import monotonic
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
@@ -15,6 +16,7 @@ COOKIE = "holdfast_session"
 LOCAL_USER = "local"
 LOCAL_TENANT = "default"
 MAX_NAME = 255
+ASKED_AGAIN = 0.5  # seconds for which somebody who stays is taken to be who they were
 
 
 class Authentication:
@@ -67,6 +69,24 @@ class Authentication:
 
     async def _local(self, scopes: frozenset[str]) -> Principal:
         return Principal(await self._tenants.id_of(LOCAL_TENANT), LOCAL_USER, scopes)
+
+
+class Standing:
+    """Somebody who stays: a stream or a socket ends with the key that opened it."""
+
+    def __init__(self, authentication: Authentication, connection: HTTPConnection, caller: Principal) -> None:
+        self._authentication = authentication
+        self._connection = connection
+        self._asked = monotonic()
+        self.caller = caller
+
+    async def check(self) -> None:
+        """Refuse who may not be here any more."""
+        if monotonic() - self._asked < ASKED_AGAIN:
+            return
+        if await self._authentication.recognise(self._connection) != self.caller:
+            raise Unauthenticated("this access has ended", why="its key is not what it was", next="Come in anew.")
+        self._asked = monotonic()
 
 
 def _bearer(headers: Headers) -> str:

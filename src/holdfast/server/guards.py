@@ -9,12 +9,14 @@ from http import HTTPStatus
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.utils import ClientDisconnected
 
-from holdfast.core.errors import Broken, HoldfastError, Overloaded, ShuttingDown, TimedOut, TooLarge
+from holdfast.core.errors import Broken, HoldfastError, ShuttingDown, TimedOut, TooLarge
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import ServerSettings
 from holdfast.server.origins import Doors
 from holdfast.server.problems import SlowBody, problem_response, status_of
+from holdfast.server.traffic import VISIT, Traffic, Visit
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -25,57 +27,14 @@ SECURITY_HEADERS = {
     "referrer-policy": "same-origin",
 }
 
-FAREWELL = 1.0  # seconds for the last answers
-
 ALWAYS_ANSWERED = "/healthz"  # however busy the server is: that it lives must not be in doubt
 ANSWER_TIMEOUT = 5  # seconds to send a problem
 SHOWN_PATH = 200  # characters of it
+SOCKET_SCHEMES = {"ws": "http", "wss": "https"}  # of the page that opens a socket
 
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 log = logging.getLogger(__name__)
-
-
-class Traffic:
-    """The requests that run now, and whether more are taken."""
-
-    def __init__(self, limit: int) -> None:
-        self._limit = limit
-        self._running: set[asyncio.Timeout] = set()
-        self._idle = asyncio.Event()
-        self._idle.set()
-        self.draining = False
-
-    def enter(self, request: asyncio.Timeout) -> None:
-        """Let a request run, or refuse it."""
-        if self.draining:
-            raise ShuttingDown("the server is stopping", next="Try again when it is back.")
-        if len(self._running) >= self._limit:
-            raise Overloaded("the server is busy", why=f"{self._limit} requests run already", retry_after=1)
-        self._running.add(request)
-        self._idle.clear()
-
-    def leave(self, request: asyncio.Timeout) -> None:
-        """A request has ended."""
-        self._running.discard(request)
-        if not self._running:
-            self._idle.set()
-
-    async def drain(self, grace: float) -> None:
-        """Take no more requests; those that run have `grace` seconds to end, then they are ended."""
-        self.draining = True
-        try:
-            await asyncio.wait_for(self._idle.wait(), grace)
-        except TimeoutError:
-            self.cut()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._idle.wait(), FAREWELL)
-
-    def cut(self) -> None:
-        """End what runs now; it is answered with an error."""
-        for request in self._running:
-            with suppress(RuntimeError):  # one that has ended is only being answered
-                request.reschedule(asyncio.get_running_loop().time())
 
 
 class Guards:
@@ -88,11 +47,12 @@ class Guards:
         self._settings = settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        if scope["type"] != "http":
+        """Answer one request, or let a socket be opened."""
+        if scope["type"] not in ("http", "websocket"):
             raise RuntimeError(f"no {scope['type']} is served here")
         answer = Answer(send, _request_id(Headers(scope=scope)), self._traffic)
         request = asyncio.timeout(self._settings.request_timeout)
+        scope[VISIT] = Visit(self._traffic, request)
         try:
             error = await self._run(scope, receive, answer, request)
             if error is not None:
@@ -102,7 +62,7 @@ class Guards:
                     path = scope["path"][:SHOWN_PATH]
                     response = problem_response(error, instance=path, request_id=answer.request_id)
                     # Whoever does not read it must not keep the place of one who would.
-                    with suppress(TimeoutError):
+                    with suppress(TimeoutError, ClientDisconnected):
                         async with asyncio.timeout(ANSWER_TIMEOUT):
                             await response(scope, receive, answer.send)
         finally:
@@ -117,9 +77,11 @@ class Guards:
                 if not scope["path"].endswith(ALWAYS_ANSWERED):
                     self._traffic.enter(request)
                 self._doors.check_host(headers)
-                self._doors.check_origin(scope["method"], scope["scheme"], headers)
+                # A socket does more than read, and any page may ask a browser for one.
+                scheme: str = scope["scheme"]
+                self._doors.check_origin(scope.get("method", "UPGRADE"), SOCKET_SCHEMES.get(scheme, scheme), headers)
                 await self._app(_under(self._settings.root_path, scope), self._limited(headers, receive), answer.send)
-        except ClientDisconnect:
+        except (ClientDisconnect, ClientDisconnected):
             return None
         except HoldfastError as error:
             return error
@@ -160,7 +122,10 @@ class Answer:
 
     async def send(self, message: Message) -> None:
         """Send a part of the answer."""
-        if message["type"] == "http.response.start":
+        if message["type"] == "websocket.accept":
+            self.started = True
+            message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
+        elif message["type"].endswith("http.response.start"):
             self.started = True
             headers = MutableHeaders(scope=message)
             for name, value in SECURITY_HEADERS.items():
@@ -225,7 +190,7 @@ def _too_large(limit: int) -> TooLarge:
 
 
 def _record(error: HoldfastError, request_id: str) -> None:
-    status = status_of(type(error))
+    status = status_of(error)
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         log.error("request %s broke: %s", request_id, error, exc_info=error)
     elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:

@@ -16,6 +16,11 @@ from holdfast.server.problems import MEDIA_TYPE, STATUS_ON_HTTP_ALONE, Problem, 
 from holdfast.server.server_file import holdfast_version
 
 REFERENCE = "#/components/schemas/{name}"
+DESCRIPTION = (
+    "Errors are problem details with a stable `code`. `WS /ws/{agent}?session_id=&since=` is a socket to talk to an "
+    "agent: plain text in, plain text out; with the sub-protocol `holdfast.v1+json`, events as in "
+    "`GET /api/conversations/{id}/events`."
+)
 # What any request can meet: a foreign Host or Origin, and an engine that cannot answer.
 EVERYWHERE: tuple[type[HoldfastError], ...] = (Forbidden, Overloaded, Broken, Unavailable, TimedOut)
 
@@ -30,7 +35,7 @@ def document(operations: Sequence[Operation], *, root_path: str) -> dict[str, An
         paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation, schema_of)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Holdfast", "version": holdfast_version()},
+        "info": {"title": "Holdfast", "version": holdfast_version(), "description": DESCRIPTION},
         "servers": [{"url": root_path or "/"}],
         "paths": paths,
         "components": {
@@ -91,6 +96,8 @@ def _responses(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any
     answer: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
     if _has_json_result(operation):
         answer["content"] = {"application/json": {"schema": schema_of[id(operation.result)]}}
+        if operation.streams:
+            answer["content"][operation.response_format] = {}
     elif operation.status == HTTPStatus.OK:
         answer["content"] = {operation.response_format: {}}
     statuses = {status_of(error) for error in (*operation.errors, *EVERYWHERE)}

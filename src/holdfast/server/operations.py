@@ -8,15 +8,18 @@ summary.
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, cast, get_args, get_type_hints
 
 import msgspec
 from starlette.requests import Request
+from starlette.responses import Response
 
 from holdfast.access.principals import Principal, Scope
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge, Unauthenticated
 from holdfast.engine import Engine
+from holdfast.server.authentication import Standing
 from holdfast.server.problems import SlowBody, WrongMediaType
+from holdfast.server.traffic import VISIT, Visit
 
 # Nobody: who calls is not asked. Anybody: it is asked, but need not be known. Somebody: it must be known.
 Needs = Scope | Literal["nobody", "anybody", "somebody"]
@@ -33,15 +36,25 @@ class Call:
 
     engine: Engine  # of the caller's tenant
     request: Request
-    caller: Principal | None
+    standing: Standing | None  # of the caller, where it was asked who calls
     status: int  # of the answer
     instance: str  # the public name of the server that answers
 
     @property
+    def caller(self) -> Principal | None:
+        """Who calls, if they are known."""
+        return None if self.standing is None else self.standing.caller
+
+    @property
     def principal(self) -> Principal:
         """Who calls, where the operation needs somebody."""
-        assert self.caller is not None
-        return self.caller
+        assert self.standing is not None
+        return self.standing.caller
+
+    @property
+    def visit(self) -> Visit:
+        """How long it may last."""
+        return cast(Visit, self.request.scope[VISIT])
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +80,8 @@ class Operation:
     body: Any  # None: it takes none
     body_format: BodyFormat
     result: Any
-    response_format: str  # where the result is a response
+    response_format: str  # of that, or of the one that may be in its place
+    streams: bool  # a response may be in place of the result
     parameters: tuple[Parameter, ...]
     errors: frozenset[type[HoldfastError]]
     tag: str
@@ -106,7 +120,10 @@ class Operations(list[Operation]):
 
         def declared(run: H) -> H:
             hints = get_type_hints(run, include_extras=True)
-            body = hints.get("body")
+            body, result = hints.get("body"), hints["return"]
+            streams = Response in get_args(result)
+            if streams:
+                (result,) = (type for type in get_args(result) if type is not Response)
             parameters = tuple(
                 _parameter(given, hints[given.name], path)
                 for given in list(inspect.signature(run).parameters.values())[1:]
@@ -129,8 +146,9 @@ class Operations(list[Operation]):
                     run=run,
                     body=body,
                     body_format=body_format,
-                    result=hints["return"],
+                    result=result,
                     response_format=response_format,
+                    streams=streams,
                     parameters=parameters,
                     errors=frozenset(usual | set(errors)),
                     tag=self._tag,

@@ -1,6 +1,7 @@
 """What went wrong, as problem details (RFC 9457)."""
 
 import math
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -30,6 +31,15 @@ class SlowBody(TimedOut):
     """The body did not arrive in time."""
 
 
+class TurnFailed(HoldfastError):
+    """An agent's turn failed: with what is stored of it, which is written for whoever asked."""
+
+    def __init__(self, failure: Mapping[str, Any], **details: object) -> None:
+        what: str = failure.get("what", "the turn failed")
+        super().__init__(what, why=failure.get("why", ""), next=failure.get("next", ""), **details)
+        self.failure_code: str = failure.get("code", self.code)
+
+
 # HTTP tells apart what is one and the same on the other wires.
 STATUS_ON_HTTP_ALONE: dict[type[HoldfastError], int] = {
     WrongMethod: HTTPStatus.METHOD_NOT_ALLOWED,
@@ -54,27 +64,35 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
     details: dict[str, Any] = {}
 
 
-def status_of(error: type[HoldfastError]) -> int:
+def status_of(error: HoldfastError | type[HoldfastError]) -> int:
     """The HTTP status of an error."""
-    return STATUS_ON_HTTP_ALONE.get(error) or HTTP_STATUS[error.code]
+    kind = error if isinstance(error, type) else type(error)
+    return STATUS_ON_HTTP_ALONE.get(kind) or HTTP_STATUS[code_of(error)]
+
+
+def code_of(error: HoldfastError | type[HoldfastError]) -> str:
+    """The code that the caller is told."""
+    return error.failure_code if isinstance(error, TurnFailed) else error.code
 
 
 def problem_of(error: HoldfastError, *, instance: str, request_id: str) -> Problem:
     """What the caller is told; of failures on our side the reason stays in the log."""
-    status = status_of(type(error))
+    status, code = status_of(error), code_of(error)
     told = error
-    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+    if isinstance(error, TurnFailed):
+        pass
+    elif status == HTTPStatus.INTERNAL_SERVER_ERROR:
         told = HoldfastError(
             "something broke here", next="Report it with the request id: the log has the reason under it."
         )
     elif status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         told = HoldfastError(error.what, next=error.next)
     return Problem(
-        type=f"urn:holdfast:problem:{error.code}",
-        title=error.code.replace("_", " ").capitalize(),
+        type=f"urn:holdfast:problem:{code}",
+        title=code.replace("_", " ").capitalize(),
         status=status,
         detail=str(told),
-        code=error.code,
+        code=code,
         instance=instance,
         request_id=request_id,
         what=told.what,

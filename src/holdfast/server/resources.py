@@ -9,11 +9,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.access.principals import Principal
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.text import parse, render
 from holdfast.engine import Engine
-from holdfast.server.authentication import Authentication
+from holdfast.server.authentication import Authentication, Standing
 from holdfast.server.operations import Call, Operation, Parameter
 from holdfast.server.problems import WrongMediaType, WrongMethod
 
@@ -42,19 +41,19 @@ class Resource:
         await response(scope, receive, send)
 
     async def _answer(self, operation: Operation, request: Request) -> Response:
-        caller = await self._caller(operation, request)
+        standing = await self._standing(operation, request)
         arguments = {parameter.name: _argument(parameter, request) for parameter in operation.parameters}
         if operation.body is not None:
             arguments["body"] = await _body(operation, request, self._engine.config.server.max_body_bytes)
-        engine = self._engine if caller is None else self._engine.tenant(caller.tenant)
-        call = Call(engine, request, caller, operation.status, self._instance)
+        engine = self._engine if standing is None else self._engine.tenant(standing.caller.tenant)
+        call = Call(engine, request, standing, operation.status, self._instance)
         result = await operation.run(call, **arguments)
         if isinstance(result, Response):
             return result
         content = b"" if operation.result is type(None) else render(result)
         return Response(content, call.status, media_type="application/json" if content else None)
 
-    async def _caller(self, operation: Operation, request: Request) -> Principal | None:
+    async def _standing(self, operation: Operation, request: Request) -> Standing | None:
         if operation.needs == "nobody":
             return None
         try:
@@ -65,7 +64,7 @@ class Resource:
             raise
         if operation.needs not in ("anybody", "somebody"):
             caller.require(operation.needs)
-        return caller
+        return Standing(self._authentication, request, caller)
 
 
 def _argument(parameter: Parameter, request: Request) -> Any:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import resource
 import signal
 import socket
 import threading
@@ -14,14 +15,17 @@ import uvloop
 
 from holdfast.core.config import Config
 from holdfast.engine import Engine
-from holdfast.server.app import MAX_RUNNING, OPERATIONS, build_app
+from holdfast.server.app import OPERATIONS, build_app
 from holdfast.server.connections import KEEP_ALIVE, Connection
-from holdfast.server.guards import Traffic
 from holdfast.server.listening import BACKLOG, address_of
 from holdfast.server.operations import Operation
 from holdfast.server.server_file import ServerFile
+from holdfast.server.socket_connections import PING, SERVICE_RESTART, SocketConnection
+from holdfast.server.traffic import MAX_LASTING, Traffic
 
-MAX_CONNECTIONS = 2000
+MAX_CONNECTIONS = 2000 + 2 * MAX_LASTING  # what lasts keeps its connection, and must not keep others out
+MAX_FILES = 10_240  # each connection is one, and often a process begins with 1024
+ENVELOPE = 64 * 1024  # bytes of a frame around a message
 FAREWELL = 1  # seconds for connections to close when all is answered
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -43,9 +47,9 @@ async def serve(
     """
     address = address_of(listener)
     file = ServerFile.new(address.url, config.data)
-    traffic = Traffic(MAX_RUNNING)
+    traffic = Traffic()
     app = build_app(engine, address, token=file.token, traffic=traffic, operations=operations)
-    server = _Server(app, traffic, grace=config.server.shutdown_grace)
+    server = _Server(app, traffic, config)
     with _signals(server.stop):
         running = asyncio.create_task(server.serve(sockets=[listener]))
         try:
@@ -62,7 +66,11 @@ async def serve(
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on the faster event loop."""
+    """Run a coroutine on the faster event loop, with as many open files as its sockets need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
 
@@ -70,11 +78,15 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 class _Server(uvicorn.Server):
     """uvicorn, stopped in our way."""
 
-    def __init__(self, app: Callable[..., Any], traffic: Traffic, *, grace: float) -> None:
+    def __init__(self, app: Callable[..., Any], traffic: Traffic, settings: Config) -> None:
         config = uvicorn.Config(
             app,
             http=Connection,
-            ws="none",
+            ws=SocketConnection,
+            ws_max_size=3 * settings.agents.max_message_bytes + ENVELOPE,  # JSON may write characters at length
+            ws_ping_interval=PING,
+            ws_ping_timeout=PING,
+            ws_per_message_deflate=False,  # events are short, and it costs memory for each socket
             lifespan="off",
             interface="asgi3",
             log_config=None,
@@ -90,7 +102,7 @@ class _Server(uvicorn.Server):
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what callers send amiss is their concern
         self.ready = asyncio.Event()
         self._traffic = traffic
-        self._grace = grace
+        self._grace = settings.server.shutdown_grace
         self._stopping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -114,14 +126,21 @@ class _Server(uvicorn.Server):
 
     def stop_at_once(self) -> None:
         """Stop without waiting for anything."""
-        self._traffic.draining = True
+        self._traffic.stopping.set()
         self.should_exit = self.force_exit = True
         self._traffic.cut()
+
+    def _close_sockets(self) -> None:
+        """Have those who are connected by sockets go on elsewhere, from where they are."""
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, SocketConnection):
+                connection.leave(SERVICE_RESTART, "the server stops; come back with your cursor")
 
     async def _drain(self) -> None:
         await self.ready.wait()
         for server in self.servers:
             server.close()
+        self._close_sockets()
         await self._traffic.drain(self._grace)
         self.should_exit = True
 

@@ -43,7 +43,11 @@ async def metrics(call: Call) -> Response:
     gauges = Gauges(call.engine.postgres.system, tenant)
     registry = CollectorRegistry()
     memories = await call.engine.memory_gauges.scopes(tenant)
-    registry.register(Measured([*await _families(gauges), *_of_memory(memories)]))
+    families = [*await _families(gauges), *_of_memory(memories)]
+    if tenant is None:  # it is of all tenants
+        open = GaugeMetricFamily("holdfast_sockets", "Sockets that are open to this process.", call.visit.sockets)
+        families.append(open)
+    registry.register(Measured(families))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
 

@@ -1,0 +1,213 @@
+"""Chat: a message to an agent, and its answer, whole or as it comes.
+
+The turn is the agent's, wherever it is served: it goes on when whoever asked has gone, and every process can tell of
+it. A chat may therefore last longer than other requests, as long as a turn may.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.agents import Approval, Event, Sent
+from holdfast.agents.agents import start_of
+from holdfast.agents.events import parse_cursor
+from holdfast.agents.watching import Watch
+from holdfast.conversations.turns import Policy
+from holdfast.core.errors import Busy, InvalidInput, LimitReached, ModelFailed, NotFound, ShuttingDown
+from holdfast.default import DEFAULT_AGENT
+from holdfast.server.operations import Call, Operations
+from holdfast.server.problems import TurnFailed
+from holdfast.server.routes.conversations import Limit
+from holdfast.server.streams import EVENT_STREAM, SIGN_OF_LIFE, EventStream, followed, framed, wants_stream
+from holdfast.server.visibility import seen
+
+operations = Operations("chat")
+
+MARGIN = 10.0  # seconds that an answer may take longer than its turn
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class ChatMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What to say to an agent, by its name. Without a session a new one begins.
+
+    `key`: the same one twice is said once, and has one answer. `busy`: what happens when the agent still answers the
+    message before.
+    """
+
+    message: str
+    session_id: Name | None = None
+    agent_id: Name = DEFAULT_AGENT
+    busy: Policy = "enqueue"
+    key: Name | None = None
+
+
+class ChatReply(msgspec.Struct, frozen=True):
+    """What came of it: the agent's reply; or, where it waits for somebody to allow what it wants to do, `approvals`.
+
+    `cursor`: from where the conversation's events go on after this.
+    """
+
+    state: Literal["done", "cancelled", "waiting"]
+    reply: str | None
+    session_id: str
+    agent_id: str
+    conversation_id: UUID
+    run_id: UUID
+    node_id: UUID | None
+    cursor: str
+    usage: dict[str, Any]
+    approvals: list[Approval]
+
+
+class Ready(msgspec.Struct, frozen=True, kw_only=True):
+    """The first event of a stream: whose answer it tells, and where it began."""
+
+    kind: Literal["ready"] = "ready"
+    cursor: str
+    session_id: str
+    agent_id: str
+    conversation_id: UUID
+    run_id: UUID
+
+
+class EventPage(msgspec.Struct, frozen=True):
+    """What happened, in order, and the cursor that more is asked for with."""
+
+    events: list[Event]
+    cursor: str
+
+
+@operations.declare(
+    "POST",
+    "/api/chat",
+    needs="write",
+    or_status=202,
+    errors=[NotFound, Busy, LimitReached, ModelFailed],
+    response_format=EVENT_STREAM,
+)
+async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
+    """Say something to an agent and have its answer; with `Accept: text/event-stream` its events as they come."""
+    call.principal.require("read")
+    agents = call.engine.agents
+    sent = await agents.send(
+        body.agent_id,
+        body.message,
+        user=call.principal.user,
+        session_id=body.session_id,
+        key=body.key,
+        busy=body.busy,
+    )
+    session_id = body.session_id
+    if session_id is None or body.busy == "fork":
+        session_id = (await call.engine.conversations.get(sent.conversation)).session_id or ""
+    cursor = str(start_of(sent))
+    if wants_stream(call.request):
+        call.visit.stay(None)
+        ready = Ready(
+            cursor=cursor,
+            session_id=session_id,
+            agent_id=body.agent_id,
+            conversation_id=sent.conversation,
+            run_id=sent.run_id,
+        )
+        return EventStream(_streamed(call, sent.conversation, body.agent_id, cursor, ready))
+    limit = call.engine.config.agents.max_seconds + MARGIN
+    call.visit.stay(limit + MARGIN)
+    try:
+        async with asyncio.timeout(limit), agents.watch(sent.conversation, body.agent_id, since=cursor) as watch:
+            return await _answered(call, sent, body.agent_id, session_id, watch)
+    except TimeoutError:
+        raise TurnFailed(
+            {
+                "code": "timed_out",
+                "what": f"there is no answer after {limit:g} seconds",
+                "why": "",
+                "next": f"The turn goes on where the agent is served: look at GET /api/runs/{sent.run_id}.",
+            },
+            run_id=str(sent.run_id),
+            session_id=session_id,
+        ) from None
+
+
+@operations.declare(
+    "GET", "/api/conversations/{id}/events", needs="read", errors=[NotFound], response_format=EVENT_STREAM
+)
+async def read_events(call: Call, id: UUID, since: str | None = None, limit: Limit = 500) -> EventPage | Response:
+    """What happened in a conversation after a cursor; with `Accept: text/event-stream` also what happens from now on.
+
+    A stream that broke off goes on after the `Last-Event-ID` that the caller sends.
+    """
+    talk = await seen(call, id)
+    if wants_stream(call.request):
+        if talk.agent is None:
+            raise InvalidInput("this conversation has no agent", next="Ask without `Accept: text/event-stream`.")
+        since = call.request.headers.get("last-event-id") or since
+        parse_cursor(since or "0")  # while it can still be refused
+        call.visit.stay(None)
+        return EventStream(_streamed(call, id, talk.agent, since))
+    events: list[Event] = []
+    async with call.engine.agents.watch(id, None, since=since) as watch:
+        while len(events) < limit and (event := await watch.next_now()) is not None:
+            events.append(event)
+        return EventPage(events, str(watch.cursor))
+
+
+async def _answered(call: Call, sent: Sent, agent: str, session_id: str, watch: Watch) -> ChatReply:
+    """The end of a turn, or that it waits for somebody."""
+    reply: str | None = None
+    node: UUID | None = None
+    asked: list[UUID] = []
+    async with aclosing(followed(call, watch)) as events:
+        async for event in events:
+            if event is None or event.run_id != sent.run_id:
+                continue
+            waiting: list[Approval] = []
+            if event.kind == "error":
+                raise TurnFailed(event.error or {}, run_id=str(sent.run_id), session_id=session_id)
+            if event.kind == "answer":
+                reply, node = event.text, event.node_id
+            elif event.kind == "approval" and event.approval_id is not None:
+                asked.append(event.approval_id)
+                if not watch.has_more:  # an agent asks for all that it wants at once
+                    waiting = await _pending(call, asked)
+            if waiting:
+                call.status = HTTPStatus.ACCEPTED
+            elif event.kind != "done":
+                continue
+            return ChatReply(
+                "waiting" if waiting else "cancelled" if event.state == "cancelled" else "done",
+                reply, session_id, agent, sent.conversation, sent.run_id, node, event.cursor, event.usage or {},
+                waiting,
+            )  # fmt: skip
+    raise ShuttingDown("the engine closes", next="Ask again when it is back: the turn goes on.")
+
+
+async def _pending(call: Call, asked: Sequence[UUID]) -> list[Approval]:
+    found = [await call.engine.agents.approvals.get(id) for id in asked]
+    return [approval for approval in found if approval.state == "pending"]
+
+
+async def _streamed(
+    call: Call, conversation: UUID, agent: str, since: str | None, ready: Ready | None = None
+) -> AsyncGenerator[bytes]:
+    """What happens in a conversation; where a `ready` goes before it, what one run does, until it is done."""
+    if ready is not None:
+        yield framed(ready.kind, ready.cursor, ready)
+    async with (
+        call.engine.agents.watch(conversation, agent, since=since) as watch,
+        aclosing(followed(call, watch, stops=True)) as events,
+    ):
+        async for event in events:
+            if event is None:
+                yield SIGN_OF_LIFE
+            elif ready is None or event.run_id == ready.run_id:
+                yield framed(event.kind, event.cursor, event)
+                if ready is not None and event.kind in ("done", "error"):
+                    return

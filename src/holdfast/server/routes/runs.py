@@ -1,0 +1,81 @@
+"""Runs: the turns of agents; those in the caller's conversations, and for who administers the tenant all of them."""
+
+from collections.abc import Sequence
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from holdfast.agents import Run
+from holdfast.agents.journal import Asked, Execution, Step
+from holdfast.agents.runs import unknown_run
+from holdfast.core.errors import NotFound
+from holdfast.server.operations import Call, Operations
+from holdfast.server.visibility import is_seen, seen, whose
+
+operations = Operations("runs")
+
+MAX_PAGE = 200
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class RunPage(msgspec.Struct, frozen=True):
+    """Runs, the newest first, and the cursor that the next page is asked for with; null: there is none."""
+
+    runs: list[Run]
+    cursor: str | None
+
+
+class RunStory(msgspec.Struct, frozen=True):
+    """A run and all that it did: what the model was sent and why, what it replied, which tools ran, who was asked."""
+
+    run: Run
+    steps: Sequence[Step]
+    executions: Sequence[Execution]
+    asked: Sequence[Asked]
+
+
+@operations.declare("GET", "/api/runs", needs="read", errors=[NotFound])
+async def list_runs(
+    call: Call, conversation: UUID | None = None, user: Name | None = None, limit: Limit = 50, cursor: str | None = None
+) -> RunPage:
+    """Runs, the newest first: of a conversation, of the caller, or for an admin of the tenant or of one user."""
+    if conversation is not None:
+        await seen(call, conversation)
+    page = await call.engine.agents.runs.list(
+        conversation=conversation, user=whose(call.principal, user), limit=limit, cursor=cursor
+    )
+    return RunPage(page, page.cursor)
+
+
+@operations.declare("GET", "/api/runs/{id}", needs="read", errors=[NotFound])
+async def get_run(call: Call, id: UUID) -> RunStory:
+    """A run, step by step."""
+    run = await _seen(call, id)
+    past = await call.engine.agents.past(id)
+    return RunStory(run, past.steps, past.executions, past.asked)
+
+
+@operations.declare("POST", "/api/runs/{id}/cancel", needs="write", errors=[NotFound])
+async def cancel_run(call: Call, id: UUID) -> Run:
+    """Have a run stop; what it said so far stays. One that has ended is no error."""
+    await _seen(call, id)
+    await call.engine.agents.cancel(id)
+    return await call.engine.agents.runs.get(id)
+
+
+@operations.declare("POST", "/api/runs/{id}/retry", needs="write", status=201, errors=[NotFound])
+async def retry_run(call: Call, id: UUID) -> Run:
+    """Try a run again that failed or was cancelled; the answer is the new one."""
+    await _seen(call, id)
+    return await call.engine.agents.retry(id)
+
+
+async def _seen(call: Call, id: UUID) -> Run:
+    """The run, if the caller may see its conversation."""
+    run = await call.engine.agents.runs.get(id)
+    if not await is_seen(call, await call.engine.conversations.get(run.conversation)):
+        raise unknown_run(id)
+    return run

@@ -1,0 +1,222 @@
+"""Sockets: `WS /ws/{agent}`, to talk to an agent and to hear what happens in the conversation.
+
+Nothing of a conversation lives here: a client that comes back with its cursor, to this process or another, goes on
+where it was.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from starlette.requests import HTTPConnection
+from starlette.types import Message, Receive, Scope, Send
+from uvicorn.protocols.utils import ClientDisconnected
+
+from holdfast.agents import Agents
+from holdfast.agents.events import parse_cursor
+from holdfast.agents.runs import unknown_run
+from holdfast.agents.watching import Watch
+from holdfast.conversations.conversations import Conversation
+from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Overloaded, Unavailable
+from holdfast.engine import Engine
+from holdfast.server.authentication import Authentication, Standing
+from holdfast.server.problems import status_of
+from holdfast.server.socket_connections import INTERNAL_ERROR, SERVICE_RESTART, TRY_AGAIN_LATER
+from holdfast.server.subprotocols import (
+    EVENTS,
+    ApproveFrame,
+    CancelFrame,
+    DenyFrame,
+    Events,
+    Frame,
+    Opened,
+    PingFrame,
+    PlainText,
+    RetryFrame,
+    SayFrame,
+    Subprotocol,
+)
+from holdfast.server.traffic import VISIT, Visit
+
+MAX_UNANSWERED = 100  # messages of one socket
+MAX_REASON = 123  # bytes in a close frame
+POLICY_VIOLATION = 1008
+SERVER_ERROR = 500
+
+log = logging.getLogger(__name__)
+
+
+class Sockets:
+    """Opens sockets to agents, for those who may talk to them."""
+
+    def __init__(self, engine: Engine, authentication: Authentication) -> None:
+        self._engine = engine
+        self._authentication = authentication
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Open one, and serve it until it closes; what is refused before is answered as HTTP."""
+        connection = HTTPConnection(scope)
+        caller = await self._authentication.recognise(connection)
+        caller.require("read")
+        caller.require("write")
+        way = _way(scope["subprotocols"])
+        since = connection.query_params.get("since")
+        cursor = parse_cursor(since) if since else None
+        agents = self._engine.tenant(caller.tenant).agents
+        agent = connection.path_params["agent"]
+        talk = await agents.session(
+            agent, user=caller.user, session_id=connection.query_params.get("session_id") or None
+        )
+        cursor = cursor or await agents.now(talk.id)
+        visit: Visit = scope[VISIT]
+        await receive()  # that the client wants to connect
+        async with agents.watch(talk.id, agent, since=str(cursor)) as watch:
+            with visit.socket():
+                await send({"type": "websocket.accept", "subprotocol": way.name})
+                standing = Standing(self._authentication, connection, caller)
+                await Socket(agents, agent, talk, standing, way, receive, send).serve(watch)
+
+
+class Socket:
+    """One client: hears what they want, and tells them what happens."""
+
+    def __init__(
+        self,
+        agents: Agents,
+        agent: str,
+        talk: Conversation,
+        standing: Standing,
+        way: Subprotocol,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        self._agents = agents
+        self._agent = agent
+        self._talk = talk
+        self._standing = standing
+        self._way = way
+        self._receive = receive
+        self._send = send
+        self._unanswered: set[UUID] = set()
+        self._ended: deque[UUID] = deque(maxlen=MAX_UNANSWERED)  # also those whose message is not known here yet
+
+    async def serve(self, watch: Watch) -> None:
+        """Go on until one of both ends it."""
+        await self._say(
+            self._way.ready(Opened(self._talk.session_id or "", self._talk.id, self._agent, str(watch.cursor)))
+        )
+        hearing, telling = asyncio.create_task(self._hear()), asyncio.create_task(self._tell(watch))
+        try:
+            await asyncio.wait([hearing, telling], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (hearing, telling):
+                task.cancel()
+            await asyncio.wait([hearing, telling])
+        errors = [task.exception() for task in (hearing, telling) if not task.cancelled()]
+        error = next((error for error in errors if error is not None), None)
+        if error is not None or hearing.cancelled():
+            code, reason = _ending(error)
+            with suppress(ClientDisconnected):
+                await self._send({"type": "websocket.close", "code": code, "reason": reason})
+
+    async def _hear(self) -> None:
+        """Do what the client wants, frame by frame: the next is read when this one is done."""
+        while (message := await self._receive())["type"] != "websocket.disconnect":
+            await self._standing.check()
+            frame: Frame | None = None
+            try:
+                frame = self._way.read(_text(message))
+                await self._do(frame)
+            except HoldfastError as error:
+                if status_of(error) == SERVER_ERROR:
+                    raise
+                await self._say(self._way.refused(error, frame.key if isinstance(frame, SayFrame) else None))
+
+    async def _tell(self, watch: Watch) -> None:
+        """Tell what happens."""
+        async for event in watch:
+            await self._standing.check()
+            if event.kind in ("done", "error") and event.run_id is not None:
+                self._unanswered.discard(event.run_id)
+                self._ended.append(event.run_id)
+            await self._say(self._way.told(event))
+
+    async def _do(self, frame: Frame) -> None:
+        match frame:
+            case SayFrame():
+                await self._say_to_agent(frame)
+            case ApproveFrame() | DenyFrame():
+                approval = await self._agents.approvals.get(frame.approval_id)
+                if approval.conversation != self._talk.id:
+                    raise NotFound(f"there is no approval {frame.approval_id}")
+                approve, by = isinstance(frame, ApproveFrame), self._standing.caller.user
+                await self._agents.decide(frame.approval_id, approve=approve, by=by, comment=frame.comment)
+            case CancelFrame():
+                await self._agents.cancel(await self._own(frame.run_id))
+            case RetryFrame():
+                await self._agents.retry(await self._own(frame.run_id))
+            case PingFrame():
+                await self._say(self._way.pong())
+
+    async def _say_to_agent(self, frame: SayFrame) -> None:
+        if len(self._unanswered) >= MAX_UNANSWERED:
+            raise Overloaded(
+                "the message was not taken", why=f"{MAX_UNANSWERED} of this socket wait for answers", retry_after=1
+            )
+        sent = await self._agents.send(
+            self._agent,
+            frame.text,
+            user=self._standing.caller.user,
+            session_id=self._talk.session_id,
+            key=frame.key,
+            busy=frame.busy,
+        )
+        if sent.is_new and sent.run_id not in self._ended:
+            self._unanswered.add(sent.run_id)
+        await self._say(self._way.sent(sent, frame.key))
+
+    async def _own(self, run_id: UUID) -> UUID:
+        """The run, if it is one of this conversation."""
+        if (await self._agents.runs.get(run_id)).conversation != self._talk.id:
+            raise unknown_run(run_id)
+        return run_id
+
+    async def _say(self, text: str | None) -> None:
+        if text is not None:
+            await self._send({"type": "websocket.send", "text": text})
+
+
+def _way(offered: list[str]) -> Subprotocol:
+    if EVENTS in offered:
+        return Events()
+    if offered:
+        raise InvalidInput(
+            "none of these sub-protocols is spoken here", next=f"Offer {EVENTS}, or none for plain text."
+        )
+    return PlainText()
+
+
+def _text(message: Message) -> str:
+    text: Any = message.get("text")
+    if not isinstance(text, str):
+        raise InvalidInput("the frame is binary", next="Send text.")
+    return text
+
+
+def _ending(error: BaseException | None) -> tuple[int, str]:
+    """The code and the reason that a socket is closed with."""
+    match error:
+        case None:
+            return SERVICE_RESTART, "the engine closes; come back with your cursor"
+        case Unavailable() | Overloaded():
+            code, reason = TRY_AGAIN_LATER, error.what
+        case HoldfastError() if status_of(error) < SERVER_ERROR:
+            code, reason = POLICY_VIOLATION, str(error)
+        case _:
+            if not isinstance(error, ClientDisconnected):
+                log.error("a socket broke: %s", error, exc_info=error)
+            code, reason = INTERNAL_ERROR, "something broke here"
+    return code, reason.encode()[:MAX_REASON].decode(errors="ignore")

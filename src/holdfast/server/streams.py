@@ -1,0 +1,90 @@
+"""Streams: what happens in a conversation, told to a caller who stays, as server-sent events."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from holdfast.agents import Event
+from holdfast.agents.watching import Watch
+from holdfast.core.text import render
+from holdfast.server.operations import Call
+
+EVENT_STREAM = "text/event-stream"
+HEARTBEAT = 15  # seconds of silence after which a sign of life is sent
+SIGN_OF_LIFE = b": still here\n\n"
+
+
+class EventStream(Response):
+    """An answer that goes on as long as there is something to tell."""
+
+    media_type = EVENT_STREAM
+
+    def __init__(self, parts: AsyncGenerator[bytes]) -> None:
+        # Some proxies would otherwise keep it until there is enough of it.
+        super().__init__(headers={"x-accel-buffering": "no"})
+        del self.headers["content-length"]
+        self._parts = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        async with aclosing(self._parts) as parts:
+            async for part in parts:
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
+def wants_stream(request: Request) -> bool:
+    """Whether the caller asks for a stream."""
+    return request.method != "HEAD" and EVENT_STREAM in request.headers.get("accept", "").lower()
+
+
+def framed(kind: str, cursor: str, data: object) -> bytes:
+    """An event as a stream carries it; JSON has no line breaks."""
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), render(data))
+
+
+async def followed(call: Call, watch: Watch, *, stops: bool = False) -> AsyncGenerator[Event | None]:
+    """What happens, while the caller is there and may hear it; None after a time of silence.
+
+    `stops`: it ends when the server stops.
+    """
+    assert call.standing is not None
+    gone = asyncio.ensure_future(_gone(call.request))
+    stopping = asyncio.ensure_future(call.visit.stopping.wait())
+    ends = [gone, stopping] if stops else [gone]
+    coming: asyncio.Future[Event | None] | None = None
+    try:
+        while True:
+            coming = coming or asyncio.ensure_future(_next(watch))
+            await asyncio.wait([coming, *ends], timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                raise ClientDisconnect
+            await call.standing.check()
+            if coming.done():
+                event, coming = coming.result(), None
+                if event is None:
+                    return
+                yield event
+            elif stops and stopping.done():
+                return
+            else:
+                yield None
+    finally:
+        for task in (gone, stopping, *([coming] if coming else [])):
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _next(watch: Watch) -> Event | None:
+    """The next event; None when there will be no more: a task cannot end as an iterator does."""
+    return await anext(watch, None)

@@ -1,0 +1,80 @@
+from uuid import UUID, uuid4
+
+import pytest
+
+from tests.agents.stage import Player, calls, reached
+from tests.server.chatting import held, say
+from tests.server.conftest import make_key
+from tests.server.wire import Site
+
+
+@pytest.mark.req("AGENT-02", "AGENT-04")
+async def test_a_run_shows_what_was_sent_and_why_what_came_back_and_which_tools_ran(desk: Site, model: Player) -> None:
+    model.says(calls(("track", {"parcel": "AB-1"})), "In Cologne.")
+    told = (await say(desk, "Where is AB-1?")).json()
+
+    story = (await desk.ask("GET", f"/api/runs/{told['run_id']}")).json()
+
+    assert (story["run"]["state"], story["run"]["answer"]) == ("done", told["node_id"])
+    assert [step["reply"]["text"] for step in story["steps"]] == ["", "In Cologne."]
+    assert all(part["reason"] for step in story["steps"] for part in step["sent"]["parts"])
+    assert "You help." in str(story["steps"][0]["sent"])
+    (execution,) = story["executions"]
+    assert (execution["tool"], execution["status"], execution["output"]["text"]) == (
+        "track", "done", "AB-1 is in Cologne",
+    )  # fmt: skip
+
+
+@pytest.mark.req("AGENT-04")
+async def test_runs_are_listed_page_by_page_by_conversation_and_by_user(desk: Site) -> None:
+    ann = await make_key(desk.engine, "ann", scopes=["read", "write"])
+    admin = await make_key(desk.engine, "root")
+    first = [(await say(desk, "Hello", key=ann, session_id="web-1")).json() for _ in range(3)]
+    second = (await say(desk, "Hello", key=admin)).json()
+
+    page = (await desk.ask("GET", "/api/runs?limit=2", key=ann)).json()
+    rest = (await desk.ask("GET", f"/api/runs?limit=2&cursor={page['cursor']}", key=ann)).json()
+    everyone = (await desk.ask("GET", "/api/runs", key=admin)).json()
+    one = (await desk.ask("GET", f"/api/runs?conversation={second['conversation_id']}", key=admin)).json()
+
+    assert [run["id"] for run in page["runs"] + rest["runs"]] == [each["run_id"] for each in reversed(first)]
+    assert rest["cursor"] is None
+    assert [run["id"] for run in everyone["runs"]] == [second["run_id"], *(each["run_id"] for each in reversed(first))]
+    assert [run["id"] for run in one["runs"]] == [second["run_id"]]
+
+
+@pytest.mark.req("AGENT-01")
+async def test_a_run_is_cancelled_and_tried_again(desk: Site, model: Player) -> None:
+    asked = held(model)
+    sent = await desk.engine.agents.send("support", "Hello", user="local", session_id="web-1")
+    await asked.wait()
+
+    cancelled = await desk.ask("POST", f"/api/runs/{sent.run_id}/cancel")
+    await reached(desk.engine, sent.run_id, "cancelled")
+    model.release()
+    again = await desk.ask("POST", f"/api/runs/{sent.run_id}/retry")
+    done = await reached(desk.engine, UUID(again.json()["id"]), "done", "failed")
+    twice = await desk.ask("POST", f"/api/runs/{sent.run_id}/retry")
+
+    assert (cancelled.status, again.status) == (200, 201)
+    assert (done.state, again.json()["retry_of"]) == ("done", str(sent.run_id))
+    assert (twice.status, twice.code) == (400, "invalid_input")
+
+
+@pytest.mark.req("SAFE-03", "ENG-04")
+async def test_runs_of_others_are_unknown(desk: Site, model: Player) -> None:
+    ann, bob = [await make_key(desk.engine, name, scopes=["read", "write"]) for name in ("ann", "bob")]
+    eve = await make_key(desk.engine, "ann", tenant="acme")
+    told = (await say(desk, "My secret", key=ann)).json()
+    id, conversation = told["run_id"], told["conversation_id"]
+
+    for key in (bob, eve):
+        for method, path in [("GET", ""), ("POST", "/cancel"), ("POST", "/retry")]:
+            reply = await desk.ask(method, f"/api/runs/{id}{path}", key=key)
+            unknown = await desk.ask(method, f"/api/runs/{uuid4()}{path}", key=key)
+            assert (reply.status, reply.code) == (unknown.status, unknown.code) == (404, "not_found")
+        assert (await desk.ask("GET", f"/api/runs?conversation={conversation}", key=key)).status == 404
+        assert (await desk.ask("GET", "/api/runs", key=key)).json()["runs"] == []
+    assert (await desk.ask("GET", "/api/runs?user=ann", key=bob)).status == 403
+    assert (await desk.ask("GET", f"/api/runs/{id}", key=ann)).status == 200
+    assert len(model.requests) == 1
