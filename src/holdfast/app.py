@@ -124,8 +124,8 @@ class App:
         """Declare an agent that asks a language model.
 
         `instructions` may hold `{long_term_memory_notes}`, where its notes about the user go. `model`: another than the
-        settings' `llm.model`. `tools`: functions of the app, or any other. `memory`: it recalls and remembers what users
-        say. `approve`: names of tools that a person has to allow, call by call. `limits`: what one turn may take.
+        settings' `llm.model`. `tools`: functions of the app, or any other. `memory`: it recalls and remembers what
+        users say. `approve`: names of tools that a person has to allow, call by call. `limits`: what a turn may take.
         """
         agent = Agent(
             name,

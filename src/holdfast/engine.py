@@ -153,7 +153,14 @@ class Engine:
         settings = self.config.agents
         self._watching = Watching(self.database, self.log, shared.background, max_bytes=settings.watch_bytes)
         self.agents = Agents(
-            self.database, self.log, shared.wakes, self.conversations, self.definitions, self._watching, settings
+            self.database,
+            self.identities,
+            self.log,
+            shared.wakes,
+            self.conversations,
+            self.definitions,
+            self._watching,
+            settings,
         )
 
     def tenant(self, tenant: str | TenantId) -> "Engine":
@@ -172,8 +179,11 @@ class Engine:
             raise InvalidInput(f"{app!r:.200} is no holdfast.App", next="Give the app whose skills the worker has.")
         return Worker(self._shop, app.skills, concurrency=concurrency)
 
-    def serving(self, app: App) -> Serving:
-        """Does the work of the app's agents, and of those that are stored as rows, as long as `async with` lasts."""
+    def serving(self, app: App, *, grace: float = 0) -> Serving:
+        """Does the work of the app's agents, and of those that are stored as rows, as long as `async with` lasts.
+
+        At its end, turns under way have `grace` seconds to end; then they are given back for others to go on with.
+        """
         settings = self.config.agents
         turns = AgentTurns(
             Services(
@@ -196,6 +206,7 @@ class Engine:
             turns,
             lease=settings.lease,
             concurrency=settings.concurrency,
+            grace=grace,
         )
         return Serving(self.definitions, self.log, runner, turns, app.agents.values(), app.tools)
 

@@ -67,6 +67,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/list_runs_of_conversation.sql": Plan("Index Scan Backward using run_by_number", (LAST, 50, ID)),
     "agents/sql/list_runs_of_user.sql": Plan("Index Scan Backward using run_by_user", (LAST, 5, "user 7")),
     "agents/sql/nodes.sql": Plan("node_tenant_id_id_key", ([ID],)),
+    "agents/sql/now.sql": Plan("conversation_pkey", (ID,)),
     "agents/sql/pending_approvals.sql": Plan("approval_pending", (None, 100)),
     "agents/sql/put_agent.sql": Plan("", (ID, "a", "", "", None, {}, True, None, "ann")),
     "agents/sql/remove_agent.sql": Plan("", ("a",)),

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from uuid import UUID
 
+from holdfast.access.identities import Identities
 from holdfast.agents.approvals import Approval, Approvals, wake_runs
 from holdfast.agents.definitions import Definitions, unknown_agent
 from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
@@ -39,6 +40,7 @@ class Agents:
     def __init__(
         self,
         database: Database,
+        identities: Identities,
         log: Log,
         wakes: Wakes,
         conversations: Conversations,
@@ -47,6 +49,7 @@ class Agents:
         settings: AgentSettings,
     ) -> None:
         self._database = database
+        self._identities = identities
         self._log = log
         self._wakes = wakes
         self._conversations = conversations
@@ -132,7 +135,7 @@ class Agents:
         if session_id is None:
             return await self._conversations.create(user=user, agent=agent)
         talk = await self._conversations.ensure(session_id, user=user, agent=agent)
-        if talk.user != user:
+        if not await self._is_theirs(talk, user):
             raise NotFound(f"there is no session {session_id[:100]!r}", next="Start a new one, without a session_id.")
         if talk.agent is None:
             await self._database.run(sql("adopt_agent"), talk.id, store(agent))
@@ -204,6 +207,12 @@ class Agents:
                 1, sent.revision, False, sent.at, sent.at,
             ))  # fmt: skip
         return sent
+
+    async def _is_theirs(self, talk: Conversation, user: str | None) -> bool:
+        if talk.user == user or talk.user is None or user is None:
+            return talk.user == user
+        known_as = self._identities.known_as  # a name and its uuid are one user
+        return await known_as("user", talk.user) == await known_as("user", user)
 
     async def _topic(self, agent: str) -> str:
         """The topic of an agent that can be talked to."""

@@ -22,7 +22,7 @@ from holdfast.core.ids import uuid7
 from holdfast.postgres.database import Database
 
 LOOK = 1.0  # seconds between two looks for runs that are due
-GRACE = 5.0  # seconds that runs have to come to an end when they are told to
+TIDYING = 5.0  # seconds that runs have to come to an end when they are told to
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +52,15 @@ class Runner:
     """Does the runs of agents of one tenant, a bounded number at once."""
 
     def __init__(
-        self, database: Database, runs: Runs, listen: Listen, does: Does, *, lease: float, concurrency: int
+        self,
+        database: Database,
+        runs: Runs,
+        listen: Listen,
+        does: Does,
+        *,
+        lease: float,
+        concurrency: int,
+        grace: float = 0,
     ) -> None:
         self._database = database
         self._runs = runs
@@ -60,6 +68,7 @@ class Runner:
         self._does = does
         self._lease = timedelta(seconds=lease)
         self._concurrency = concurrency
+        self._grace = grace  # seconds that runs have to end by themselves when it is left
         self._holder = f"process {uuid7()}"
         self._agents: dict[str, Agent] = {}
         self._held: dict[UUID, Held] = {}
@@ -93,11 +102,13 @@ class Runner:
         for task in self._watching[1:]:
             task.cancel()
         await asyncio.wait(self._watching[1:])
+        if self._held and self._grace:
+            await asyncio.wait([each.task for each in self._held.values()], timeout=self._grace)
         held = list(self._held.values())
         for each in held:
             each.task.cancel()
         if held:
-            await asyncio.wait([each.task for each in held], timeout=GRACE)
+            await asyncio.wait([each.task for each in held], timeout=TIDYING)
         for task in self._watching:
             task.cancel()
         await asyncio.wait(self._watching)

@@ -10,7 +10,7 @@ from holdfast.conversations.contexts import Context
 from holdfast.conversations.cursors import Page, read_cursor, write_cursor
 from holdfast.conversations.refusals import unknown
 from holdfast.conversations.turns import Policy
-from holdfast.core.errors import Busy, InvalidInput, NotFound
+from holdfast.core.errors import AlreadyExists, Busy, InvalidInput, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
 from holdfast.core.text import restore, store
@@ -108,6 +108,10 @@ class Runs:
                 why=f"its run {run_id} has not ended",
                 next="Wait for its answer, or send with `enqueue`, `interrupt` or `fork`.",
                 run_id=str(run_id),
+            )
+        if number is None:
+            raise AlreadyExists(
+                f"the key {key!r:.100} is taken", why="by a node that was not said to the agent", next="Use another."
             )
         return Sent(run_id, conversation, node, seq, revision, at, number, topic, outcome == "sent")
 

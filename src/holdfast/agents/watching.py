@@ -265,7 +265,7 @@ class Watching:
         try:
             if topic is not None:
                 await self._read(topic)
-            self._background.start(("watching", id(self)), self._poll)
+            self._background.start(("watching", id(self)), self._keep_on)
             yield watch
         finally:
             watch.close()
@@ -390,6 +390,13 @@ class Watching:
             return False
         revision = sequence_of(record)
         return revision is not None and any(watch.told.revision < revision for watch in watches)
+
+    async def _keep_on(self) -> None:
+        """Look and read until the engine closes."""
+        try:
+            await self._poll()
+        finally:
+            await self.close()
 
     async def _poll(self) -> None:
         """Look at what runs of other processes stream, where somebody watches."""

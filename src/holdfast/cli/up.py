@@ -80,7 +80,7 @@ async def _up(invocation: Invocation, config: Config, listener: socket.socket, f
                 for name in dict.fromkeys([config.tenant, *config.agents.tenants]):
                     # As requests have it, by id: what happens here is handed to sockets at once.
                     theirs = engine.tenant((await engine.tenants.find(name)).id)
-                    serving = await stack.enter_async_context(theirs.serving(found))
+                    serving = await stack.enter_async_context(theirs.serving(found, grace=config.server.shutdown_grace))
                     served["agents"] = sorted({*served.get("agents", ()), *serving.agents})
             if found.skills:
                 await stack.enter_async_context(engine.worker(found))
