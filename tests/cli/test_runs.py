@@ -53,6 +53,20 @@ def test_a_run_that_failed_says_why(desk: Program) -> None:
     assert "no reply" in words
 
 
+@pytest.mark.req("AGENT-01")
+def test_a_run_that_failed_is_tried_again_and_one_that_ended_can_be_stopped_no_more(desk: Program) -> None:
+    desk("chat", "desk", "Something wrong again.", "--session", "again")
+    failed = desk("runs", "ls", "--session", "again", "--json").json[0]
+
+    again = desk("runs", "retry", failed["id"], "--json")
+    twice = desk("runs", "retry", failed["id"])
+    stopped = desk("runs", "cancel", failed["id"])
+
+    assert (again.json["retry_of"], again.json["attempt"]) == (failed["id"], 2)
+    assert (twice.code, stopped.code) == (2, 0)
+    assert "cannot be tried again" in twice.stderr
+
+
 @pytest.mark.req("ENG-07")
 @pytest.mark.parametrize(
     ("words", "code"),

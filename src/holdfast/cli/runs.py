@@ -58,6 +58,23 @@ async def show(invocation: Invocation, id: Annotated[UUID, typer.Argument(metava
         write(sys.stdout, printable("\n".join(shown(story))))
 
 
+@command(app)
+async def cancel(invocation: Invocation, id: Annotated[UUID, typer.Argument(metavar="ID")]) -> None:
+    """Have a run stop; what the agent has said so far stays."""
+    async with reach(invocation) as api:
+        await api.post(address("runs", id, "cancel"), {})
+    invocation.output.say(f"The run {id} stops.")
+
+
+@command(app)
+async def retry(invocation: Invocation, id: Annotated[UUID, typer.Argument(metavar="ID")]) -> None:
+    """Try a run again that failed or was cancelled."""
+    async with reach(invocation) as api:
+        again = await api.post(address("runs", id, "retry"), {})
+    invocation.output.record(again)
+    invocation.output.say(f"It is tried again: {again['id']}.")
+
+
 def shown(story: dict[str, Any]) -> Iterator[str]:
     """A run as a person reads it."""
     run = story["run"]
