@@ -10,7 +10,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -27,6 +27,7 @@ from holdfast.llm.scripted import ScriptedModel, steps_since_user
 
 Method = Callable[..., Awaitable[Any]]
 Test = Callable[..., bool]
+Tests = Mapping[str, Test]
 
 stream = ScriptedModel.stream
 app = holdfast.App()
@@ -61,10 +62,9 @@ class Strike:
                 say("waits")
                 await self.go_on.wait()
 
-    def around(
-        self, method: Method, *, before: dict[str, Test] | None = None, after: dict[str, Test] | None = None
-    ) -> Method:
-        """The method, struck before or after it at the moment whose test its arguments pass."""
+    def lurk(self, owner: Any, name: str, *, before: Tests | None = None, after: Tests | None = None) -> None:
+        """Fall before or after a method, at the moment whose test its arguments pass."""
+        method: Method = getattr(owner, name)
 
         @functools.wraps(method)
         async def struck(*args: Any, **named: Any) -> Any:
@@ -73,11 +73,13 @@ class Strike:
                 await self.fall()
             result = await method(*args, **named)
             is_now = (after or {}).get(self.moment)
-            if is_now is not None and is_now(*args, **named) and result != []:
+            if (
+                is_now is not None and is_now(*args, **named) and result != []
+            ):  # where nothing was found, nothing was done
                 await self.fall()
             return result
 
-        return struck
+        setattr(owner, name, struck)
 
 
 strike = Strike(*sys.argv[1:])
@@ -166,42 +168,27 @@ def always(*_: object, **__: object) -> bool:
 
 def arm() -> None:
     """Lie in wait at every moment."""
-    here = strike.around
-    replies = {f"{step}": replied(step) for step in (1, 2)}
-    patches: list[tuple[Any, str, Any]] = [
-        (Runs, "take", here(Runs.take, after={"claimed": always})),
-        (Journal, "flush", flush),
-        (
-            Journal,
-            "keep_reply",
-            here(
-                Journal.keep_reply,
-                before={f"replied {step}": test for step, test in replies.items()},
-                after={f"stored {step}": test for step, test in replies.items()},
-            ),
-        ),
-        (
-            Journal,
-            "append",
-            here(
-                Journal.append,
-                before={"observing": observes, "answering": says(calls=False)},
-                after={"spoken": says(calls=True), "observed": observes},
-            ),
-        ),
-        (
-            Journal,
-            "begin_execution",
-            here(Journal.begin_execution, before={"calling": always}, after={"begun": always}),
-        ),
-        (Journal, "end_execution", here(Journal.end_execution, before={"worked": always}, after={"half": always})),
-        (turn, "remember_turn", here(turn.remember_turn, before={"answered": always}, after={"remembered": always})),
-        (Runs, "finish", here(Runs.finish, before={"ending": always}, after={"ended": always})),
-        (Subscription, "commit", here(Subscription.commit, before={"committing": always})),
-        (ScriptedModel, "stream", counted),
-    ]
-    for owner, name, patched in patches:
-        setattr(owner, name, patched)
+    replies = {str(step): replied(step) for step in (1, 2)}
+    strike.lurk(Runs, "take", after={"claimed": always})
+    strike.lurk(
+        Journal,
+        "keep_reply",
+        before={f"replied {step}": test for step, test in replies.items()},
+        after={f"stored {step}": test for step, test in replies.items()},
+    )
+    strike.lurk(
+        Journal,
+        "append",
+        before={"observing": observes, "answering": says(calls=False)},
+        after={"spoken": says(calls=True), "observed": observes},
+    )
+    strike.lurk(Journal, "begin_execution", before={"calling": always}, after={"begun": always})
+    strike.lurk(Journal, "end_execution", before={"worked": always}, after={"half": always})
+    strike.lurk(turn, "remember_turn", before={"answered": always}, after={"remembered": always})
+    strike.lurk(Runs, "finish", before={"ending": always}, after={"ended": always})
+    strike.lurk(Subscription, "commit", before={"committing": always})
+    ScriptedModel.stream = counted  # pyright: ignore[reportAttributeAccessIssue]
+    Journal.flush = flush  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def say(line: str) -> None:

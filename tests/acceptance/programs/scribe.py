@@ -1,6 +1,7 @@
 """Writes in conversations, and changes and deletes what is there: `scribe.py SEED CHANGES CONVERSATION…`.
 
-The environment says where. One change in fifty is said to the agent, which answers; the others ask it for nothing.
+The environment says where. Half of the changes are made to the first four conversations. One in fifty is said to the
+agent, which answers; the others ask it for nothing.
 """
 
 import asyncio
@@ -13,13 +14,15 @@ from holdfast.core.errors import Conflict, NotFound
 from holdfast.engine import Engine, open_engine
 
 WRITERS = 8
+BUSY = 4  # conversations that become longer than a view
 SAID = ("text:system:clock", "text:agent:support", "text:agent:tool", "event:agent:support")
 
 
 async def scribble(engine: Engine, dice: random.Random, talks: list[UUID], changes: int) -> None:
-    """Make so many changes, each to a conversation that chance picks."""
+    """Make so many changes, each to a conversation that chance picks, half of them to the first few."""
     for number in range(changes):
-        await change(engine, dice, dice.choice(talks), f"{number}: " + "word " * dice.choice([0, 1, 10, 300]))
+        talk = dice.choice(talks[:BUSY] if number % 2 else talks[BUSY:])
+        await change(engine, dice, talk, f"{number}: " + "word " * dice.choice([0, 1, 10, 300]))
 
 
 async def change(engine: Engine, dice: random.Random, talk: UUID, text: str) -> None:
