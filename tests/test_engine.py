@@ -44,6 +44,38 @@ async def test_a_tenant_that_does_not_exist_is_an_error_at_its_first_use(engine:
         await nobody.identities.id("user", "ann")
 
 
+async def test_of_the_engines_of_tenants_those_that_were_used_last_are_kept(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.engine.REMEMBERED", 2)
+    used, unused = engine.tenant("used"), engine.tenant("unused")
+    engine.tenant("used")
+
+    engine.tenant("another")
+
+    assert engine.tenant("used") is used
+    assert engine.tenant("unused") is not unused
+
+
+@pytest.mark.req("TALK-08")
+async def test_an_engine_that_serves_or_is_watched_is_kept(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.engine.REMEMBERED", 2)
+    for name in ("serving", "watched"):
+        await engine.tenants.create(name)
+    serving, watched = engine.tenant("serving"), engine.tenant("watched")
+    talk = await watched.conversations.create(user="ann")
+
+    async with serving.serving(holdfast.App()), watched.agents.watch(talk.id, None):
+        others = [engine.tenant(f"other-{number}") for number in range(3)]
+        kept = engine.tenant("serving") is serving and engine.tenant("watched") is watched
+    for number in range(3):
+        engine.tenant(f"other-{number}")
+
+    assert kept
+    assert engine.tenant("other-0") is not others[0]
+    assert engine.tenant("serving") is not serving
+
+
 @pytest.mark.req("ENG-10")
 async def test_on_a_foreign_server_the_engine_has_a_login_that_can_do_nothing_by_itself(
     remote_url: str, tmp_path: Path

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from measure.flows import Measured, Meter
@@ -15,11 +16,12 @@ Calls = Callable[[float], Awaitable[Sequence[float]]]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Calls of so many operations each, and the processes that do them besides this one."""
+    """Calls of so many operations each, and the processes besides this one that do them, awake in their turn."""
 
     calls: Calls
     operations: int = 1
     helpers: Sequence[Measured] = ()
+    awake: Callable[[], AbstractAsyncContextManager[object]] = nullcontext
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +52,17 @@ async def take_turns(
 ) -> dict[str, list[Turn]]:
     """Every way in every round, in at most so many; each round begins with another way."""
     for way in ways.values():  # connections, prepared statements and caches are made before anything is measured
-        await way.calls(warm)
+        async with way.awake():
+            if warm:
+                await way.calls(warm)
     found: dict[str, list[Turn]] = {name: [] for name in ways}
     rounds = max(1, min(rounds, int(seconds / len(ways) / LEAST)))
     for number in range(rounds):
         first = number % len(ways)
         for name in [*ways][first:] + [*ways][:first]:
             meter = Meter(server, helpers=ways[name].helpers)
-            with meter:
-                times = await ways[name].calls(seconds / rounds / len(ways))
+            async with ways[name].awake():
+                with meter:
+                    times = await ways[name].calls(seconds / rounds / len(ways))
             found[name].append(Turn(meter.per(len(times) * ways[name].operations), times))
     return found

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.agents.agents import Agents as Agents
     from holdfast.agents.definitions import Incoming as Incoming
     from holdfast.agents.definitions import Limits as Limits
     from holdfast.agents.events import Event as Event
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from holdfast.memory import user as user
 
 _HOMES = {
+    "Agents": "agents.agents",
     "App": "app",
     "Config": "core.config",
     "Draft": "memory",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, TypeVar, overload
 
-from holdfast.agents.definitions import Agent, Handler, Limits
+from holdfast.agents.definitions import Agent, Channel, Handler, Limits
 from holdfast.agents.tools import Tool, tool_of
 from holdfast.bus.skills import ATTEMPTS, Skill
 from holdfast.core.errors import AlreadyExists, InvalidInput
@@ -45,7 +45,7 @@ class App:
 
     @property
     def agents(self) -> Mapping[str, Agent]:
-        """The agents by name."""
+        """The agents by name, channels among them."""
         return MappingProxyType(self._agents)
 
     def skill(
@@ -151,6 +151,20 @@ class App:
         def declare(handler: Handler) -> Handler:
             self._declare(Agent(name, "system", description, handler=handler))
             return handler
+
+        return declare
+
+    def ui(self, name: str, *, description: str = "") -> Callable[[Channel], Channel]:
+        """Declare a function as a channel: a way to agents that the engine does not know, such as mail.
+
+        It is given `Agents` and its own name, and runs as long as a process serves the app's agents: once in each
+        process, and for each tenant there. When it fails it begins anew, ever later; at the end it is cancelled. What
+        it hears it sends with `agents.send`, what comes back it sees with `agents.watch`.
+        """
+
+        def declare(channel: Channel) -> Channel:
+            self._declare(Agent(name, "ui", description, channel=channel))
+            return channel
 
         return declare
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Literal, TypeVar
+from weakref import WeakValueDictionary
 
 from holdfast.access.identities import Identities
 from holdfast.access.keys import Keys
@@ -17,9 +18,10 @@ from holdfast.access.tenants import Tenants
 from holdfast.agents import Agents, Definitions, Serving
 from holdfast.agents.builtin import builtin_tools
 from holdfast.agents.runner import Runner
-from holdfast.agents.turn import Services
+from holdfast.agents.sweep import RunSweeper
 from holdfast.agents.turn import Turns as AgentTurns
-from holdfast.agents.watching import Watching
+from holdfast.agents.underway import Services
+from holdfast.agents.watching import Audience, Watching
 from holdfast.app import App
 from holdfast.bus import Commands, DeadLetters, Log, Worker
 from holdfast.bus.background import Background
@@ -103,6 +105,7 @@ class Shared:
     connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
+    audiences: "WeakValueDictionary[TenantId, Audience]" = field(default_factory=WeakValueDictionary)  # pyright: ignore[reportUnknownVariableType]
 
 
 class Engine:
@@ -151,7 +154,9 @@ class Engine:
         self.caller = shared.caller
         self.definitions = Definitions(self.database, self.identities, self.log)
         settings = self.config.agents
-        self._watching = Watching(self.database, self.log, shared.background, max_bytes=settings.watch_bytes)
+        self._watching = Watching(
+            self.database, self.log, shared.background, shared.audiences, max_bytes=settings.watch_bytes
+        )
         self.agents = Agents(
             self.database,
             self.identities,
@@ -168,10 +173,19 @@ class Engine:
         engines = self._shared.engines
         found = engines.get(tenant)
         if found is None:
-            found = engines[tenant] = Engine(self._shared, tenant)
-            if len(engines) > REMEMBERED:
-                engines.popitem(last=False)
+            found = Engine(self._shared, tenant)
+            if len(engines) >= REMEMBERED:
+                idle = next((known for known, engine in engines.items() if not engine.is_busy), None)
+                if idle is not None:
+                    del engines[idle]
+            engines[tenant] = found
+        engines.move_to_end(tenant)
         return found
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether it serves agents, or somebody watches its conversations."""
+        return self._watching.is_busy
 
     def worker(self, app: App, *, concurrency: int = 10) -> Worker:
         """Does commands of the app's skills, so many at once, as long as `async with` lasts."""
@@ -208,7 +222,7 @@ class Engine:
             concurrency=settings.concurrency,
             grace=grace,
         )
-        return Serving(self.definitions, self.log, runner, turns, app.agents.values(), app.tools)
+        return Serving(self.agents, self.log, runner, turns, app.agents.values(), app.tools)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """What services do with `tx=` takes effect together, or not at all."""
@@ -276,6 +290,7 @@ async def open_engine(
         stack.push_async_callback(usage.close)
         indexer = await stack.enter_async_context(Indexer(postgres, embeddings, config.memory))
         await stack.enter_async_context(Sweeper(postgres, config.memory))
+        await stack.enter_async_context(RunSweeper(postgres, config.agents, config.bus))
         await stack.enter_async_context(Indexes(postgres.owner, config.memory))
         small = partial(connect, replace(place.options, pool_size=1))
         memory = (embeddings, usage, indexer, MemoryGauges(postgres.system, embeddings))

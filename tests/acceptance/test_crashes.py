@@ -71,12 +71,10 @@ def clerks(processes: Processes, tmp_path: Path, settings: dict[str, object]) ->
         ("claimed", ["1", "2"], 1),
         ("replied 1", ["1", "1", "2"], 1),  # the one window in which a paid call is made again
         ("stored 1", ["1", "2"], 1),
-        ("spoken", ["1", "2"], 1),
         ("calling", ["1", "2"], 1),
         ("begun", ["1", "2"], 1),
         ("working", ["1", "2"], 2),  # the tool is idempotent, and says so
         ("worked", ["1", "2"], 2),
-        ("observing", ["1", "2"], 1),
         ("observed", ["1", "2"], 1),
         ("streaming", ["1", "2", "2"], 1),  # the same window: nothing of the reply is stored
         ("replied 2", ["1", "2", "2"], 1),
@@ -251,7 +249,7 @@ async def test_who_allowed_a_tool_to_run_again_allowed_it_once(engine: Engine, c
 
 
 @pytest.mark.req("EXEC-05")
-@pytest.mark.parametrize("moment", ["calling", "observing"])
+@pytest.mark.parametrize("moment", ["calling", "observed"])
 async def test_a_tool_that_surely_did_not_run_or_whose_outcome_is_stored_asks_nobody(
     engine: Engine, clerks: Clerks, moment: str
 ) -> None:
@@ -286,8 +284,7 @@ async def test_a_process_that_is_told_to_end_gives_its_turns_to_others_at_once(e
     ("moment", "meanwhile", "used"),
     [
         ("calling", "calling", 1),
-        ("worked", "working", 2),
-        ("observing", "observing", 1),
+        ("worked", "worked", 2),
         ("replied 2", "answering", 1),
         ("answering", "answering", 1),
         ("ending", "ending", 1),
@@ -317,7 +314,7 @@ async def test_a_process_that_hung_for_longer_than_its_lease_can_write_nothing_m
 
 
 @pytest.mark.req("ENG-02")
-@pytest.mark.parametrize("moment", ["streaming", "observing", "answering"])
+@pytest.mark.parametrize("moment", ["streaming", "worked", "answering"])
 async def test_the_database_is_killed_in_the_middle_of_a_turn_and_it_ends_once(
     empty: Path, processes: Processes, tmp_path: Path, no_models: None, moment: str
 ) -> None:

@@ -194,7 +194,7 @@ async def test_a_view_that_was_kept_record_by_record_equals_one_that_is_rebuilt(
     async with open_engine(config=config) as engine, engine.serving(app) as serving:
         talks = [(await engine.agents.send("support", "Hello!", user="ann")).conversation for _ in range(VIEWS)]
         await ended(engine, VIEWS)
-        views = serving._turns.views("support")  # pyright: ignore[reportPrivateUsage]
+        views = serving._turns.views  # pyright: ignore[reportPrivateUsage]
         live = dict(views._views)  # pyright: ignore[reportPrivateUsage]
         reads = 0
         share = str(CHANGES // SCRIBES)

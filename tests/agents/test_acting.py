@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.agents.acting import DENIED, MAX_CALLS, RUN, UNKNOWN, Decision, Wanted, decide, wanted
-from holdfast.agents.journal import Asked, Execution
+from holdfast.agents.journal import Asked, Execution, Past
 from holdfast.agents.tools import Tool, tool_of
 from holdfast.core.ids import uuid7
 from holdfast.llm import Reply, ToolCall, Usage
@@ -27,7 +27,7 @@ def reply(*calls: ToolCall, text: str = "") -> Reply:
 
 def begun(status: Any, *, token: int = 1, call: str = "c1", step: int = 1) -> Execution:
     output = {"text": "It is there.", "result": "there"} if status in ("done", "failed") else None
-    return Execution(uuid7(), step, call, "track", status, token, output, None)
+    return Execution(uuid7(), step, call, "track", {"parcel": "1"}, status, token, output, None)
 
 
 def asked(reason: Any, state: Any, comment: str | None = None, *, call: str = "c1") -> Asked:
@@ -35,7 +35,12 @@ def asked(reason: Any, state: Any, comment: str | None = None, *, call: str = "c
 
 
 def decided(
-    tool: Tool, *past: Execution | Asked, token: int = 2, listed: tuple[str, ...] = (), call: Wanted = CALL
+    tool: Tool,
+    *past: Execution | Asked,
+    token: int = 2,
+    listed: tuple[str, ...] = (),
+    call: Wanted = CALL,
+    doubtful: tuple[Execution, ...] = (),
 ) -> Decision:
     return decide(
         call,
@@ -43,8 +48,11 @@ def decided(
         step=1,
         token=token,
         listed=listed,
-        executions=[each for each in past if isinstance(each, Execution)],
-        asked=[each for each in past if isinstance(each, Asked)],
+        past=Past(
+            executions=[each for each in past if isinstance(each, Execution)],
+            asked=[each for each in past if isinstance(each, Asked)],
+            doubtful=doubtful,
+        ),
     )
 
 
@@ -75,6 +83,18 @@ def test_a_call_that_may_have_been_made_is_made_again_only_where_that_does_no_ha
     assert told is not None
     assert told.failed
     assert told.text == f"{UNKNOWN} They said: No."
+
+
+@pytest.mark.req("AGENT-01", "EXEC-05")
+def test_a_call_that_an_earlier_attempt_may_have_made_is_made_again_only_where_that_does_no_harm() -> None:
+    unknown = (begun("unknown", call="other", step=3),)
+    elsewhere = Wanted("c1", "track", {"parcel": "2"})
+
+    assert decided(ONCE, doubtful=unknown) == Decision(ask="unknown")
+    assert decided(ONCE, asked("unknown", "approved"), doubtful=unknown) == RUN
+    assert decided(ONCE, asked("unknown", "denied"), doubtful=unknown).told is not None
+    assert decided(OFTEN, doubtful=unknown) == RUN
+    assert decided(ONCE, call=elsewhere, doubtful=unknown) == RUN
 
 
 @pytest.mark.req("AGENT-05")

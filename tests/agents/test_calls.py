@@ -3,6 +3,7 @@ import logging
 import math
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -23,7 +24,7 @@ from holdfast.agents.calls import (
     parse_arguments,
     unknown_tool,
 )
-from holdfast.agents.tools import Run, Tool, current_run, tool_of
+from holdfast.agents.tools import MOST_ABANDONED, Run, Tool, current_run, tool_of
 from holdfast.core.errors import NotFound
 from holdfast.core.ids import uuid7
 from holdfast.core.text import dumps, loads
@@ -417,3 +418,54 @@ async def test_a_tool_that_ends_the_process_does_not() -> None:
     outcome = await run(lambda: sys.exit("bye"))
 
     assert outcome.error == "RuntimeError: SystemExit: bye"
+
+
+@pytest.mark.req("EXEC-02", "SAFE-04")
+@pytest.mark.parametrize("said", ["a" * 200_000, "a-" * 100_000, "x://" + "y" * 200_000, "token" * 40_000])
+async def test_a_long_reason_is_searched_for_secrets_in_no_time(said: str) -> None:
+    async def chatty() -> None:
+        raise RuntimeError(said)
+
+    began = time.perf_counter()
+    outcome = await run(chatty)
+
+    assert time.perf_counter() - began < 2
+    assert len(outcome.error or "") < 600
+
+
+@pytest.mark.req("EXEC-02", "SAFE-02")
+async def test_the_log_says_where_a_tool_failed_and_none_of_its_secrets(caplog: pytest.LogCaptureFixture) -> None:
+    async def leaky() -> None:
+        cause = ValueError("password=hunter2")
+        raise RuntimeError("password=hunter2") from cause
+
+    with caplog.at_level(logging.WARNING):
+        await run(leaky)
+
+    assert "hunter2" not in caplog.text.replace('"password=hunter2"', "")  # a line of the code, as it stands
+    assert "in leaky" in caplog.text
+
+
+@pytest.mark.req("EXEC-02", "SAFE-04")
+async def test_a_tool_that_blocks_for_ever_is_called_no_more_when_too_many_are_left_behind() -> None:
+    go_on, called = threading.Event(), 0
+
+    def blocking() -> None:
+        nonlocal called
+        called += 1
+        go_on.wait(60)
+
+    tool = tool_of(blocking, name="jam")
+    try:
+        async with asyncio.timeout(30):
+            outcomes = [
+                await execute(tool, {}, RUN, timeout=0.02, max_output_bytes=100) for _ in range(MOST_ABANDONED + 2)
+            ]
+            other = await run(lambda: "fine")
+    finally:
+        go_on.set()
+
+    assert called == MOST_ABANDONED
+    assert all("took longer" in (outcome.error or "") for outcome in outcomes[:MOST_ABANDONED])
+    assert all(f"{MOST_ABANDONED} calls of it" in (outcome.error or "") for outcome in outcomes[MOST_ABANDONED:])
+    assert other.text == "fine"

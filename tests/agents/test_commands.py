@@ -67,11 +67,11 @@ def test_a_line_is_a_call(line: str, name: str, arguments: dict[str, Any]) -> No
     assert read(line) == [(name, arguments)]
 
 
-def test_each_line_is_a_call_with_an_id_and_its_words() -> None:
+def test_each_line_is_a_call_with_an_id() -> None:
     found = commands("I look.\n# Run track 'A 1'\nand\n# Run ping", TOOLS, id="run-1")
 
     assert [each.call.id for each in found] == ["run-1-1", "run-1-2"]
-    assert [each.words for each in found] == [["track", "A 1"], ["ping"]]
+    assert [each.call.name for each in found] == ["track", "ping"]
     assert [each.refusal for each in found] == [None, None]
 
 
@@ -119,7 +119,7 @@ def test_a_call_that_cannot_be_made_says_why(line: str, said: str) -> None:
 
     assert command.refusal is not None
     assert said in command.refusal.text
-    assert command.words[0] == command.call.name
+    assert command.call.name in line
 
 
 def test_what_does_not_fit_is_for_the_check_of_arguments_to_refuse() -> None:
@@ -139,3 +139,15 @@ def test_a_reply_has_no_end_of_commands() -> None:
 def test_whatever_stands_in_a_line_is_a_call_or_says_why_not(name: str, rest: str) -> None:
     for command in commands(f"# Run {name} {rest}", TOOLS, id="c"):
         assert command.refusal is not None or command.call.arguments.startswith("{")
+
+
+@pytest.mark.req("TALK-05", "SAFE-04")
+def test_a_line_that_is_too_long_to_take_apart_is_refused_and_json_is_not() -> None:
+    long = "x" * 200_000
+
+    [words] = commands(f"# Run track '{long}'", TOOLS, id="c")
+    [json] = commands(f'# Run track {{"parcel": "{long}"}}', TOOLS, id="c")
+
+    assert words.refusal is not None
+    assert "longer than 10,000 characters" in words.refusal.text
+    assert (json.refusal, len(json.call.arguments)) == (None, 200_000 + len('{"parcel": ""}'))

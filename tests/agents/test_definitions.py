@@ -105,6 +105,7 @@ def test_a_name_that_means_somebody_else_or_makes_no_topic_is_refused(name: str)
         {"limits": Limits(cost="much")},  # pyright: ignore[reportArgumentType]
         {"tools": (tool_of(track), tool_of(track))},
         {"kind": "system"},
+        {"kind": "ui"},
     ],
 )
 def test_an_agent_that_could_not_work_is_refused_with_the_reason(wrong: dict[str, Any]) -> None:
@@ -122,6 +123,37 @@ async def test_a_stored_agent_has_those_of_its_tools_that_the_program_knows(word
 
     assert [tool.name for tool in agent.tools] == ["track"]
     assert (agent.topic, agent.group) == ("llm-helper", "agent-helper")
+
+
+@pytest.mark.req("AGENT-06", "SAFE-02")
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"tools": ["track", "look", "track"]},
+        {"model": "scripted:/dev/zero"},
+        {"model": "scripted:any.jsonl"},
+        {"model": "gpt-5"},
+        {"model": "openai:"},
+        {"model": "openai: "},
+        {"model": "nobody:gpt-5"},
+        {"model": ""},
+    ],
+)
+async def test_an_agent_that_could_not_be_served_or_reads_the_servers_files_is_not_stored(
+    words_only: Engine, wrong: dict[str, Any]
+) -> None:
+    with pytest.raises(InvalidInput, match="the agent 'helper' cannot be stored"):
+        await words_only.definitions.put("helper", instructions="Help.", **wrong)
+
+    assert await words_only.definitions.list() == []
+
+
+@pytest.mark.req("AGENT-06")
+@pytest.mark.parametrize("model", ["offline", "openai:gpt-5", "ollama:a:b", "anthropic:claude"])
+async def test_a_stored_agent_may_ask_any_model_of_a_provider(words_only: Engine, model: str) -> None:
+    stored = await words_only.definitions.put("helper", instructions="Help.", model=model)
+
+    assert stored.model == model
 
 
 @pytest.mark.req("AGENT-06")

@@ -1,6 +1,7 @@
 """Agents talk over the log: a topic each, records without content, whoever publishes them, in whatever shape."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -8,8 +9,12 @@ from uuid import UUID
 import pytest
 
 from holdfast import App
+from holdfast.agents import Agent
+from holdfast.agents.mailbox import Mailbox
+from holdfast.agents.view import Views
 from holdfast.bus.records import Record
 from holdfast.conversations import Conversation, Node
+from holdfast.core.errors import DatabaseAway, TimedOut
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
 from tests.agents.stage import PATIENCE, Player, Stage, calls, nodes, reached, told, until
@@ -226,3 +231,61 @@ async def test_what_was_said_while_nobody_served_the_agent_is_answered_later(sta
     runs = await engine.agents.runs.list(conversation=sent.conversation)
     assert [run.trigger for run in runs][:2] == [node.id, sent.node_id]
     assert (await reached(engine, runs[0].id, "done")).number == 3
+
+
+@pytest.mark.req("TALK-03", "TALK-07")
+async def test_a_record_whose_sequence_is_no_number_that_anybody_counts_stops_nobody(stage: Stage, app: App) -> None:
+    engine = await stage.serve(app)
+    talk = await engine.conversations.create(user="ann", agent="support")
+    value = message(talk, talk.id, action="edit")
+
+    await engine.log.publish("llm-support", key=str(talk.id), value=value, headers={"holdfast-sequence": "9" * 5000})
+    await engine.conversations.append(talk.id, "Is anybody there?", context="text:user:ann")
+    await answered(engine, talk.id)
+
+    [run] = await engine.agents.runs.list(conversation=talk.id)
+    assert run.state == "done"
+
+
+@pytest.mark.req("TALK-03", "TALK-07")
+async def test_a_record_that_breaks_its_handling_is_passed_by_and_the_others_are_handled(
+    words_only: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine, agent = words_only, Agent("support")
+    await engine.definitions.declare([agent])
+    talks = [await engine.conversations.create(user="ann", agent="support") for _ in range(5)]
+    asked = [(await engine.conversations.append(talk.id, "Hello?", context="text:user:ann")).id for talk in talks]
+    taken: set[UUID] = set()
+
+    async def take(_: Agent, nodes: Sequence[UUID]) -> None:
+        if asked[2] in nodes:
+            raise ValueError("this one breaks")
+        taken.update(nodes)
+
+    async with asyncio.timeout(PATIENCE), Mailbox(agent, engine.log, Views(engine.database), take):
+        while any(lag.lag for lag in await engine.log.lag("agent-support")) or not taken:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+
+    assert taken == {*asked} - {asked[2]}
+    assert "this one breaks" in caplog.text
+
+
+@pytest.mark.req("TALK-03", "TALK-07")
+@pytest.mark.parametrize("error", [TimedOut("a lock"), DatabaseAway("gone")])
+async def test_what_may_pass_is_tried_again(words_only: Engine, error: Exception) -> None:
+    engine, agent = words_only, Agent("support")
+    await engine.definitions.declare([agent])
+    talk = await engine.conversations.create(user="ann", agent="support")
+    node = await engine.conversations.append(talk.id, "Hello?", context="text:user:ann")
+    tries: asyncio.Queue[Sequence[UUID]] = asyncio.Queue()
+
+    async def take(_: Agent, nodes: Sequence[UUID]) -> None:
+        tries.put_nowait(nodes)
+        if tries.qsize() == 1:
+            raise error
+
+    async with asyncio.timeout(PATIENCE), Mailbox(agent, engine.log, Views(engine.database), take):
+        while tries.qsize() < 2:  # noqa: ASYNC110 - until it has come again
+            await asyncio.sleep(0.05)
+
+    assert [await tries.get(), await tries.get()] == [[node.id], [node.id]]

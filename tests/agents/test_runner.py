@@ -1,11 +1,18 @@
 """Processes that do runs: they keep what they hold, take what others left, and never do too much at once."""
 
 import asyncio
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
+from uuid import UUID
 
 import pytest
 
 from holdfast import App
+from holdfast.agents import Agent, Run
+from holdfast.agents.runner import Runner
+from holdfast.agents.runs import Finished, Runs
+from holdfast.engine import Engine
 from holdfast.llm import Request
 from holdfast.llm.scripted import Given
 from tests.agents.stage import PATIENCE, Player, Stage, answer, calls, ended, of, reached
@@ -171,3 +178,175 @@ async def test_a_run_can_be_cancelled_from_a_process_that_does_not_do_it(
 
     assert (events[-1].kind, events[-1].state) == ("done", "cancelled")
     assert work.now == 0
+
+
+class Gate(Runs):
+    """Runs that are taken when the gate is opened; the first `failures` calls of each method break."""
+
+    def __init__(self, engine: Engine, *, failures: int = 0) -> None:
+        super().__init__(engine.database)
+        self.open = asyncio.Event()
+        self.asked = asyncio.Semaphore(0)
+        self._failures: dict[str, int] = {"take": failures, "asked_to_stop": failures}
+
+    def _pass(self, method: str) -> None:
+        if self._failures[method]:
+            self._failures[method] -= 1
+            raise ValueError(f"{method} broke")
+
+    async def take(self, *args: Any, **options: Any) -> list[Run]:
+        """Take runs, when it is open."""
+        self.asked.release()
+        await self.open.wait()
+        self._pass("take")
+        return await super().take(*args, **options)
+
+    async def asked_to_stop(self, held: Sequence[Run]) -> dict[UUID, str | None]:
+        """What runs are asked to do."""
+        self._pass("asked_to_stop")
+        return await super().asked_to_stop(held)
+
+
+class Doing:
+    """Does runs until it is told that they have ended."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self.begun: asyncio.Queue[Run] = asyncio.Queue()
+        self.open = asyncio.Event()
+
+    async def do(self, agent: Agent, run: Run) -> Finished | None:
+        """Do a run."""
+        self.begun.put_nowait(run)
+        await self.open.wait()
+        return await self._runs.finish(run, "done")
+
+    async def stopped(self, agent: Agent, run: Run) -> Finished:
+        """End a run that somebody stopped."""
+        return await self._runs.finish(run, "cancelled")
+
+
+NAMES = ("one", "two", "three")
+
+
+def runner_of(engine: Engine, runs: Runs, doing: Doing, **options: Any) -> Runner:
+    """A runner of agents that only wait."""
+    given: dict[str, Any] = {"lease": 600, "concurrency": 100, **options}
+    runner = Runner(engine.database, runs, engine.postgres.listen, doing, **given)
+    for name in NAMES:
+        runner.serve(Agent(name))
+    return runner
+
+
+@pytest.fixture
+async def quiet(words_only: Engine) -> Engine:
+    """An engine in which agents are defined, and nobody serves them."""
+    await words_only.definitions.declare([Agent(name) for name in NAMES])
+    return words_only
+
+
+@pytest.mark.req("AGENT-01")
+async def test_mailboxes_that_take_at_once_share_the_room_that_there_is(quiet: Engine) -> None:
+    gate = Gate(quiet)
+    doing = Doing(gate)
+    sent = [await quiet.agents.send(name, "Work!", user="ann") for name in NAMES]
+    runner = runner_of(quiet, gate, doing, concurrency=2)
+
+    async with asyncio.timeout(PATIENCE):
+        taking = [
+            asyncio.create_task(runner.take(Agent(name), [each.node_id]))
+            for name, each in zip(NAMES, sent, strict=True)
+        ]
+        for _ in NAMES:
+            await gate.asked.acquire()
+        gate.open.set()
+        await asyncio.gather(*taking)
+        running = runner.running
+        async with runner:  # and what there was no room for is done when there is
+            doing.open.set()
+            done = [await reached(quiet, each.run_id, "done") for each in sent]
+
+    assert running == 2
+    assert len(done) == 3
+
+
+@pytest.mark.req("STM-06", "AGENT-01")
+async def test_a_run_that_is_taken_as_its_mailbox_closes_is_done(quiet: Engine) -> None:
+    gate = Gate(quiet)
+    doing = Doing(gate)
+    sent = await quiet.agents.send("one", "Work!", user="ann")
+    doing.open.set()
+    runner = runner_of(quiet, gate, doing)
+    taking = asyncio.create_task(runner.take(Agent("one"), [sent.node_id]))
+    await gate.asked.acquire()
+
+    taking.cancel()
+    await asyncio.wait([taking])
+    gate.open.set()
+
+    assert (await reached(quiet, sent.run_id, "done")).claims == 1
+
+
+@pytest.mark.req("STM-06", "AGENT-01")
+async def test_a_run_that_is_taken_as_its_agent_leaves_is_free_for_others(quiet: Engine) -> None:
+    gate = Gate(quiet)
+    sent = await quiet.agents.send("one", "Work!", user="ann")
+    runner = runner_of(quiet, gate, Doing(gate))
+
+    async with asyncio.timeout(PATIENCE), runner:
+        await gate.asked.acquire()
+        runner.leave("one")
+        gate.open.set()
+        await gate.asked.acquire()  # it looks again when it has given back
+        [run] = await quiet.agents.runs.take(["one"], holder="another", lease=timedelta(seconds=600), most=1)
+
+    assert run.id == sent.run_id
+
+
+@pytest.mark.req("STM-06", "AGENT-01")
+async def test_a_run_that_is_taken_as_its_process_leaves_is_free_for_others(quiet: Engine) -> None:
+    gate = Gate(quiet)
+    sent = await quiet.agents.send("one", "Work!", user="ann")
+
+    async with asyncio.timeout(PATIENCE), runner_of(quiet, gate, Doing(gate)):
+        await gate.asked.acquire()
+        asyncio.get_running_loop().call_soon(gate.open.set)  # when it is leaving
+
+    [run] = await quiet.agents.runs.take(["one"], holder="another", lease=timedelta(seconds=600), most=1)
+    assert (run.id, run.claims) == (sent.run_id, 2)
+
+
+@pytest.mark.req("CONV-07", "AGENT-01")
+async def test_the_next_run_of_a_conversation_is_begun_by_whoever_ended_the_one_before(quiet: Engine) -> None:
+    gate = Gate(quiet)
+    gate.open.set()
+    doing = Doing(gate)
+    first = await quiet.agents.send("one", "One.", user="ann", session_id="web-1")
+    second = await quiet.agents.send("one", "Two.", user="ann", session_id="web-1")
+    runner = runner_of(quiet, gate, doing, concurrency=1)
+
+    async with asyncio.timeout(PATIENCE):
+        await runner.take(Agent("one"), [first.node_id])  # and nothing else looks for runs
+        doing.open.set()
+        done = await reached(quiet, second.run_id, "done")
+
+    assert done.claims == 1
+
+
+@pytest.mark.req("STM-06", "AGENT-01")
+async def test_runs_are_taken_kept_and_stopped_though_each_broke_before(
+    quiet: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    gate = Gate(quiet, failures=1)
+    gate.open.set()
+    doing = Doing(gate)
+    sent = await quiet.agents.send("one", "Work!", user="ann")
+
+    async with asyncio.timeout(PATIENCE), runner_of(quiet, gate, doing, lease=0.6):
+        await doing.begun.get()
+        await quiet.agents.cancel(sent.run_id)
+        run = await reached(quiet, sent.run_id, "cancelled")
+
+    assert run.claims == 1
+    assert "take broke" in caplog.text
+    assert "asked_to_stop broke" in caplog.text

@@ -1,7 +1,9 @@
 """Runs: one for each message, held by one process at a time; what happens when two messages come at once."""
 
 import asyncio
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import cast
 
 import pytest
 
@@ -9,13 +11,23 @@ from holdfast import App
 from holdfast.agents import Agent, Run
 from holdfast.agents.journal import Journal
 from holdfast.conversations import Draft
-from holdfast.core.errors import Busy, InvalidInput, NotFound, TooLarge
+from holdfast.conversations.contexts import by_user
+from holdfast.conversations.turns import Policy
+from holdfast.core.errors import Busy, InvalidInput, NotFound, TimedOut, TooLarge
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
+from holdfast.llm import Reply
+from holdfast.llm.model import Usage
 from tests.agents.stage import Player, Stage, answer, ended, kinds, nodes, of, reached, told
 
 LEASE = timedelta(seconds=30)
 SHORT = timedelta(milliseconds=50)
+NONE = timedelta(0)
+OUTCOME = """
+insert into tool_executions (tenant_id, id, run_id, step, call_id, tool, status, token, finished_at)
+values ($1, $2, $3, $4, 'call', 'track', 'done', 1, holdfast.now())
+"""
+LOCK = "select from conversation where tenant_id = $1 and id = $2 for update"
 
 
 @pytest.fixture
@@ -64,28 +76,123 @@ async def test_what_a_former_holder_still_writes_is_refused(quiet: Engine) -> No
         await journal.begin_execution(1, [("c", "track", {})])
     with pytest.raises(Busy, match="not held any more"):
         await quiet.agents.runs.finish(former, "done")
-    assert await quiet.agents.runs.renew([former, current], lease=LEASE) == {current.id: None}
+    assert await quiet.agents.runs.renew([former], lease=LEASE) == {former.id: "lapsed"}
+    assert await quiet.agents.runs.renew([current], lease=LEASE) == {current.id: None}
     assert [node.content for node in await nodes(quiet, sent.conversation)] == ["One."]
 
 
 @pytest.mark.req("STM-06")
 async def test_a_run_that_is_given_back_can_be_had_at_once(quiet: Engine) -> None:
     await quiet.agents.send("support", "One.", user="ann")
-    held = await taken(quiet)
+    [held] = await taken(quiet)
 
-    await quiet.agents.runs.give_back(held)
+    await quiet.agents.runs.give_back("another")
+    kept = await taken(quiet, holder="you")
+    await quiet.agents.runs.give_back("me")
 
     [again] = await taken(quiet, holder="you")
-    assert again.id == held[0].id
+    assert kept == []
+    assert again.id == held.id
+
+
+@pytest.mark.req("STM-06", "AGENT-01")
+async def test_a_run_is_not_said_to_be_lost_when_its_holder_has_just_ended_it(quiet: Engine) -> None:
+    for session in ("web-1", "web-2", "web-3"):
+        await quiet.agents.send("support", "One.", user="ann", session_id=session)
+    ended, removed, kept = await taken(quiet)
+
+    await quiet.agents.runs.finish(ended, "done")
+    await quiet.conversations.remove(removed.conversation)
+
+    stops = await quiet.agents.runs.asked_to_stop([ended, removed, kept])
+    assert stops == {ended.id: None, removed.id: "lapsed", kept.id: None}
+
+
+@pytest.mark.req("STM-06", "AGENT-01")
+async def test_a_conversation_that_somebody_has_locked_keeps_no_other_run_from_being_taken(quiet: Engine) -> None:
+    first = await quiet.agents.send("support", "One.", user="ann", session_id="web-1")
+    second = await quiet.agents.send("support", "Two.", user="ann", session_id="web-2")
+
+    async with quiet.transaction() as tx, asyncio.timeout(10):
+        await tx.run(LOCK, first.conversation)
+        held = await quiet.agents.runs.take(["support"], holder="me", lease=LEASE, most=1)
+    later = await taken(quiet)
+
+    assert [run.id for run in held] == [second.run_id]
+    assert [run.id for run in later] == [first.run_id]
+
+
+@pytest.mark.req("STM-06", "TALK-03")
+async def test_a_strangers_message_in_a_locked_conversation_is_tried_again_later(quiet: Engine) -> None:
+    talk = await quiet.conversations.create(user="ann", agent="support")
+    node = await quiet.conversations.append(talk.id, "Anybody?", context="text:user:ann")
+    take = partial(quiet.agents.runs.take, ["support"], nodes=[node.id], holder="me", lease=LEASE, most=1)
+
+    async with quiet.transaction() as tx, asyncio.timeout(10):
+        await tx.run(LOCK, talk.id)
+        with pytest.raises(TimedOut, match="locked for too long"):
+            await take()
+    [run] = await take()
+
+    assert run.trigger == node.id
+
+
+@pytest.mark.req("AGENT-01")
+async def test_the_run_that_waits_longest_is_taken_first(quiet: Engine) -> None:
+    for session in ("web-1", "web-2", "web-3"):
+        await quiet.conversations.create(user="ann", agent="support", session_id=session)
+    order = ["web-2", "web-3", "web-1"]
+    sent = [await quiet.agents.send("support", "Hello!", user="ann", session_id=session) for session in order]
+
+    held = [await quiet.agents.runs.take(["support"], holder="me", lease=LEASE, most=1) for _ in order]
+
+    assert [run.id for [run] in held] == [each.run_id for each in sent]
+
+
+@pytest.mark.req("AGENT-01", "STM-06")
+async def test_a_run_that_brings_down_whoever_takes_it_is_given_up(quiet: Engine) -> None:
+    sent = await quiet.agents.send("support", "One.", user="ann", session_id="web-1")
+    later = await quiet.agents.send("support", "Two.", user="ann", session_id="web-1")
+
+    tries = [await taken(quiet, lease=NONE) for _ in range(11)]
+    after = await taken(quiet)
+
+    run = await quiet.agents.runs.get(sent.run_id)
+    assert [len(each) for each in tries] == [1] * 10 + [0]
+    assert (run.state, (run.error or {})["code"]) == ("failed", "limit_reached")
+    assert "not heard of again" in (run.error or {})["message"]
+    assert [run.id for run in after] == [later.run_id]
+    assert (await quiet.agents.runs.retry(run.id)).state == "queued"
+
+
+@pytest.mark.req("AGENT-01", "STM-06")
+@pytest.mark.parametrize("stored", ["reply", "outcome"])
+async def test_a_run_that_gets_on_or_is_given_back_is_never_given_up(quiet: Engine, stored: str) -> None:
+    sent = await quiet.agents.send("support", "One.", user="ann")
+
+    for number in range(1, 25):
+        [run] = await taken(quiet, lease=NONE)
+        if number % 9 == 0 and stored == "reply":
+            journal = Journal(quiet.database, run, announce=print, on_node=print)
+            reply = Reply(text="Hm.", calls=(), reason="end", usage=Usage(1, 1), model="m")
+            await journal.keep_reply(number, {}, reply, seen=1, began=datetime.now(UTC))
+        elif number % 9 == 0:
+            await quiet.database.run(OUTCOME, uuid7(), run.id, number)
+    for _ in range(12):
+        await taken(quiet)
+        await quiet.agents.runs.give_back("me")
+
+    assert (await quiet.agents.runs.get(sent.run_id)).claims == 36
+    assert (await quiet.agents.runs.get(sent.run_id)).state == "queued"
 
 
 @pytest.mark.req("AGENT-01", "STM-06")
 async def test_a_run_that_was_to_stop_when_its_process_died_ends_when_it_is_taken_up(quiet: Engine) -> None:
     sent = await quiet.agents.send("support", "One.", user="ann", session_id="web-1")
     later = await quiet.agents.send("support", "Two.", user="ann", session_id="web-1")
-    held = await taken(quiet)
+    await taken(quiet)
     await quiet.agents.cancel(sent.run_id)
-    await quiet.agents.runs.give_back(held)
+    await quiet.agents.runs.give_back("me")
 
     first, second = await taken(quiet), await taken(quiet)
 
@@ -115,6 +222,30 @@ async def test_a_key_that_somebody_appended_with_has_one_run(quiet: Engine) -> N
 
     [run] = await quiet.agents.runs.list(conversation=talk.id)
     assert (sent.is_new, sent.node_id, sent.run_id) == (False, node.id, run.id)
+
+
+@pytest.mark.req("AGENT-04")
+@pytest.mark.parametrize("key", [None, "msg-1"])
+async def test_a_message_writes_its_conversation_twice(quiet: Engine, key: str | None) -> None:
+    talk = await quiet.conversations.create(user="ann", agent="support")
+    written = "select n_tup_upd from pg_stat_xact_user_tables where relname = 'conversation' and $1::uuid is not null"
+
+    async with quiet.transaction() as tx:
+        await quiet.agents.runs.send(
+            talk.id, "support", "Hello!", context=by_user("ann"), user="ann", key=key, busy="enqueue", tx=tx
+        )
+        writes = await tx.value(written)
+
+    assert writes == 2  # with its node, and with its run
+
+
+@pytest.mark.req("AGENT-04")
+async def test_nothing_is_said_in_a_conversation_that_is_not_there(quiet: Engine) -> None:
+    for key, busy in [(None, "enqueue"), ("msg-1", "enqueue"), (None, "reject"), (None, "interrupt")]:
+        with pytest.raises(NotFound):
+            await quiet.agents.runs.send(
+                uuid7(), "support", "Hello!", context=by_user("ann"), user="ann", key=key, busy=cast(Policy, busy)
+            )
 
 
 @pytest.mark.req("CONV-07")

@@ -1,12 +1,16 @@
 """Serving: a process does the work of its program's agents, and of those that are stored."""
 
 import asyncio
+from uuid import UUID
 
 import pytest
 
 from holdfast import App
 from holdfast.agents import serving as serving_module
+from holdfast.agents.definitions import Definition, Definitions
 from holdfast.agents.serving import Serving
+from holdfast.core.errors import DatabaseAway
+from holdfast.postgres.database import Database
 from tests.agents.stage import PATIENCE, Player, Stage, answer, calls, ended, of, told
 
 
@@ -97,3 +101,84 @@ async def test_the_next_turn_of_a_session_is_served_by_any_process(stage: Stage,
         "My number is 7.", "Done.", "What is it?",
     ]  # fmt: skip
     assert answer(events) == "Done."
+
+
+@pytest.mark.req("AGENT-06", "ENG-02")
+async def test_a_row_that_is_no_agent_keeps_no_other_from_being_served(stage: Stage, app: App) -> None:
+    engine = await stage.open()
+    damaged = await engine.definitions.put("damaged", instructions="Help.")
+    twice = await engine.definitions.put("twice", instructions="Help.")
+    await damage(engine.database, damaged.id, {"limits": {"patience": 7}})
+    await damage(engine.database, twice.id, {"tools": ["track", "track"]})
+
+    serving = await stage.serving(engine, app)
+    await engine.definitions.put("helper", instructions="Help.")
+
+    await serves(serving, "helper", "support", "twice")
+    assert answer(await told(engine, "helper", "Hello!", user="ann")) == "Done."
+
+
+@pytest.mark.req("AGENT-06", "ENG-02")
+async def test_serving_that_cannot_begin_leaves_nothing_running(
+    stage: Stage, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await stage.open()
+    stored = Definitions.stored
+
+    async def away(_: Definitions) -> dict[str, object]:
+        raise DatabaseAway("the database went away")
+
+    monkeypatch.setattr(Definitions, "stored", away)
+    before = {task.get_name() for task in asyncio.all_tasks()}
+
+    with pytest.raises(DatabaseAway):
+        await engine.serving(app).__aenter__()
+
+    after = {task.get_name() for task in asyncio.all_tasks()}
+    assert not {name for name in after - before if name.startswith(("mailbox", "leases", "runs", "stored"))}
+    monkeypatch.setattr(Definitions, "stored", stored)
+    await stage.serving(engine, app)
+    assert answer(await told(engine, "support", "Hello!", user="ann")) == "Done."
+
+
+@pytest.mark.req("AGENT-06")
+async def test_stored_agents_are_read_when_they_have_changed_and_not_before(
+    stage: Stage, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await stage.open()
+    for name in ("one", "two"):
+        await engine.definitions.put(name, instructions="Help.")
+    get, read, looked = Definitions.get, list[str](), asyncio.Semaphore(0)
+    stored = Definitions.stored
+
+    async def noted(definitions: Definitions, name: str) -> Definition:
+        read.append(name)
+        return await get(definitions, name)
+
+    async def looking(definitions: Definitions) -> object:
+        looked.release()
+        return await stored(definitions)
+
+    monkeypatch.setattr(Definitions, "get", noted)
+    monkeypatch.setattr(Definitions, "stored", looking)
+    serving = await stage.serving(engine, app)
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(3):
+            await looked.acquire()
+    at_first = list(read)
+    await engine.definitions.remove("two")
+    await engine.definitions.put("two", instructions="Help anew.")
+    read.clear()
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(3):
+            await looked.acquire()
+
+    assert at_first == ["one", "two"]
+    assert set(read) == {"two"}
+    assert serving.agents == ["one", "support", "two"]
+
+
+async def damage(database: Database, agent: UUID, settings: dict[str, object]) -> None:
+    """Have a row hold what we would not store."""
+    statement = "update agent_definition_t set settings = $3 where host_id = $1 and agent_def_id = $2"
+    await database.run(statement, agent, settings)

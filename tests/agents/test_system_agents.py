@@ -1,10 +1,13 @@
 """System agents: functions that answer on a topic of their own."""
 
+import asyncio
+
 import pytest
 
 from holdfast import App
 from holdfast.agents import Incoming
-from tests.agents.stage import Player, Stage, answer, kinds, nodes, told
+from holdfast.core.errors import Busy, DatabaseAway, NotFound, Overloaded
+from tests.agents.stage import PATIENCE, Player, Stage, answer, kinds, nodes, reached, told
 
 
 @pytest.mark.req("AGENT-06", "TALK-01")
@@ -86,3 +89,58 @@ async def test_what_is_said_to_a_function_is_not_remembered(stage: Stage) -> Non
     await told(engine, "clock", "I am allergic to peanuts.", user="ann", session_id="web-1")
 
     assert await engine.memory.context("peanuts", session="web-1", user="ann", agent="clock") == []
+
+
+@pytest.mark.req("AGENT-06")
+@pytest.mark.parametrize(
+    "error",
+    [
+        Busy("somebody else has it"),
+        Overloaded("too much", retry_after=1),
+        DatabaseAway("its own database is away"),
+        asyncio.CancelledError(),
+        SystemExit(1),
+        NotFound("there is no order 7"),
+    ],
+)
+async def test_whatever_a_function_raises_fails_its_run_once(stage: Stage, error: BaseException) -> None:
+    app = App()
+    asked = 0
+
+    @app.system("moody")
+    async def moody(_: Incoming) -> str:
+        nonlocal asked
+        asked += 1
+        raise error
+
+    engine = await stage.serve(app, agents_lease=0.2)
+
+    events = await told(engine, "moody", "Hello!", user="ann", session_id="web-1")
+    after = await told(engine, "moody", "And now?", user="ann", session_id="web-1")
+
+    assert [each[-1].state for each in (events, after)] == ["failed", "failed"]
+    assert asked == 2
+    assert not isinstance(error, NotFound) or "there is no order 7" in events[-1].text
+
+
+@pytest.mark.req("AGENT-06", "AGENT-01")
+async def test_a_function_whose_run_is_cancelled_is_cancelled(stage: Stage) -> None:
+    app = App()
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    @app.system("slow")
+    async def slow(_: Incoming) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    engine = await stage.serve(app)
+    sent = await engine.agents.send("slow", "Hello!", user="ann")
+    async with asyncio.timeout(PATIENCE):
+        await begun.wait()
+        await engine.agents.cancel(sent.run_id)
+        await ended.wait()
+
+    assert (await reached(engine, sent.run_id, "cancelled", "failed")).state == "cancelled"

@@ -161,7 +161,7 @@ async def test_the_run_is_given_by_the_engine_and_never_by_the_model(optional: b
 
     tool = tool_of(perhaps if optional else whose)
 
-    assert tool.wants_run
+    assert tool.run_argument is not None
     assert list(tool.parameters["properties"]) == ["query"]
     assert await tool.run(RUN, {"query": "x"}) == ("x", RUN)
     with pytest.raises(msgspec.ValidationError, match="unknown field `run`"):

@@ -17,6 +17,7 @@ from holdfast.conversations import Draft, Node
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
+from holdfast.postgres.database import Database, Row
 
 RECORDS = 10_000
 TALKS = 8
@@ -85,6 +86,26 @@ def delivered(records: list[Record], chance: random.Random) -> Iterator[list[Rec
             yield batch
             batch = []
     yield [*batch, *late]
+
+
+class Slow:
+    """Has what a database answers wait, each time, until it is released."""
+
+    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._all = database.all
+        self._answered: asyncio.Queue[asyncio.Event] = asyncio.Queue()
+        monkeypatch.setattr(database, "all", self._slowly)
+
+    async def _slowly(self, statement: str, *arguments: object) -> list[Row]:
+        rows, released = await self._all(statement, *arguments), asyncio.Event()
+        self._answered.put_nowait(released)
+        await released.wait()
+        return rows
+
+    async def answered(self) -> asyncio.Event:
+        """Wait for the next answer; what is given releases it."""
+        async with asyncio.timeout(20):
+            return await self._answered.get()
 
 
 class Writer:
@@ -269,3 +290,151 @@ async def test_a_conversation_that_was_removed_has_no_view(engine: Engine) -> No
 
     with pytest.raises(NotFound):
         await views.current(talk)
+
+
+@pytest.mark.req("TALK-04", "AGENT-01")
+async def test_what_is_appended_here_while_a_view_is_read_is_in_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk, views = await talk_of(engine), Views(engine.database)
+    await say(engine, talk, "one")
+    slow = Slow(engine.database, monkeypatch)
+    reading = asyncio.create_task(views.current(talk))
+    release = await slow.answered()
+    node = await engine.conversations.append(talk, "two", context=CONTEXTS[3])
+    views.add(node)
+
+    release.set()
+    view = await reading
+
+    assert [each.content for each in view.nodes] == ["one", "two"]
+    assert await views.current(talk, seq=1) is view
+
+
+@pytest.mark.req("TALK-04", "AGENT-01")
+async def test_a_view_is_read_again_where_more_happened_meanwhile_than_is_known_here(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk, views = await talk_of(engine), Views(engine.database)
+    slow = Slow(engine.database, monkeypatch)
+    reading = asyncio.create_task(views.current(talk))
+    release = await slow.answered()
+    await engine.conversations.append(talk, "of another process", context=CONTEXTS[0])
+    views.add(await engine.conversations.append(talk, "ours", context=CONTEXTS[3]))
+    release.set()
+
+    (await slow.answered()).set()
+    view = await reading
+
+    assert [each.content for each in view.nodes] == ["of another process", "ours"]
+
+
+@pytest.mark.req("TALK-04", "AGENT-01")
+async def test_who_reads_a_view_slowly_does_not_undo_a_newer_one(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk, views = await talk_of(engine), Views(engine.database)
+    slow = Slow(engine.database, monkeypatch)
+    first = asyncio.create_task(views.current(talk))
+    release_first = await slow.answered()
+    await engine.conversations.append(talk, "one", context=CONTEXTS[0])
+    second = asyncio.create_task(views.current(talk))
+    (await slow.answered()).set()
+    newer = await second
+
+    release_first.set()
+
+    assert await first is newer
+    assert await views.current(talk) is newer
+
+
+@pytest.mark.req("TALK-04", "STM-06")
+async def test_a_view_that_is_forgotten_while_it_is_read_is_read_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk, views = await talk_of(engine), Views(engine.database)
+    slow = Slow(engine.database, monkeypatch)
+    reading = asyncio.create_task(views.current(talk))
+    release = await slow.answered()
+    await engine.conversations.append(talk, "of who had the run before", context=CONTEXTS[3])
+
+    views.forget(talk)
+    release.set()
+    (await slow.answered()).set()
+    view = await reading
+
+    assert [each.content for each in view.nodes] == ["of who had the run before"]
+
+
+@pytest.mark.req("TALK-04")
+async def test_all_views_together_are_bounded_in_bytes_and_payloads_count(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(views_module, "ALL_BYTES", 25_000)
+    talks = [await talk_of(engine) for _ in range(3)]
+    views = Views(engine.database)
+    kept = [await views.current(talk) for talk in talks]
+
+    for talk in talks:
+        payload = {"tool_calls": [{"id": "c", "name": "track", "arguments": {"parcel": "x" * 10_000}}]}
+        views.add(await engine.conversations.append(talk, "", context=CONTEXTS[2], payload=payload))
+
+    assert [view.bytes > 10_000 for view in kept] == [True, True, True]
+    assert await views.current(talks[1]) is kept[1]
+    assert await views.current(talks[2]) is kept[2]
+    assert await views.current(talks[0]) is not kept[0]
+
+
+@pytest.mark.req("TALK-04")
+async def test_an_edit_of_what_a_framework_wrote_changes_all_that_belonged_to_it(engine: Engine) -> None:
+    talk = await talk_of(engine)
+    views = Views(engine.database)
+    await views.current(talk)
+    drafts = [
+        Draft(content="one", context=CONTEXTS[0], form="adk", native="{}"),
+        Draft(content="two", context=CONTEXTS[0], form="adk"),
+    ]
+    [_, second] = await engine.conversations.append_all(talk, drafts)
+    await views.follow(await records_of(engine, talk))
+
+    await engine.conversations.edit(second.id, "TWO", version=1)
+    await views.follow(await records_of(engine, talk))
+
+    same(await views.current(talk), await fresh(engine, talk))
+
+
+@pytest.mark.req("TALK-03", "TALK-04")
+async def test_records_that_lie_about_revisions_cost_one_reading_at_most(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    talk, views = await talk_of(engine), Views(engine.database)
+    await say(engine, talk, "one")
+    await views.current(talk)
+    [record] = await records_of(engine, talk)
+    lies = [
+        Record(
+            record.topic, record.partition, record.offset, record.key, uuid7(),
+            {**record.headers, "holdfast-sequence": sequence}, record.value, record.at,
+        )
+        for sequence in ("9" * 5000, "7", "99", "5", "")
+    ]  # fmt: skip
+    read = views_of(engine, monkeypatch)
+
+    await views.follow(lies)
+
+    assert len(read) == 1
+    same(await views.current(talk), await fresh(engine, talk))
+
+
+def views_of(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that read a whole view from now on."""
+    found: list[str] = []
+    read = engine.database.all
+
+    async def counted(statement: str, *arguments: object) -> list[Row]:
+        if "last_seq" in statement:
+            found.append(statement)
+        return await read(statement, *arguments)
+
+    monkeypatch.setattr(engine.database, "all", counted)
+    return found

@@ -8,7 +8,8 @@ from uuid import UUID
 import pytest
 
 from holdfast import App
-from holdfast.agents import Event
+from holdfast.agents import Event, watch
+from holdfast.conversations import Draft
 from holdfast.core.errors import InvalidInput, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
@@ -262,6 +263,115 @@ async def test_a_cursor_that_cannot_be_read_and_a_conversation_that_is_not_there
     with pytest.raises(NotFound):
         async with engine.agents.watch(uuid7(), "support") as events:
             await anext(events)
+
+
+@pytest.mark.req("WS-02", "TALK-08", "TALK-03")
+async def test_whatever_one_puts_into_a_node_or_a_record_everyone_goes_on_hearing(stage: Stage, app: App) -> None:
+    engine, other = await stage.open(), await stage.open()
+    await engine.definitions.declare(app.agents.values())
+    odd, plain = [await engine.agents.session("support", user=name, session_id=name) for name in ("eve", "ann")]
+    async with other.agents.watch(odd.id, "support") as hers, other.agents.watch(plain.id, "support") as anns:
+        await engine.conversations.append(odd.id, "?", context="text:user:eve", payload={"run": "not-a-uuid"})
+        [record] = [each async for each in engine.log.read("llm-support")]
+        headers = {**record.headers, "holdfast-sequence": "9" * 5000}
+        await engine.log.publish("llm-support", key=str(plain.id), value=record.value, headers=headers)
+        first = await until(hers, lambda event: event.text == "?")
+        await engine.conversations.append(plain.id, "Hello?", context="text:user:ann")
+        heard = await until(anns, lambda event: event.text == "Hello?")
+    async with other.agents.watch(odd.id, "support") as again:
+        later = await until(again, lambda event: event.text == "?")
+
+    assert [event.run_id for event in first] == [None]
+    assert kinds(heard) == ["message"]
+    assert later == first
+
+
+@pytest.mark.req("WS-02")
+async def test_all_that_one_deletion_takes_is_told_at_once_and_afterwards(stage: Stage, app: App) -> None:
+    engine = await stage.serve(app)
+    talk = await engine.agents.session("support", user="ann", session_id="web-1")
+    top = await engine.conversations.append(talk.id, "top", context="text:agent:support")
+    below = await engine.conversations.append(talk.id, "below", context="text:agent:support", parent=top.id)
+    async with engine.agents.watch(talk.id, "support") as events:
+        seen = await until(events, lambda event: event.text == "below")
+
+        await engine.conversations.delete(top.id, version=1)
+        live = await until(events, lambda event: event.node_id == below.id)
+    async with engine.agents.watch(talk.id, "support", since=seen[-1].cursor) as events:
+        later = await until(events, lambda event: event.node_id == below.id)
+
+    assert [(event.kind, event.node_id) for event in live] == [("delete", top.id), ("delete", below.id)]
+    assert later == live
+
+
+@pytest.mark.req("WS-02")
+async def test_a_change_of_more_nodes_than_a_page_has_is_told_whole_from_every_cursor(
+    stage: Stage, app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "PAGE", 5)
+    engine = await stage.serve(app)
+    talk = await engine.agents.session("support", user="ann", session_id="web-1")
+    drafts = [Draft(content=str(number), context="text:agent:support") for number in range(12)]
+    await engine.conversations.append_all(talk.id, drafts)
+    async with engine.agents.watch(talk.id, "support") as events:
+        await until(events, lambda event: event.text == "11")
+        await engine.conversations.clear(talk.id)
+        await engine.conversations.append(talk.id, "anew", context="text:agent:support")
+
+        seen = await until(events, lambda event: event.text == "anew")
+
+    assert [(event.kind, event.seq) for event in seen] == [
+        *[("delete", number) for number in range(1, 13)],
+        ("answer", 13),
+    ]
+    for place, event in enumerate(seen[:-1]):
+        async with engine.agents.watch(talk.id, "support", since=event.cursor) as events:
+            assert await until(events, lambda event: event.text == "anew") == seen[place + 1 :]
+
+
+@pytest.mark.req("WS-02", "AGENT-05")
+async def test_what_lies_beside_nodes_is_told_between_them_afterwards(stage: Stage, model: Player) -> None:
+    app = App()
+
+    @app.tool
+    async def refund(order: str) -> str:
+        """Pay money back."""
+        return f"refunded {order}"
+
+    app.agent("support", tools=[refund], approve=["refund"])
+    engine, other = await stage.serve(app), await stage.open()
+    model.says(calls(("refund", {"order": "7"})), "You have it back.", "Goodbye.")
+    sent = await engine.agents.send("support", "Give it back!", user="ann", session_id="web-1")
+    await reached(engine, sent.run_id, "waiting")
+    [approval] = await engine.agents.approvals.pending()
+    await engine.agents.decide(approval.id, approve=True, by="boss")
+    await reached(engine, sent.run_id, "done")
+    await told(engine, "support", "Thanks!", user="ann", session_id="web-1")
+
+    async with other.agents.watch(sent.conversation, "support") as events:
+        seen = await until(events, ends(2))
+
+    assert kinds(seen) == [
+        "message", "action", "approval", "decision", "observation", "answer", "done", "message", "answer", "done",
+    ]  # fmt: skip
+    for place, event in enumerate(seen[:-1]):
+        async with other.agents.watch(sent.conversation, "support", since=event.cursor) as again:
+            assert await until(again, lambda each: each.cursor == seen[-1].cursor) == seen[place + 1 :]
+
+
+@pytest.mark.req("WS-02", "AGENT-01", "STM-06")
+async def test_that_a_run_is_tried_again_is_heard_in_another_process(stage: Stage, app: App, model: Player) -> None:
+    engine, other = await stage.serve(app), await stage.open()
+    model.says(*[{"fail": {"status": 400, "retryable": False}}] * 2)
+    sent = await engine.agents.send("support", "Where?", user="ann", session_id="web-1")
+
+    async with other.agents.watch(sent.conversation, "support") as events:
+        first = await until(events, ends(1))
+        run = await engine.agents.retry(sent.run_id)
+        second = await until(events, ends(1))
+
+    assert [event.run_id for event in of(first, "error")] == [sent.run_id]
+    assert [(event.kind, event.run_id) for event in second] == [("error", run.id)]
 
 
 class Wanderer:

@@ -98,7 +98,17 @@ def test_another_kind_of_record_is_no_message(value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "sequence"), [("12", 12), ("0", 0), ("", None), ("-1", None), ("x", None), ("²", None)]
+    ("told", "sequence"),
+    [
+        ("12", 12),
+        ("0", 0),
+        ("", None),
+        ("-1", None),
+        ("x", None),
+        ("²", None),
+        ("9" * 18, 10**18 - 1),
+        ("9" * 5000, None),
+    ],
 )
 def test_a_sequence_is_a_whole_number_or_none(told: str, sequence: int | None) -> None:
     assert sequence_of(record({}, holdfast_sequence=told)) == sequence

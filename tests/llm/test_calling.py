@@ -1,10 +1,12 @@
 import asyncio
+import threading
 import time
 
 import pytest
 
 from holdfast.core.errors import BadSetting, ModelFailed
 from holdfast.llm import Caller, Request, ScriptedModel, Shown, Text, ToolSpec, Usage
+from holdfast.llm.calling import KEPT_MODELS
 from holdfast.llm.model import ChatMessage
 from tests.llm.asking import HELLO, shown
 from tests.llm.conftest import OpenCaller
@@ -157,7 +159,7 @@ async def test_another_model_can_be_named_and_has_the_same_fallbacks(open_caller
     reply = await caller.ask(HELLO, model="anthropic:any")
 
     assert reply.model == "offline"
-    assert (caller.model_name, caller.is_offline) == ("openai:any", False)
+    assert (caller.model_name, caller.is_offline()) == ("openai:any", False)
 
 
 @pytest.mark.parametrize("name", ["gpt-5", "openai:", "scripted:", "", "bedrock:x", "offline:x"])
@@ -302,7 +304,7 @@ async def test_what_a_model_does_not_tell_is_estimated_and_priced(open_caller: O
 
     reply = await caller.ask(request)
 
-    counter = caller.counter()
+    counter = await caller.counter()
     asked = 4 + counter.count("one two three") + counter.count(tool.told())
     assert reply.usage == Usage(asked, counter.count("four five"), estimated=True)
     assert reply.cost == asked + 2 * reply.usage.output_tokens
@@ -323,6 +325,41 @@ async def test_without_any_setting_the_offline_model_answers_and_says_so(open_ca
 
     reply = await caller.ask(HELLO)
 
-    assert (caller.model_name, caller.is_offline, reply.model) == ("offline", True, "offline")
+    assert (caller.model_name, caller.is_offline(), reply.model) == ("offline", True, "offline")
     assert caller.state[0] == "reduced"
     assert "HOLDFAST_LLM__MODEL" in caller.state[1]
+
+
+async def test_a_vocabulary_is_loaded_beside_the_event_loop_and_once(
+    open_caller: OpenCaller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caller = await open_caller(model="offline")
+    counted: list[int] = []
+
+    class Vocabulary:
+        name = "vocabulary"
+
+        def count(self, text: str) -> int:
+            counted.append(threading.get_ident())
+            return len(text)
+
+    def vocabulary(*_: object) -> Vocabulary:
+        return Vocabulary()
+
+    monkeypatch.setattr("holdfast.llm.calling.counter_for", vocabulary)
+
+    for _ in range(2):
+        await caller.counter("openai:of-its-own")
+
+    assert len(counted) == 1
+    assert counted[0] != threading.get_ident()
+
+
+async def test_models_that_agents_name_are_kept_in_a_bounded_number(open_caller: OpenCaller) -> None:
+    caller = await open_caller(model="ollama:ours")
+
+    for number in range(3 * KEPT_MODELS):
+        caller._open(f"ollama:{number}")  # pyright: ignore[reportPrivateUsage]
+
+    assert caller._open("ollama:ours") is caller._open("ollama:ours")  # pyright: ignore[reportPrivateUsage]
+    assert len(caller._named) == KEPT_MODELS  # pyright: ignore[reportPrivateUsage]

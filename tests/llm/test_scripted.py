@@ -133,3 +133,16 @@ async def test_a_script_that_cannot_be_read_is_said(
 
     with pytest.raises(BadSetting, match=why):
         await caller.ask(HELLO)
+
+
+async def test_a_script_is_a_file_of_a_sensible_size(
+    open_caller: OpenCaller, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.llm.scripted.MAX_SCRIPT_BYTES", 100)
+    caller = await open_caller(model="scripted:/dev/zero")
+    large = await open_caller(model=script(tmp_path, "x" * 101))
+
+    with pytest.raises(BadSetting, match="it is no file"):
+        await caller.ask(HELLO)
+    with pytest.raises(BadSetting, match="it has more than 100 bytes"):
+        await large.ask(HELLO)

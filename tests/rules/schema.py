@@ -31,6 +31,7 @@ SYSTEM_TABLES = {
     "public.consumer_offset": "moves the relay's positions; tells for metrics how far groups are behind",
     "public.dead_letter": "counts them for metrics",
     "public.command": "counts those that wait or are being done for metrics",
+    "public.runs": "finds the tenants who have old runs to delete",
     "public.relay_lease": "shares the relay to Kafka among processes",
     "public.memory": "finds the tenants who have memories to delete or to embed; counts them for metrics",
     "public.memory_model": "says which model processes want for a language",

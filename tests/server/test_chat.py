@@ -6,6 +6,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from holdfast.agents import Event, Sent
+from holdfast.agents.watching import Watch
 from holdfast.core.errors import Overloaded
 from holdfast.server import streams
 from holdfast.server.traffic import Traffic
@@ -117,6 +119,48 @@ async def test_a_turn_that_waits_for_a_person_says_so_and_goes_on_when_they_have
     observed = [event["text"] for event in after if event["kind"] == "observation"]
     assert observed == ["paid back 7", "paid back 8"]
     assert sorted(kinds(after)) == ["answer", "decision", "decision", "done", "observation", "observation"]
+
+
+@pytest.mark.req("AGENT-05", "STM-05")
+async def test_a_turn_that_waits_says_so_though_somebody_speaks_as_it_asks(
+    desk: Site, model: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.says(calls(("refund", {"order": "7"}), ("refund", {"order": "8"})))
+    own = desk.engine.tenant(await desk.engine.tenants.id_of("default"))
+    spoken: list[Sent] = []
+    coming = streams._next  # pyright: ignore[reportPrivateUsage]
+
+    async def interrupted(watch: Watch) -> Event | None:
+        event = await coming(watch)
+        if event is not None and event.kind == "approval" and not spoken:
+            spoken.append(await own.agents.send("support", "Hurry!", user="local", session_id="web-1"))
+        return event
+
+    monkeypatch.setattr(streams, "_next", interrupted)
+
+    async with asyncio.timeout(PATIENCE):
+        waiting = await say(desk, "Refund 7 and 8", session_id="web-1")
+
+    assert spoken
+    assert (waiting.status, waiting.json()["state"]) == (202, "waiting")
+    assert len(waiting.json()["approvals"]) == 2
+
+
+@pytest.mark.req("STM-05", "SAFE-04")
+@pytest.mark.parametrize("headers", [{}, STREAM])
+async def test_who_is_refused_because_too_many_wait_has_said_nothing(
+    desk: Site, model: Player, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise Overloaded("the server is busy", retry_after=5)
+
+    monkeypatch.setattr(Traffic, "stay", full)
+
+    reply = await say(desk, "Hello", session_id="web-1", headers=headers)
+
+    assert (reply.status, reply.code) == (429, "overloaded")
+    assert await desk.engine.conversations.find(session_id="web-1") is None
+    assert model.requests == []
 
 
 @pytest.mark.req("STM-05", "AGENT-03")
@@ -248,6 +292,7 @@ async def test_who_waits_for_an_agent_keeps_no_other_request_from_running() -> N
 
         with pytest.raises(Overloaded):
             traffic.stay(other, None)
+        traffic.stay(chat, 60)  # one that stays may stay longer
         traffic.leave(chat)
         traffic.stay(other, None)
 

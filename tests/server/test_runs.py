@@ -25,6 +25,23 @@ async def test_a_run_shows_what_was_sent_and_why_what_came_back_and_which_tools_
     )  # fmt: skip
 
 
+@pytest.mark.req("AGENT-02", "SAFE-03")
+async def test_what_an_agent_is_told_by_who_runs_it_is_shown_to_an_admin_alone(desk: Site) -> None:
+    ann = await make_key(desk.engine, "ann", scopes=["read", "write"])
+    admin = await make_key(desk.engine, "root")
+    told = (await say(desk, "Who are you?", key=ann)).json()
+
+    hers = (await desk.ask("GET", f"/api/runs/{told['run_id']}", key=ann)).json()
+    whole = (await desk.ask("GET", f"/api/runs/{told['run_id']}", key=admin)).json()
+
+    system, *others = hers["steps"][0]["sent"]["messages"]
+    assert "You help." in str(whole)
+    assert "You help." not in str(hers)
+    assert (system["role"], system["content"]) == ("system", None)
+    assert others == whole["steps"][0]["sent"]["messages"][1:]
+    assert hers["steps"][0]["sent"]["parts"] == whole["steps"][0]["sent"]["parts"]
+
+
 @pytest.mark.req("AGENT-04")
 async def test_runs_are_listed_page_by_page_by_conversation_and_by_user(desk: Site) -> None:
     ann = await make_key(desk.engine, "ann", scopes=["read", "write"])

@@ -297,6 +297,19 @@ async def test_a_socket_ends_with_the_key_that_opened_it(
     assert reason.startswith("this key is not valid")
 
 
+@pytest.mark.req("WS-02")
+async def test_a_socket_ends_when_its_conversation_was_removed_and_says_nothing_in_another(desk: Site) -> None:
+    async with client(desk, session_id="web-1") as ann:
+        await desk.engine.conversations.remove(UUID(ann.ready["conversation_id"]))
+
+        await ann.send("message", text="Hello")
+        code, reason = await closed(ann.socket)
+
+    assert code == 1008
+    assert reason.startswith("there is no conversation")
+    assert await desk.engine.conversations.find(session_id="web-1") is None
+
+
 async def test_there_are_only_so_many_sockets_and_they_keep_no_request_from_running() -> None:
     traffic = Traffic(limit=1, lasting=1)
     async with asyncio.timeout(None) as first, asyncio.timeout(None) as second:  # noqa: ASYNC100

@@ -1,15 +1,15 @@
 """Acting: which calls of a step are made, which wait for a person, and which must not be made again. Pure."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
 from holdfast.agents.calls import Refusal, parse_arguments, unknown_tool
 from holdfast.agents.commands import commands
-from holdfast.agents.journal import Asked, Execution
+from holdfast.agents.journal import Past
 from holdfast.agents.tools import Tool
-from holdfast.core.text import parse
+from holdfast.core.text import dumps, parse
 from holdfast.llm.model import Reply, ToolCall
 
 MAX_CALLS = 64  # in one reply
@@ -18,7 +18,7 @@ _UNPRINTABLE = re.compile(r"[^!-~]")
 
 DENIED = "A person did not allow this call."
 UNKNOWN = (
-    "It is not known whether this call took effect: the process that made it stopped meanwhile. "
+    "It is not known whether this call took effect: what made it stopped meanwhile. "
     "A person decided not to make it again."
 )
 
@@ -31,7 +31,6 @@ class Wanted:
     name: str
     arguments: dict[str, Any]
     refusal: Refusal | None = None
-    words: list[str] | None = None  # where it was written as a command
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def wanted(reply: Reply, tools: Mapping[str, Tool], *, step: int) -> list[Wanted
             if refusal is None:
                 checked = parse_arguments(tools[call.name], call.arguments)
                 refusal = checked if isinstance(checked, Refusal) else None
-            found.append(Wanted(id, call.name, given, refusal, command.words))
+            found.append(Wanted(id, call.name, given, refusal))
     return found[:MAX_CALLS]
 
 
@@ -81,18 +80,20 @@ def decide(
     step: int,
     token: int,
     listed: Collection[str],
-    executions: Sequence[Execution],
-    asked: Sequence[Asked],
+    past: Past,
 ) -> Decision:
     """What to do about a call, as far as its run has come."""
     if call.refusal is not None or tool is None:
         return Decision(told=Told(call.refusal.text if call.refusal else f"there is no tool {call.name!r:.200}", True))
-    answers = {each.reason: each for each in asked if (each.step, each.call_id) == (step, call.id)}
-    begun = next((each for each in executions if (each.step, each.call_id) == (step, call.id)), None)
+    answers = {each.reason: each for each in past.asked if (each.step, each.call_id) == (step, call.id)}
+    begun = next((each for each in past.executions if (each.step, each.call_id) == (step, call.id)), None)
     if begun is not None and begun.status in ("done", "failed"):
         output = cast(dict[str, Any], begun.output or {})
         return Decision(told=Told(output.get("text", ""), begun.status == "failed", output.get("result")))
-    if begun is not None and begun.token < token and not tool.idempotent:
+    may_have_run = begun is not None and begun.token < token
+    # An earlier attempt asked for the same: its model spoke of other calls, so that only tool and arguments tell.
+    may_have_run |= any((each.tool, each.arguments) == (call.name, call.arguments) for each in past.doubtful)
+    if may_have_run and not tool.idempotent:
         again = answers.get("unknown")
         if again is None or again.state == "pending" or again.used:
             return Decision(ask="unknown")
@@ -122,6 +123,7 @@ def _object(raw: str) -> dict[str, Any]:
     """The arguments for the record, where they can be shown as an object."""
     try:
         given: object = parse(raw.encode(errors="surrogatepass"), limit=100_000) if raw.strip() else {}
+        dumps({"tool_calls": [{"arguments": given}]})  # as they are kept
     except Exception:  # noqa: BLE001 - a model may write anything
         return {}
     return cast(dict[str, Any], given) if isinstance(given, dict) else {}

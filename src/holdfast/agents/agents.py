@@ -4,10 +4,12 @@ Whoever sends need not be where the agent is: the message is stored with the run
 tells whoever serves the agent, and what happens comes back by the conversation.
 """
 
+import logging
 import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from uuid import UUID
+from datetime import UTC, datetime
+from uuid import UUID, uuid5
 
 from holdfast.access.identities import Identities
 from holdfast.agents.approvals import Approval, Approvals, wake_runs
@@ -15,15 +17,17 @@ from holdfast.agents.definitions import Definitions, unknown_agent
 from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
 from holdfast.agents.journal import Journal, Past, Step, step_of
 from holdfast.agents.runs import Run, Runs, Sent
-from holdfast.agents.watching import Watch, Watching
+from holdfast.agents.watch import Watch
+from holdfast.agents.watching import RETRIED, Watching
 from holdfast.bus.log import Log
+from holdfast.bus.messages import VERSION, ConversationMessage, headers_of
 from holdfast.bus.wakes import Wakes
 from holdfast.conversations.contexts import by_user
 from holdfast.conversations.conversations import Conversation, Conversations
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.refusals import unknown
 from holdfast.conversations.turns import POLICIES, Policy
-from holdfast.core.errors import Busy, InvalidInput, NotFound, TooLarge
+from holdfast.core.errors import AlreadyExists, Busy, HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.settings import AgentSettings
 from holdfast.core.text import store
 from holdfast.postgres.database import Database
@@ -31,6 +35,7 @@ from holdfast.postgres.sql import statements
 
 KNOWN_FOR = 10.0  # seconds for which an agent is taken to be as it was
 
+log = logging.getLogger(__name__)
 sql = statements(__name__)
 
 
@@ -152,19 +157,20 @@ class Agents:
         outcome = await self.runs.stop(run_id)
         await wake_runs(self._database, self._wakes)
         if outcome == "stopped":
-            self._watching.look(run.conversation)
+            await self._look(run.conversation)
 
     async def retry(self, run_id: UUID) -> Run:
         """Try a run again that failed or was cancelled."""
         run = await self.runs.retry(run_id)
         await wake_runs(self._database, self._wakes)
-        self._watching.look(run.conversation)
+        await self._look(run.conversation)
+        await self._tell_of_retry(run)
         return run
 
     async def decide(self, approval_id: UUID, *, approve: bool, by: str, comment: str = "") -> Approval:
         """Allow a call that waits for it, or not; the run goes on wherever the agent is served."""
         decided = await self.approvals.decide(approval_id, approve=approve, by=by, comment=comment)
-        self._watching.look(decided.conversation)
+        await self._look(decided.conversation)
         return decided
 
     async def past(self, run_id: UUID) -> Past:
@@ -179,12 +185,14 @@ class Agents:
     async def _say(
         self, talk: Conversation, agent: str, message: str, user: str | None, key: str | None, busy: Policy
     ) -> Sent:
+        fork = await self._forked(talk, key) if busy == "fork" and key is not None else None
         try:
-            sent = await self._send(talk.id, agent, message, user, key, "reject" if busy == "fork" else busy)
+            where = talk if fork is None else fork
+            sent = await self._send(where.id, agent, message, user, key, "reject" if busy == "fork" else busy)
         except Busy:
-            if busy != "fork":
+            if busy != "fork" or fork is not None:
                 raise
-            fork = await self._conversations.fork(talk.id)
+            fork = await self._fork(talk, key)
             sent = await self._send(fork.id, agent, message, user, key, "reject")
         if sent.topic is None:  # it was made before the agent was
             await self._conversations.attach(sent.conversation)
@@ -192,7 +200,7 @@ class Agents:
         else:
             await self._log.announce(sent.topic)
         if busy == "interrupt":
-            self._watching.look(sent.conversation)  # those that nobody held have ended
+            await self._look(sent.conversation)  # those that nobody held have ended
             await wake_runs(self._database, self._wakes)
         return sent
 
@@ -202,11 +210,51 @@ class Agents:
         context = by_user(user)
         sent = await self.runs.send(conversation, agent, message, context=context, user=user, key=key, busy=busy)
         if sent.is_new:
+            await self._watching.join()
             self._watching.node(Node(
                 sent.node_id, conversation, conversation, sent.seq, str(context), message, {"role": "user"}, None, key,
                 1, sent.revision, False, sent.at, sent.at,
             ))  # fmt: skip
         return sent
+
+    async def _fork(self, talk: Conversation, key: str | None) -> Conversation:
+        """A copy of a conversation, to go on with; the same key gives the same one."""
+        if key is None:
+            return await self._conversations.fork(talk.id)
+        try:
+            return await self._conversations.fork(talk.id, session_id=_fork_id(talk, key))
+        except AlreadyExists:
+            fork = await self._forked(talk, key)  # another forked it meanwhile
+            if fork is None:
+                raise
+            return fork
+
+    async def _forked(self, talk: Conversation, key: str) -> Conversation | None:
+        """The copy of a conversation that was made for this key."""
+        found = await self._conversations.find(session_id=_fork_id(talk, key))
+        return found if found is not None and found.forked_from == talk.id else None
+
+    async def _look(self, conversation: UUID) -> None:
+        await self._watching.join()
+        self._watching.look(conversation)
+
+    async def _tell_of_retry(self, run: Run) -> None:
+        """Have those look who watch from other processes: nothing of the conversation changes by it."""
+        told = ConversationMessage(
+            version=VERSION,
+            conversation_id=run.conversation,
+            agent_id="system",
+            timestamp=datetime.now(UTC),
+            docmem_node_id=run.conversation,
+            node_id=run.trigger,
+            action=RETRIED,
+        )
+        headers = headers_of(told, sequence=None)
+        try:
+            topic = await self._topic(run.agent)
+            await self._log.publish(topic, key=str(run.conversation), value=told, headers=headers)
+        except HoldfastError as error:  # the run is stored, and what it says is told
+            log.warning("those who watch elsewhere do not hear that %s is tried again: %s", run.retry_of, error)
 
     async def _is_theirs(self, talk: Conversation, user: str | None) -> bool:
         if talk.user == user or talk.user is None or user is None:
@@ -245,6 +293,10 @@ class Agents:
 def start_of(sent: Sent) -> Cursor:
     """Where what answers a message begins."""
     return Cursor(sent.revision, sent.number * PER_RUN)
+
+
+def _fork_id(talk: Conversation, key: str) -> str:
+    return str(uuid5(talk.id, store(key)))
 
 
 def _ignore(_: object) -> None:

@@ -6,7 +6,8 @@ Whatever goes wrong with a call is a text for the model: it reads it and does be
 import asyncio
 import logging
 import re
-from collections.abc import Collection, Mapping
+import traceback
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Literal, cast
@@ -22,6 +23,7 @@ MAX_ARGUMENTS_BYTES = 1024 * 1024
 MAX_RESULT_BYTES = 1024 * 1024  # of a result that is kept whole, however little of it the model reads
 MAX_ECHO = 200  # characters of what the model wrote
 MAX_REASON = 500  # characters of what an exception says
+MAX_SEARCHED = 4 * MAX_REASON  # and of those that secrets are looked for in: it takes its time
 GRACE = 1.0  # seconds that a cancelled tool has to tidy up
 
 NOTHING = "(done, without a result)"
@@ -33,8 +35,8 @@ _MISFIT = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _SECRET = re.compile(
-    r"(\w+://)[^\s/@]+(?=@)"  # who logs in, in an address
-    r"|([\w-]*(?:password|passwd|secret|token|api[_-]?key|authorization)[\"']?\s*[:=]\s*[\"']?(?:bearer\s|basic\s)?)[^\s\"',;&]+"
+    r"(\w{1,40}://)[^\s/@]+(?=@)"  # who logs in, in an address
+    r"|([\w-]{0,40}(?:password|passwd|secret|token|api[_-]?key|authorization)[\"']?\s*[:=]\s*[\"']?(?:bearer\s|basic\s)?)[^\s\"',;&]+"
     r"|(\bbearer\s+)[\w.~+/=-]+"
     r"|()\b(?:sk|pk|rk|ghp|gho|xox[abp]|AKIA|eyJ)[-_A-Za-z0-9.]{12,}",
     re.IGNORECASE,
@@ -69,6 +71,7 @@ def parse_arguments(tool: Tool, raw: str) -> dict[str, Any] | Refusal:
     """The arguments that a model wrote, if the tool takes them; nothing at all is an empty object."""
     try:
         given: object = parse(raw.encode(errors="surrogatepass"), limit=MAX_ARGUMENTS_BYTES) if raw.strip() else {}
+        dumps({"tool_calls": [{"arguments": given}]})  # as they are kept
     except HoldfastError as error:
         return _refusal(tool, f"its arguments cannot be read, {error.what}: {error.why}", "Write one JSON object.")
     if not isinstance(given, dict):
@@ -90,40 +93,66 @@ async def execute(
     """
     started = perf_counter()
     limit = timeout if tool.timeout is None else min(timeout, tool.timeout)
-    work = asyncio.ensure_future(_result(tool, arguments, run))
     try:
-        await asyncio.wait({work}, timeout=limit)
-        in_time = work.done()
+        text, kept = _told(
+            await finished(lambda: tool.run(run, arguments), timeout=limit, name=f"the tool {tool.name}"),
+            max_output_bytes,
+        )
+    except Failed as failed:
+        error = failed.error
+    except Exception as raised:  # noqa: BLE001 - of a result that cannot be told
+        error = raised
+    else:
+        return Outcome("done", text, kept, None, _since(started))
+    reason = reason_of(error)
+    log.warning("the tool %s failed in the run %s: %s%s", tool.name, run.run_id, reason, trace_of(error))
+    return Outcome("failed", f"{tool.name} failed: {reason}", None, reason, _since(started))
+
+
+class Failed(Exception):
+    """A program's own code failed, by whatever it raised."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
+async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None, name: str) -> Any:
+    """What a program's own code gives, in at most so many seconds; `Failed` whatever it raises.
+
+    Only the caller's cancellation is raised as such. What does not end when it is told to is left behind.
+    """
+    task = asyncio.ensure_future(_guarded(work))
+    try:
+        await asyncio.wait({task}, timeout=timeout)
+        in_time = task.done()
     finally:
-        await _end(tool, work)
+        await _end(task, name)
+    if not in_time:
+        raise Failed(InvalidInput(f"it took longer than the {timeout:g} seconds that it has"))
     try:
-        if not in_time:
-            raise InvalidInput(f"it took longer than the {limit:g} seconds that it has")
-        text, kept = _told(work.result(), max_output_bytes)
-    except BaseException as error:  # the tool's, whatever it is: nothing is awaited here
-        reason = _reason(error)
-        traced = None if isinstance(error, HoldfastError) else error
-        log.warning("the tool %s failed in the run %s: %s", tool.name, run.run_id, reason, exc_info=traced)
-        return Outcome("failed", f"{tool.name} failed: {reason}", None, reason, _since(started))
-    return Outcome("done", text, kept, None, _since(started))
+        return task.result()
+    except BaseException as error:  # the code's, whatever it is: nothing is awaited here
+        raise Failed(error) from error
 
 
-async def _result(tool: Tool, arguments: Mapping[str, Any], run: Run) -> Any:
+async def _guarded(work: Callable[[], Awaitable[Any]]) -> Any:
     try:
-        return await tool.run(run, arguments)
+        return await work()
     except (SystemExit, KeyboardInterrupt) as error:  # a task would end the whole process with it
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
-async def _end(tool: Tool, work: "asyncio.Task[Any]") -> None:
+async def _end(task: "asyncio.Task[Any]", name: str) -> None:
     """Stop what is still at work, and give it a moment to tidy up; what does not stop is left behind."""
-    if work.done():
+    if task.done():
         return
-    work.cancel()
-    await asyncio.wait({work}, timeout=GRACE)
-    work.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody else asks for it
-    if not work.done() or not tool.is_async:
-        log.warning("a call of the tool %s was left behind; %d threads are", tool.name, abandoned())
+    task.cancel()
+    before = abandoned()
+    await asyncio.wait({task}, timeout=GRACE)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody else asks for it
+    if not task.done() or abandoned() > before:
+        log.warning("a call of %s was left behind; %d threads are", name, abandoned())
 
 
 def _told(result: Any, most: int) -> tuple[str, Any]:
@@ -138,7 +167,7 @@ def _told(result: Any, most: int) -> tuple[str, Any]:
         raise InvalidInput("its result cannot be written as JSON", why=str(error)) from None
     size = len(text.encode(errors="surrogatepass"))
     kept = plain if size <= MAX_RESULT_BYTES else cut(text, MAX_RESULT_BYTES)
-    dumps(kept)  # what could not be stored is refused here
+    dumps({"result": kept})  # what could not be stored is refused here
     return cut(text, most), kept
 
 
@@ -166,18 +195,25 @@ def cut(text: str, most: int) -> str:
     return kept + note.format(len(data) - len(kept.encode()), len(data))
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """What went wrong, without a trace and without secrets."""
     if isinstance(error, asyncio.CancelledError):
         return "it was cancelled"
     try:
-        said = " ".join(str(error).split())
+        said = " ".join(str(error)[:MAX_SEARCHED].split())
     except Exception:  # noqa: BLE001 - an exception may be unable even to say what it is
         said = ""
     if not isinstance(error, HoldfastError):
         said = f"{type(error).__name__}: {said}" if said else type(error).__name__
     said = _SECRET.sub(lambda found: next(filter(None, found.groups()), "") + STRUCK, said)
     return said if len(said) <= MAX_REASON else said[:MAX_REASON] + "…"
+
+
+def trace_of(error: BaseException) -> str:
+    """Where something went wrong, for a log: lines of code, and nothing of what they worked on."""
+    if isinstance(error, HoldfastError | asyncio.CancelledError):
+        return ""
+    return "\n" + "".join(traceback.format_tb(error.__traceback__)).rstrip()
 
 
 def _misfit(tool: Tool, message: str) -> Refusal:

@@ -22,6 +22,7 @@ from holdfast.core.text import render
 from holdfast.llm.model import ToolCall
 
 MAX_COMMANDS = 32  # in one reply
+MAX_WORDS = 10_000  # characters of a line that is taken apart: that takes ever longer
 
 _COMMAND = re.compile(r" {0,3}# Run[ \t]+(\S+)[ \t]*(.*?)[ \t\r]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -30,10 +31,9 @@ _NAMED = re.compile(r"([a-zA-Z_][\w.-]*)=(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A call that was written as a line: as a call, as words, and why it cannot be made, if so."""
+    """A call that was written as a line, and why it cannot be made, if so."""
 
     call: ToolCall
-    words: list[str]
     refusal: Refusal | None = None
 
 
@@ -63,23 +63,34 @@ def _lines(reply: str) -> Iterator[tuple[str, str]]:
 
 def _command(id: str, name: str, rest: str, tools: Mapping[str, Tool]) -> Command:
     tool = tools.get(name)
-    if rest.startswith("{") and rest.endswith("}"):
-        refusal = None if tool else unknown_tool(name, tools)
-        return Command(ToolCall(id, name, rest), [name, rest], refusal)
-    try:
-        words = shlex.split(rest)
-    except ValueError as error:
-        refusal = Refusal(f"this cannot be read: {str(error).lower()} in `# Run {name} {rest}"[:MAX_ECHO] + "`")
-        return Command(ToolCall(id, name, "{}"), [name, rest], refusal)
     if tool is None:
-        return Command(ToolCall(id, name, "{}"), [name, *words], unknown_tool(name, tools))
-    arguments = _arguments(tool, words, rest)
+        return Command(ToolCall(id, name, rest if _is_object(rest) else "{}"), unknown_tool(name, tools))
+    if _is_object(rest):
+        return Command(ToolCall(id, name, rest))
+    arguments = _arguments(tool, rest)
     if isinstance(arguments, Refusal):
-        return Command(ToolCall(id, name, "{}"), [name, *words], arguments)
-    return Command(ToolCall(id, name, render(arguments).decode()), [name, *words])
+        return Command(ToolCall(id, name, "{}"), arguments)
+    return Command(ToolCall(id, name, render(arguments).decode()))
 
 
-def _arguments(tool: Tool, words: list[str], rest: str) -> dict[str, Any] | Refusal:
+def _is_object(rest: str) -> bool:
+    return rest.startswith("{") and rest.endswith("}")
+
+
+def _words(tool: Tool, rest: str) -> list[str] | Refusal:
+    if len(rest) > MAX_WORDS:
+        why = f"its line is longer than {MAX_WORDS:,} characters. Write the arguments as a JSON object."
+        return Refusal(f"{tool.name} was not called: {why}")
+    try:
+        return shlex.split(rest)
+    except ValueError as error:
+        return Refusal(f"this cannot be read: {str(error).lower()} in `# Run {tool.name} {rest}"[:MAX_ECHO] + "`")
+
+
+def _arguments(tool: Tool, rest: str) -> dict[str, Any] | Refusal:
+    words = _words(tool, rest)
+    if isinstance(words, Refusal):
+        return words
     properties: dict[str, Any] = tool.parameters["properties"]
     arguments: dict[str, Any] = {}
     unnamed: list[str] = []

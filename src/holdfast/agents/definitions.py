@@ -4,7 +4,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 from uuid import UUID
 
 from holdfast.access.identities import Identities
@@ -12,10 +12,14 @@ from holdfast.agents.tools import Tool
 from holdfast.bus.log import Log
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from holdfast.core.text import restore, store
+from holdfast.llm.kinds import is_provided
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
-AgentKind = Literal["llm", "system"]
+if TYPE_CHECKING:
+    from holdfast.agents.agents import Agents
+
+AgentKind = Literal["llm", "system", "ui"]
 RESERVED = frozenset({"ui", "tool", "user", "system", "assistant"})  # who else speaks in a conversation
 MAX_INSTRUCTIONS = 200_000  # characters
 
@@ -37,6 +41,8 @@ class Incoming:
 
 
 Handler = Callable[[Incoming], Awaitable[str | None]]
+Channel = Callable[["Agents", str], Awaitable[None]]
+Stamp = tuple[int, datetime]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,10 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent: `llm` asks a model and uses tools, `system` is a function of a program."""
+    """An agent: `llm` asks a model and uses tools, `system` is a function of a program.
+
+    Of the kind `ui` it is a channel of a program: others talk through it, and nobody to it.
+    """
 
     name: str
     kind: AgentKind = "llm"
@@ -64,6 +73,7 @@ class Agent:
     approve: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
     handler: Handler | None = None
+    channel: Channel | None = None
 
     def __post_init__(self) -> None:
         wrong = _wrong(self)
@@ -87,7 +97,7 @@ class Definition:
 
     id: UUID
     name: str
-    kind: Literal["llm", "system", "ui"]
+    kind: AgentKind
     description: str
     instructions: str
     model: str | None
@@ -136,6 +146,7 @@ class Definitions:
         by: str = "",
     ) -> Definition:
         """Store an agent, or change one; `version`: the one it must have, None where there is none yet."""
+        _check_names(name, model, tools)
         agent = Agent(
             name,
             description=description,
@@ -179,6 +190,11 @@ class Definitions:
             raise unknown_agent(name)
         return definition_of(row)
 
+    async def stored(self) -> dict[str, Stamp]:
+        """The active ones that no program declares, each with what is another one whenever it has changed."""
+        rows = await self._database.all(sql("stored_agents"))
+        return {row["name"]: (row["aggregate_version"], row["update_ts"]) for row in rows}
+
     async def list(self) -> list[Definition]:
         """All of them, by name."""
         return [definition_of(row) for row in await self._database.all(sql("agents"))]
@@ -186,7 +202,7 @@ class Definitions:
 
 def agent_of(definition: Definition, tools: Mapping[str, Tool]) -> Agent:
     """A stored agent, with those of its tools that this program knows."""
-    known = tuple(tools[name] for name in definition.tools if name in tools)
+    known = tuple(tools[name] for name in dict.fromkeys(definition.tools) if name in tools)
     return Agent(
         definition.name,
         description=definition.description,
@@ -226,6 +242,18 @@ def unknown_agent(name: str) -> NotFound:
     return NotFound(f"there is no agent {name!r:.200}", next="`holdfast agents ls` and `GET /api/agents` list them.")
 
 
+def _check_names(agent: str, model: str | None, tools: Sequence[str]) -> None:
+    twice = next((tool for tool in tools if list(tools).count(tool) > 1), None)
+    if twice is not None:
+        raise InvalidInput(f"the agent {agent!r:.200} cannot be stored", why=f"it names the tool {twice!r:.100} twice")
+    if model is not None and not is_provided(model):  # a script is a file of the server: for its programs and settings
+        raise InvalidInput(
+            f"the agent {agent!r:.200} cannot be stored",
+            why=f"there is no model {model!r:.100} that it may ask",
+            next="Name one as openai:NAME, openrouter:NAME, anthropic:NAME, ollama:NAME, or offline.",
+        )
+
+
 def _settings(agent: Agent) -> dict[str, Any]:
     limits = {
         name: limit
@@ -247,8 +275,8 @@ def _wrong(agent: Agent) -> str:
         return "its name is not made of 1 to 100 letters, digits, hyphens and underscores"
     if agent.name in RESERVED:
         return f"{agent.name} is the name of somebody else who speaks in conversations"
-    if (agent.kind == "system") != (agent.handler is not None):
-        return "an agent of the kind system is a function, and no other is"
+    if (agent.kind == "system") != (agent.handler is not None) or (agent.kind == "ui") != (agent.channel is not None):
+        return "agents of the kinds system and ui are functions, and no others are"
     if not isinstance(agent.instructions, str) or len(agent.instructions) > MAX_INSTRUCTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
         return f"its instructions are not text of at most {MAX_INSTRUCTIONS} characters"
     names = [tool.name for tool in agent.tools]

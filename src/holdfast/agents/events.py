@@ -23,7 +23,7 @@ PER_CLAIM = 10**7  # and each claim of it
 class Cursor(NamedTuple):
     """How much of a conversation was seen: its changes up to a revision, what was told beside them up to a number.
 
-    `part`: how many events of the next change.
+    `part`: how many events of the next revision, which may have changed several nodes.
     """
 
     revision: int = 0
@@ -84,16 +84,17 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return 200 + len(self.text) + (len(str(self.arguments)) if self.arguments else 0)
 
 
-def events_of(node: Node, n: int) -> list[Event]:
-    """What a node tells; `n` is the number of what was told before beside nodes."""
-    told = list(_told(node))
+def events_of(nodes: Sequence[Node], n: int) -> list[Event]:
+    """What the nodes of one revision tell; `n` is the number of what was told before beside nodes."""
+    revision = nodes[0].revision
+    told = [(event, node.version) for node in nodes for event in _told(node)]
     parts = len(told)
-    done = Cursor(node.revision, n)
+    done = Cursor(revision, n)
     return [
         msgspec.structs.replace(
-            event, cursor=str(done if place == parts else Cursor(node.revision - 1, n, place)), version=node.version
+            event, cursor=str(done if place == parts else Cursor(revision - 1, n, place)), version=version
         )
-        for place, event in enumerate(told, 1)
+        for place, (event, version) in enumerate(told, 1)
     ]
 
 
@@ -136,11 +137,10 @@ def delta_event(revision: int, n: int, run_id: UUID, kind: Kind, data: Mapping[s
 
 def _told(node: Node) -> Iterator[Event]:
     payload = node.payload or {}
-    run = payload.get("run")
     about: dict[str, Any] = {
         "cursor": "",
         "at": node.updated_at,
-        "run_id": UUID(run) if isinstance(run, str) else None,
+        "run_id": _run(payload.get("run")),
         "node_id": node.id,
         "seq": node.seq,
     }
@@ -169,3 +169,11 @@ def _told(node: Node) -> Iterator[Event]:
             yield Event(kind="action", tool=call["name"], call_id=call["id"], arguments=call["arguments"], **about)
     else:
         yield Event(kind="answer", text=node.content, **about)
+
+
+def _run(given: object) -> UUID | None:
+    """The run that a node says it is of; whoever appends a node may write anything there."""
+    try:
+        return UUID(given) if isinstance(given, str) else None
+    except ValueError:
+        return None

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
@@ -14,13 +14,13 @@ from holdfast.conversations.contexts import parse_context
 from holdfast.conversations.nodes import Draft, Node
 from holdfast.core.ids import uuid7
 from holdfast.core.text import restore, store
-from holdfast.llm.model import Reply
+from holdfast.llm.model import Reply, Usage
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
 Reason = Literal["listed", "unknown"]
 Question = tuple[str, str, Any, Reason]  # a call: its id, its tool, its arguments, and why somebody is asked about it
-ExecutionState = Literal["running", "done", "failed", "refused", "unknown"]
+ExecutionState = Literal["running", "done", "failed", "unknown"]
 Decision = Literal["pending", "approved", "denied", "withdrawn"]
 
 sql = statements(__name__)
@@ -45,6 +45,7 @@ class Execution:
     step: int
     call_id: str
     tool: str
+    arguments: Any
     status: ExecutionState
     token: int
     output: Any
@@ -66,11 +67,30 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a run has done so far."""
+    """What a run has done so far; `doubtful`: what earlier attempts at it may have done, nobody knows."""
 
-    steps: Sequence[Step]
-    executions: Sequence[Execution]
-    asked: Sequence[Asked]
+    steps: Sequence[Step] = ()
+    executions: Sequence[Execution] = ()
+    asked: Sequence[Asked] = ()
+    doubtful: Sequence[Execution] = ()
+
+
+class Begun(NamedTuple):
+    """Calls of a step that are being made: each with its id, its tool and its arguments."""
+
+    step: int
+    calls: Sequence[tuple[str, str, Any]]
+
+
+class Ended(NamedTuple):
+    """What the tool gave that a call of a step was made to; `output` has what the model reads of it under `text`."""
+
+    step: int
+    call: str
+    status: Literal["done", "failed"]
+    output: Any
+    error: str | None
+    latency_ms: float
 
 
 class Journal:
@@ -86,6 +106,7 @@ class Journal:
         self._n = run.number * PER_RUN + min(run.token, 900) * PER_CLAIM  # of what was told beside nodes
         self._unsaved: list[tuple[int, str, dict[str, Any]]] = []
         self._saved = 0  # the number up to which rows have what is streamed
+        self.seq = run.trigger_seq  # of the last node that belongs to it
 
     @property
     def n(self) -> int:
@@ -103,13 +124,15 @@ class Journal:
 
     async def past(self) -> Past:
         """What was done before: nothing of it is done again."""
-        steps = await self._database.all(sql("steps"), self.run.id)
-        executions = await self._database.all(sql("executions"), self.run.id)
-        asked = await self._database.all(sql("asked"), self.run.id)
+        run, database = self.run, self._database
+        doubtful: Sequence[Row] = ()
+        if run.retry_of is not None:
+            doubtful = await database.all(sql("former_executions"), run.trigger, store(run.agent), run.attempt)
         return Past(
-            [step_of(row) for row in steps],
-            [_execution_of(row) for row in executions],
-            [_asked_of(row) for row in asked],
+            [step_of(row) for row in await database.all(sql("steps"), run.id)],
+            [_execution_of(row) for row in await database.all(sql("executions"), run.id)],
+            [_asked_of(row) for row in await database.all(sql("asked"), run.id)],
+            [_execution_of(row) for row in doubtful],
         )
 
     async def keep_reply(
@@ -125,17 +148,34 @@ class Journal:
         )  # fmt: skip
         self._refuse(outcome)
 
-    async def append(self, drafts: Sequence[Draft]) -> list[UUID]:
-        """Append nodes, all or none, and tell the agent's topic; one that is there already stays as it is."""
+    async def count(self, usage: Usage, cost: float) -> None:
+        """Count what the model took beside the steps."""
+        args = (self.run.id, self.run.token, usage.input_tokens, usage.output_tokens, cost)
+        if not await self._database.run(sql("count_usage"), *args):
+            raise lapsed(self.run)
+
+    async def append(
+        self, drafts: Sequence[Draft], *, begun: Begun | None = None, ended: Ended | None = None
+    ) -> list[UUID]:
+        """Append nodes, all or none, and tell the agent's topic; one that is there already stays as it is.
+
+        With them it is stored that calls are being made, or what the tool of one gave.
+        """
         contexts = [parse_context(draft.context) for draft in drafts]
         payloads = [{**(draft.payload or {}), "run": str(self.run.id)} for draft in drafts]
+        calls = begun.calls if begun else ()
         rows = await self._database.all(
             sql("append_in_run"), self.run.id, self.run.token, [uuid7() for _ in drafts],
             [context.type for context in contexts], [context.name for context in contexts],
             [store(context.value) for context in contexts], [store(draft.content) for draft in drafts], payloads,
-            [draft.key for draft in drafts],
+            [draft.key for draft in drafts], begun.step if begun else ended.step if ended else None,
+            [call for call, _, _ in calls], [tool for _, tool, _ in calls], [arguments for _, _, arguments in calls],
+            *(_written(ended) if ended else (None,) * 5),
         )  # fmt: skip
-        self._refuse(rows[-1]["outcome"])
+        for row in rows:
+            self._refuse(row["outcome"])
+        if not drafts:
+            return []
         self._unsaved.clear()
         self._saved = 0
         if rows[-1]["topic"] is not None:
@@ -143,33 +183,20 @@ class Journal:
         root = self.run.conversation
         for row, draft, context, payload in zip(rows, drafts, contexts, payloads, strict=True):
             if row["outcome"] == "appended":
+                self.seq = row["seq"]
                 self._on_node(Node(
                     row["id"], root, root, row["seq"], str(context), draft.content, payload, None, draft.key, 1,
                     row["revision"], False, row["at"], row["at"],
                 ))  # fmt: skip
         return [row["id"] for row in rows]
 
-    async def begin_execution(self, step: int, calls: Sequence[tuple[str, str, Any]]) -> list[UUID]:
+    async def begin_execution(self, step: int, calls: Sequence[tuple[str, str, Any]]) -> None:
         """Store that tools are being run: by call, tool and arguments; one that was begun before is begun anew."""
-        ids = [uuid7() for _ in calls]
-        rows = await self._database.all(
-            sql("begin_executions"), self.run.id, self.run.token, step, ids, [call for call, _, _ in calls],
-            [tool for _, tool, _ in calls], [arguments for _, _, arguments in calls],
-        )  # fmt: skip
-        if len(rows) < len(calls):
-            raise lapsed(self.run)
-        by_call = {row["call_id"]: row["id"] for row in rows}
-        return [by_call[call] for call, _, _ in calls]
+        await self.append([], begun=Begun(step, calls))
 
-    async def end_execution(
-        self, id: UUID, status: ExecutionState, *, output: Any, error: str | None, latency_ms: float | None
-    ) -> None:
-        """Store what a tool gave; `output` has what the model reads of it under `text`."""
-        done = await self._database.run(
-            sql("end_execution"), id, self.run.id, self.run.token, status, output, error, latency_ms
-        )
-        if not done:
-            raise lapsed(self.run)
+    async def end_execution(self, ended: Ended) -> None:
+        """Store what a tool gave."""
+        await self.append([], ended=ended)
 
     async def ask(self, step: int, calls: Sequence[Question]) -> bool:
         """Ask somebody about calls; whether the run has to wait for it."""
@@ -228,12 +255,18 @@ def _execution_of(row: Row) -> Execution:
         row["step"],
         row["call_id"],
         row["tool"],
+        row["input_params"],
         cast(ExecutionState, row["status"]),
         row["token"],
         row["output_result"],
-        row["error"],
+        None if row["error"] is None else restore(row["error"]),
         row["latency_ms"],
     )
+
+
+def _written(ended: Ended) -> tuple[str, str, Any, str | None, float]:
+    error = None if ended.error is None else store(ended.error)
+    return ended.call, ended.status, ended.output, error, ended.latency_ms
 
 
 def _joined(told: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterable[tuple[int, str, dict[str, Any]]]:

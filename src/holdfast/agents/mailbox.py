@@ -19,11 +19,12 @@ from holdfast.bus.messages import TOOL, ConversationMessage, message_of
 from holdfast.bus.records import Record
 from holdfast.bus.subscription import Subscription
 from holdfast.conversations.contexts import ASSISTANT
-from holdfast.core.errors import Busy, HoldfastError, InvalidInput
+from holdfast.core.errors import Busy, HoldfastError, InvalidInput, Overloaded, Unavailable
 
 BATCH = 200  # records taken at once
 IDLE = 1.0  # seconds without a record after which the position is committed
 UNCOMMITTED = 1000  # records after which it is, at the latest
+PASSING = (Busy, Overloaded, Unavailable)  # what another try may do away with
 FORM_HEADER = "holdfast-form"  # a framework with an agent of its own wrote the node
 
 log = logging.getLogger(__name__)
@@ -58,7 +59,9 @@ class Mailbox:
                     await self._read(records)
             except HoldfastError as error:
                 log.warning("the mailbox of %s cannot be read, trying again: %s", self._agent.name, error)
-                await asyncio.sleep(IDLE)
+            except Exception:
+                log.exception("a defect: the mailbox of %s cannot be read, trying again", self._agent.name)
+            await asyncio.sleep(IDLE)
 
     async def _read(self, records: Subscription) -> None:
         uncommitted: list[Record] = []
@@ -84,6 +87,19 @@ class Mailbox:
                     await records.commit(*uncommitted)
 
     async def _handle(self, records: Sequence[Record]) -> None:
+        """Take what is asked for; a record that cannot be handled is passed by, and the others are handled."""
+        try:
+            await self._take_asked(records)
+        except PASSING:
+            raise
+        except Exception:
+            if len(records) == 1:
+                log.exception("%s passes by record %s, which cannot be handled", self._agent.name, records[0].id)
+                return
+            for record in records:
+                await self._handle([record])
+
+    async def _take_asked(self, records: Sequence[Record]) -> None:
         await self._views.follow(records)
         asked: list[UUID] = []
         for record in records:
@@ -100,7 +116,7 @@ class Mailbox:
             await self._take(self._agent, asked)
 
     def _asks(self, message: ConversationMessage, record: Record) -> bool:
-        """Whether a message wants an answer; that of a tool resumes a run, if one waits for it."""
+        """Whether a message wants an answer: what tools and the system say is read with the next that does."""
         if message.agent_id in (TOOL, "system") or FORM_HEADER in record.headers:
             return False
         return message.action in ("create", "append")

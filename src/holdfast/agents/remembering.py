@@ -3,6 +3,7 @@
 import logging
 
 from holdfast.agents.lasting import lasting_part
+from holdfast.conversations.contexts import by_user, parse_context
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import HoldfastError
 from holdfast.memory import Memories
@@ -19,21 +20,26 @@ log = logging.getLogger(__name__)
 async def remember_turn(
     memory: Memories, *, question: Node, answer: Node | None, session_id: str | None, person: str | None, agent: str
 ) -> None:
-    """Keep what was said: for the session, and what the user said of lasting use, for the user.
+    """Keep what was said: for the session, and what the session's user said of lasting use, for that user.
 
     Each under its node's key: a turn that is done twice is remembered once. That memory fails is no failure of a turn.
     """
+    asker = parse_context(question.context)
+    trust: Trust = "user" if asker.name == "user" else "agent"
     try:
         if session_id is not None:
-            said = [_said(question, question.content, session_id, author=person, trust="user")]
+            author = person if asker == by_user(person) else asker.value
+            said = [_said(question, question.content, session_id, author=author, trust=trust)]
             if answer is not None:
                 said.append(_said(answer, answer.content, session_id, author=agent, trust="agent"))
             said = [draft for draft in said if draft is not None]
             if said:
                 await memory.remember_many(session(session_id, agent=agent, user=person), said)
-        lasting = None if person is None else lasting_part(question.content)
-        if person is not None and lasting is not None:
-            kept = _said(question, lasting, session_id, author=person, trust="user", importance=LASTING_IMPORTANCE)
+        if person is None or asker != by_user(person):  # what others say there is nothing that the user said
+            return
+        lasting = lasting_part(question.content)
+        if lasting is not None:
+            kept = _said(question, lasting, session_id, author=person, trust=trust, importance=LASTING_IMPORTANCE)
             await memory.remember_many(user(person), [kept] if kept else [])
     except HoldfastError as error:
         log.warning("what was said in %s could not be remembered: %s", question.root, error)

@@ -72,7 +72,9 @@ class Runner:
         self._holder = f"process {uuid7()}"
         self._agents: dict[str, Agent] = {}
         self._held: dict[UUID, Held] = {}
+        self._reserved = 0  # of the room, for runs that are being taken
         self._more = False  # there was no room for some
+        self._taking: set[asyncio.Task[None]] = set()
         self._watching: list[asyncio.Task[None]] = []
         self._woken = asyncio.Event()
 
@@ -102,37 +104,66 @@ class Runner:
         for task in self._watching[1:]:
             task.cancel()
         await asyncio.wait(self._watching[1:])
+        if self._taking:  # what is taken now has nobody left to do it, and is given back
+            await asyncio.wait(self._taking, timeout=TIDYING)
         if self._held and self._grace:
             await asyncio.wait([each.task for each in self._held.values()], timeout=self._grace)
-        held = list(self._held.values())
-        for each in held:
-            each.task.cancel()
-        if held:
-            await asyncio.wait([each.task for each in held], timeout=TIDYING)
+        ending = [*(each.task for each in self._held.values()), *self._taking]
+        for task in ending:
+            task.cancel()
+        if ending:
+            await asyncio.wait(ending, timeout=TIDYING)
         for task in self._watching:
             task.cancel()
         await asyncio.wait(self._watching)
         try:
-            await self._runs.give_back([each.run for each in held])
+            await self._runs.give_back(self._holder)
         except HoldfastError as error:
             log.info("runs are left to their leases: %s", error)
 
     async def take(self, agent: Agent, nodes: Sequence[UUID]) -> None:
         """Take the runs that answer these nodes; those for which there is no room are taken later."""
         if agent.name in self._agents:
-            await self._take([agent.name], nodes)
+            await asyncio.shield(self._begin_taking([agent.name], nodes))
+
+    def _begin_taking(self, names: Sequence[str], nodes: Sequence[UUID] | None) -> "asyncio.Task[None]":
+        """Take runs, whether somebody waits for it or not: one that was taken and is not begun would be nobody's."""
+        task = asyncio.create_task(self._take(names, nodes), name="taking runs")
+        self._taking.add(task)
+        task.add_done_callback(self._taken)
+        return task
+
+    def _taken(self, task: "asyncio.Task[None]") -> None:
+        self._taking.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, HoldfastError):
+            log.warning("runs that are due cannot be taken, trying again: %s", error)
+        elif error is not None:
+            log.error("a defect: runs that are due cannot be taken, trying again", exc_info=error)
 
     async def _take(self, names: Sequence[str], nodes: Sequence[UUID] | None) -> None:
-        room = self._concurrency - len(self._held)
-        if room <= 0 and nodes is None:
+        room = max(0, self._concurrency - len(self._held) - self._reserved)
+        most = room if nodes is None else min(room, len(nodes))
+        if nodes is None and not most:
+            self._more = True
             return
-        # Without room, runs that strangers' messages ask for are still stored.
-        taken = await self._runs.take(names, nodes=nodes, holder=self._holder, lease=self._lease, most=max(room, 0))
-        self._more = self._more or len(taken) == room or room <= 0
+        self._reserved += most
+        try:
+            # Without room, runs that strangers' messages ask for are still stored.
+            taken = await self._runs.take(names, nodes=nodes, holder=self._holder, lease=self._lease, most=most)
+        finally:
+            self._reserved -= most
+        strange: list[UUID] = []  # of agents that were left meanwhile
         for run in taken:
             agent = self._agents.get(run.agent)
-            if agent is not None:
+            if agent is None:
+                strange.append(run.id)
+            else:
                 self._start(agent, run)
+        self._more = self._more or (len(taken) == most if nodes is None else len(nodes) > most)
+        self._look_if_room()
+        if strange:
+            await self._runs.give_back(self._holder, runs=strange)
 
     def _start(self, agent: Agent, run: Run) -> None:
         former = self._held.get(run.id)
@@ -143,13 +174,19 @@ class Runner:
         task.add_done_callback(lambda _: self._ended(held))
 
     def _ended(self, held: Held) -> None:
-        if self._held.get(held.run.id) is held:
-            del self._held[held.run.id]
-        if self._more and len(self._held) < self._concurrency:
-            self._more = False
-            self._woken.set()
+        self._let_go(held)
         if not held.task.cancelled() and (error := held.task.exception()) is not None:
             log.error("the run %s broke", held.run.id, exc_info=error)
+
+    def _let_go(self, held: Held | None) -> None:
+        if held is not None and self._held.get(held.run.id) is held:
+            del self._held[held.run.id]
+            self._look_if_room()
+
+    def _look_if_room(self) -> None:
+        if self._more and len(self._held) + self._reserved < self._concurrency:
+            self._more = False
+            self._woken.set()
 
     async def _do(self, agent: Agent, run: Run) -> None:
         try:
@@ -160,53 +197,56 @@ class Runner:
         except HoldfastError as error:  # the database is away, mostly: it is taken up again after its lease
             log.warning("the run %s is left for later: %s", run.id, error)
             return
-        if finished is not None and finished.following is not None and run.agent in self._agents:
-            await self._follow(finished.following)
+        self._let_go(self._own(run))  # it has ended: nobody stops what follows
+        if finished is not None and finished.following is not None and self._agents:
+            self._begin_taking(list(self._agents), [finished.following])
 
     async def _finished(self, agent: Agent, run: Run) -> Finished | None:
         try:
             return await self._does.do(agent, run)
         except asyncio.CancelledError:
-            held = self._held.get(run.id)
-            task = asyncio.current_task()
-            if held is None or held.task is not task or held.stop not in ("cancel", "interrupt"):
+            held = self._own(run)
+            if held is None or held.stop not in ("cancel", "interrupt"):
                 raise
             held.task.uncancel()
             return await self._does.stopped(agent, run)
 
-    async def _follow(self, node: UUID) -> None:
-        try:
-            await self._take(list(self._agents), [node])
-        except HoldfastError as error:
-            log.warning("the next run is left for later: %s", error)
+    def _own(self, run: Run) -> Held | None:
+        """The run as it is held, unless it was begun anew meanwhile."""
+        held = self._held.get(run.id)
+        return held if held is not None and held.task is asyncio.current_task() else None
 
     async def _keep(self) -> None:
         """Renew leases, and cancel what is to stop."""
+        while True:
+            try:
+                async with self._listen(await runs_channel(self._database)) as woken:
+                    await self._keep_all(woken)
+            except HoldfastError as error:
+                log.warning("leases of runs cannot be renewed, trying again: %s", error)
+            except Exception:
+                log.exception("a defect: leases of runs cannot be renewed, trying again")
+            await asyncio.sleep(min(LOOK, self._lease.total_seconds() / 3))
+
+    async def _keep_all(self, woken: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
-        due = loop.time() + self._lease.total_seconds() / 3
-        async with self._listen(await runs_channel(self._database)) as woken:
-            while True:
-                await until(woken, max(0.0, due - loop.time()))
-                self._woken.set()
-                renew = loop.time() >= due
-                if renew:
-                    due = loop.time() + self._lease.total_seconds() / 3
-                held = list(self._held.values())
-                if not held:
-                    continue
-                runs = [each.run for each in held]
-                try:
-                    asked = await (
-                        self._runs.renew(runs, lease=self._lease) if renew else self._runs.asked_to_stop(runs)
-                    )
-                except HoldfastError as error:
-                    log.warning("leases of runs could not be renewed: %s", error)
-                    continue
-                for each in held:
-                    stop = asked.get(each.run.id, "lapsed")
-                    if stop is not None and each.stop is None and not each.task.done():
-                        each.stop = stop
-                        each.task.cancel(stop)
+        due = loop.time()
+        while True:
+            await until(woken, max(0.0, due - loop.time()))
+            self._woken.set()
+            renew = loop.time() >= due
+            if renew:
+                due = loop.time() + self._lease.total_seconds() / 3
+            held = list(self._held.values())
+            if not held:
+                continue
+            runs = [each.run for each in held]
+            asked = await (self._runs.renew(runs, lease=self._lease) if renew else self._runs.asked_to_stop(runs))
+            for each in held:
+                stop = asked.get(each.run.id)
+                if stop is not None and each.stop is None and self._held.get(each.run.id) is each:
+                    each.stop = stop
+                    each.task.cancel(stop)
 
     async def _look(self) -> None:
         """Take runs that are due: left by others, allowed by somebody, or waiting for room."""
@@ -214,7 +254,6 @@ class Runner:
             await until(self._woken, LOOK)
             try:
                 if self._agents:
-                    await self._take(list(self._agents), None)
-            except HoldfastError as error:
-                log.warning("runs that are due cannot be looked for, trying again: %s", error)
+                    await asyncio.shield(self._begin_taking(list(self._agents), None))
+            except Exception:  # noqa: BLE001 - it is logged where it is taken
                 await asyncio.sleep(LOOK)

@@ -132,18 +132,18 @@ class Runs:
         return [run_of(row) for row in rows]
 
     async def renew(self, held: Sequence[Run], *, lease: timedelta) -> dict[UUID, str | None]:
-        """Keep runs; those that are still held, each with what it is asked to do: `cancel`, `interrupt` or nothing."""
-        rows = await self._database.all(sql("renew_runs"), [run.id for run in held], [run.token for run in held], lease)
-        return {row["id"]: row["stop"] for row in rows}
+        """Keep runs; what each is asked to do."""
+        await self._database.run(sql("renew_runs"), [run.id for run in held], [run.token for run in held], lease)
+        return await self.asked_to_stop(held)
 
     async def asked_to_stop(self, held: Sequence[Run]) -> dict[UUID, str | None]:
-        """What those that are still held are asked to do; nothing is written."""
+        """What each run is asked to do: `cancel`, `interrupt`, nothing; or `lapsed`, where it is not held any more."""
         rows = await self._database.all(sql("stops"), [run.id for run in held], [run.token for run in held])
         return {row["id"]: row["stop"] for row in rows}
 
-    async def give_back(self, held: Sequence[Run]) -> None:
-        """Let others have runs that this process leaves."""
-        await self._database.run(sql("give_back_runs"), [run.id for run in held], [run.token for run in held])
+    async def give_back(self, holder: str, *, runs: Sequence[UUID] | None = None) -> None:
+        """Let others have runs that a process leaves: these, or all that it holds."""
+        await self._database.run(sql("give_back_runs"), store(holder), None if runs is None else list(runs))
 
     async def finish(
         self, run: Run, ending: Ending, *, answer: UUID | None = None, error: dict[str, Any] | None = None

@@ -2,17 +2,19 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
-from contextlib import AsyncExitStack
+from collections.abc import AsyncGenerator, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Self
 
-from holdfast.agents.definitions import Agent, Definitions, agent_of
+from holdfast.agents.agents import Agents
+from holdfast.agents.channels import Channels
+from holdfast.agents.definitions import Agent, Definitions, Stamp, agent_of
 from holdfast.agents.mailbox import Mailbox
 from holdfast.agents.runner import Runner
 from holdfast.agents.tools import Tool
 from holdfast.agents.turn import Turns
 from holdfast.bus.log import Log
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, InvalidInput, NotFound
 
 LOOK = 2.0  # seconds between two looks at the stored agents
 
@@ -24,21 +26,23 @@ class Serving:
 
     def __init__(
         self,
-        definitions: Definitions,
+        agents: Agents,
         log: Log,
         runner: Runner,
         turns: Turns,
-        agents: Iterable[Agent],
+        declared: Iterable[Agent],
         tools: Mapping[str, Tool],
     ) -> None:
-        self._definitions = definitions
+        self._definitions: Definitions = agents.definitions
         self._log = log
         self._runner = runner
         self._turns = turns
-        self._declared = {agent.name: agent for agent in agents}
+        self._declared = {agent.name: agent for agent in declared}
+        self._channels = Channels(agents, (agent for agent in self._declared.values() if agent.kind == "ui"))
         self._tools = tools
-        self._mailboxes: dict[str, tuple[Agent, Mailbox, AsyncExitStack]] = {}
-        self._following: asyncio.Task[None] | None = None
+        self._mailboxes: dict[str, AsyncExitStack] = {}
+        self._stored: dict[str, Stamp] = {}  # stored agents as they were last looked at
+        self._stack = AsyncExitStack()
 
     @property
     def runner(self) -> Runner:
@@ -51,33 +55,45 @@ class Serving:
         return sorted(self._mailboxes)
 
     async def __aenter__(self) -> Self:
-        await self._definitions.declare(self._declared.values())
-        await self._runner.__aenter__()
-        for agent in self._declared.values():
-            await self._serve(agent)
-        await self._follow_rows()
-        self._following = asyncio.create_task(self._follow(), name="stored agents")
+        async with AsyncExitStack() as stack:
+            stack.callback(self._turns.close)
+            await self._definitions.declare(self._declared.values())
+            await stack.enter_async_context(self._runner)
+            stack.push_async_callback(self._leave_all)
+            for agent in self._declared.values():
+                if agent.kind != "ui":
+                    await self._serve(agent)
+            await self._follow_rows()
+            await stack.enter_async_context(self._channels)
+            await stack.enter_async_context(self._following())
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        if self._following is not None:
-            self._following.cancel()
-            await asyncio.wait([self._following])
-        for name in list(self._mailboxes):
-            await self._leave(name)
-        await self._runner.__aexit__()
-        self._turns.close()
+        await self._stack.aclose()
 
     async def _serve(self, agent: Agent) -> None:
         self._runner.serve(agent)
-        stack = AsyncExitStack()
-        mailbox = Mailbox(agent, self._log, self._turns.views(agent.name), self._runner.take)
-        await stack.enter_async_context(mailbox)
-        self._mailboxes[agent.name] = agent, mailbox, stack
+        if agent.name not in self._mailboxes:
+            stack = self._mailboxes[agent.name] = AsyncExitStack()
+            mailbox = Mailbox(agent, self._log, self._turns.views, self._runner.take)
+            await stack.enter_async_context(mailbox)
 
     async def _leave(self, name: str) -> None:
-        _, _, stack = self._mailboxes.pop(name)
-        await stack.aclose()
+        await self._mailboxes.pop(name).aclose()
+
+    async def _leave_all(self) -> None:
+        for name in list(self._mailboxes):
+            await self._leave(name)
+
+    @asynccontextmanager
+    async def _following(self) -> AsyncGenerator[None]:
+        task = asyncio.create_task(self._follow(), name="stored agents")
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.wait([task])
 
     async def _follow(self) -> None:
         while True:
@@ -88,19 +104,24 @@ class Serving:
                 log.warning("stored agents cannot be read, trying again: %s", error)
 
     async def _follow_rows(self) -> None:
-        """Serve the agents that are stored as rows, as they are now."""
+        """Serve the agents that are stored as rows, as they are now; what they are told is read when it has changed."""
         stored = {
-            each.name: agent_of(each, self._tools)
-            for each in await self._definitions.list()
-            if each.origin == "db" and each.active and each.kind == "llm" and each.name not in self._declared
+            name: stamp for name, stamp in (await self._definitions.stored()).items() if name not in self._declared
         }
-        for name, (served, _, _) in list(self._mailboxes.items()):
-            if name not in stored and name not in self._declared:
-                self._runner.leave(name)
-                await self._leave(name)
-            elif name in stored and stored[name] != served:
-                self._mailboxes[name] = (stored[name], *self._mailboxes[name][1:])
-                self._runner.serve(stored[name])
-        for name, agent in stored.items():
-            if name not in self._mailboxes:
-                await self._serve(agent)
+        for name in [name for name in self._mailboxes if name not in stored and name not in self._declared]:
+            self._runner.leave(name)
+            await self._leave(name)
+        for name, stamp in stored.items():
+            if self._stored.get(name) != stamp:
+                await self._serve_row(name)
+        self._stored = stored
+
+    async def _serve_row(self, name: str) -> None:
+        try:
+            agent = agent_of(await self._definitions.get(name), self._tools)
+        except NotFound:  # it was removed just now
+            return
+        except (InvalidInput, TypeError) as error:
+            log.warning("the stored agent %s is not served: %s", name, error)
+        else:
+            await self._serve(agent)

@@ -23,6 +23,7 @@ from holdfast.llm.model import ToolSpec
 Function = Callable[..., Any]
 
 LONGEST_TIMEOUT = 86_400.0  # seconds
+MOST_ABANDONED = 8  # threads of one tool that nobody waits for any more: what blocks for ever fills no process
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the APIs of all models take
 _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -80,11 +81,6 @@ class Tool:
         return ToolSpec(self.name, self.description, self.parameters)
 
     @property
-    def wants_run(self) -> bool:
-        """Whether the function takes its `Run` as an argument."""
-        return self.run_argument is not None
-
-    @property
     def is_async(self) -> bool:
         """Whether it runs on the event loop; else it runs in a thread."""
         call = getattr(self.function, "__call__", None)  # noqa: B004 - of an object that is called like a function
@@ -103,7 +99,8 @@ class Tool:
         _current.set(run)  # of this task alone
         if self.is_async:
             return await self.function(**values)
-        result = await in_thread(lambda: self.function(**values), name=f"holdfast tool {self.name}")
+        name = f"holdfast tool {self.name}"
+        result = await in_thread(lambda: self.function(**values), name=name, most_abandoned=MOST_ABANDONED)
         return await result if inspect.isawaitable(result) else result
 
 

@@ -7,9 +7,11 @@ then the view is read anew. However it came about, a view of a revision is the s
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from uuid import UUID
 
-from holdfast.bus.messages import message_of, sequence_of
+from holdfast.bus.messages import ConversationMessage, message_of, sequence_of
 from holdfast.bus.records import Record
 from holdfast.conversations.nodes import Node, node_of
 from holdfast.core.errors import InvalidInput, NotFound
@@ -18,8 +20,9 @@ from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
 NODES = 400  # of a view, at most
-BYTES = 4_000_000  # of their contents
+BYTES = 4_000_000  # of their contents and payloads, about
 VIEWS = 1000
+ALL_BYTES = 100_000_000  # of all of them
 
 ADDING = frozenset({"create", "append", "tool_invoke", "tool_result", "system_message"})
 
@@ -46,7 +49,7 @@ class View:
         self.session_id = session_id
         self.user = user
         self._nodes = deque(nodes)
-        self._bytes = sum(map(_size, self._nodes))
+        self.bytes: int = sum(map(_size, self._nodes))
         self._whole = whole  # there is nothing before the first
         self._trim()
 
@@ -65,7 +68,7 @@ class View:
         self.seq = max(self.seq, node.seq)
         if not node.deleted:
             self._nodes.append(node)
-            self._bytes += _size(node)
+            self.bytes += _size(node)
             self._trim()
         return True
 
@@ -83,27 +86,39 @@ class View:
             return False  # another size may make room for what came before
         for place, known in enumerate(self._nodes):
             if known.id == node.id:
+                if known.form is not None:
+                    return False  # what belonged to it in its framework changed, too
                 self._nodes[place] = node
-                self._bytes += _size(node) - _size(known)
+                self.bytes += _size(node) - _size(known)
         self.revision = revision
         self._trim()
         return True
 
     def _trim(self) -> None:
-        while len(self._nodes) > NODES or (self._bytes > BYTES and len(self._nodes) > 1):
-            self._bytes -= _size(self._nodes.popleft())
+        while len(self._nodes) > NODES or (self.bytes > BYTES and len(self._nodes) > 1):
+            self.bytes -= _size(self._nodes.popleft())
             self._whole = False
 
 
+@dataclass(slots=True, eq=False)
+class Reading:
+    """A view that is being read, and what was appended here meanwhile."""
+
+    conversation: UUID
+    news: list[Node] = field(default_factory=list[Node])
+    is_stale: bool = False
+
+
 class Views:
-    """The views of one agent, those that were used last."""
+    """Views of conversations, those that were used last."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._views: OrderedDict[UUID, View] = OrderedDict()
+        self._readings: set[Reading] = set()
 
     async def current(self, conversation: UUID, *, seq: int = 0) -> View:
-        """The view of a conversation, one that has seen the node of this number."""
+        """The view of a conversation, one that has seen the node of this number, and all that was added here."""
         view = self._views.get(conversation)
         if view is None or view.seq < seq:
             view = await self._read(conversation)
@@ -112,30 +127,40 @@ class Views:
 
     async def follow(self, records: Sequence[Record]) -> None:
         """Bring views up to date with these records, of which they need the nodes in one statement."""
-        told = [(record, revision) for record in records if (revision := self._news(record)) is not None]
+        told = [news for record in records if (news := self._news(record)) is not None]
         if not told:
             return
-        messages = {record.id: message_of(record) for record, _ in told}
-        ids = list({message.node_id for message in messages.values()})
+        ids = list({message.node_id for message, _ in told})
         nodes = {row["id"]: node_of(row) for row in await self._database.all(sql("nodes"), ids)}
-        for record, revision in told:
-            message = messages[record.id]
-            view = self._views.get(message.conversation_id)
-            if view is not None and not _apply(view, message.action, nodes.get(message.node_id), revision):
-                await self._reread(message.conversation_id)
+        read: set[UUID] = set()  # what is read now has seen all that these records tell truly
+        for message, revision in told:
+            conversation = message.conversation_id
+            view = self._views.get(conversation)
+            if view is None or conversation in read:
+                continue
+            if not _apply(view, message.action, nodes.get(message.node_id), revision):
+                read.add(conversation)
+                await self._reread(conversation)
+        self._make_room()
 
     def add(self, node: Node) -> None:
         """Take a node that this process appended itself, before its record comes."""
+        for reading in self._readings:
+            if reading.conversation == node.root:
+                reading.news.append(node)
         view = self._views.get(node.root)
         if view is not None and not view.add(node):
             del self._views[node.root]  # something else came between: it is read when it is needed
+        self._make_room()
 
     def forget(self, conversation: UUID) -> None:
-        """Drop a view."""
+        """Drop a view: whoever needs it reads it."""
         self._views.pop(conversation, None)
+        for reading in self._readings:
+            reading.is_stale = reading.is_stale or reading.conversation == conversation
 
-    def _news(self, record: Record) -> int | None:
-        """The revision that a record tells of, where a view has not seen it."""
+    def _news(self, record: Record) -> tuple[ConversationMessage, int] | None:
+        """What a record tells and the revision of it, where a view has not seen that."""
         try:
             message = message_of(record)
         except InvalidInput:
@@ -144,21 +169,37 @@ class Views:
         revision = sequence_of(record)
         if view is None or revision is None or revision <= view.revision:
             return None
-        return revision
+        return message, revision
 
     async def _reread(self, conversation: UUID) -> None:
-        try:
+        with suppress(NotFound):
             await self._read(conversation)
-        except NotFound:
-            self.forget(conversation)
 
     async def _read(self, conversation: UUID) -> View:
-        rows = await self._database.all(sql("view"), conversation, NODES + 1)
+        view = None
+        while view is None:
+            view = await self._read_once(conversation)
+        known = self._views.get(conversation)
+        if known is not None and known.revision > view.revision and known.seq >= view.seq:
+            view = known  # another read it meanwhile, and later
+        self._views[conversation] = view
+        self._views.move_to_end(conversation)
+        self._make_room()
+        return view
+
+    async def _read_once(self, conversation: UUID) -> View | None:
+        """The view as it is, with what is appended here meanwhile; None where more than that has happened."""
+        reading = Reading(conversation)
+        self._readings.add(reading)
+        try:
+            rows = await self._database.all(sql("view"), conversation, NODES + 1)
+        finally:
+            self._readings.discard(reading)
         if not rows:
-            self.forget(conversation)
+            self._views.pop(conversation, None)
             raise NotFound(f"there is no conversation {conversation}")
         nodes = [node_of(row) for row in rows if row["id"] is not None]
-        view = self._views[conversation] = View(
+        view = View(
             conversation,
             rows[0]["current"],
             rows[0]["last_seq"],
@@ -167,9 +208,14 @@ class Views:
             user=_name(rows[0]["user_name"]),
             whole=len(nodes) <= NODES,
         )
-        if len(self._views) > VIEWS:
-            self._views.popitem(last=False)
-        return view
+        return view if not reading.is_stale and all(map(view.add, reading.news)) else None
+
+    def _make_room(self) -> None:
+        """Drop views that were not used for longest, until those that are left may stay."""
+        size = sum(view.bytes for view in self._views.values())
+        while len(self._views) > VIEWS or (size > ALL_BYTES and len(self._views) > 1):
+            _, dropped = self._views.popitem(last=False)
+            size -= dropped.bytes
 
 
 def _apply(view: View, action: str, node: Node | None, revision: int) -> bool:
@@ -194,4 +240,4 @@ def _name(stored: str | None) -> str | None:
 
 
 def _size(node: Node) -> int:
-    return len(node.content) + 200
+    return len(node.content) + (len(str(node.payload)) if node.payload else 0) + 200

@@ -12,6 +12,7 @@ from holdfast.core.errors import InvalidInput
 VERSION = "1.0.0"
 SCHEMA_HEADER = "holdfast-schema"
 SEQUENCE_HEADER = "holdfast-sequence"
+DIGITS = 18  # of a revision, at most
 TOOL = "tool"
 
 Action = Literal["create", "append", "edit", "delete", "tool_invoke", "tool_result", "system_message"]
@@ -57,9 +58,10 @@ def message_of(record: Record) -> ConversationMessage:
 def sequence_of(record: Record) -> int | None:
     """The revision of the conversation that the record tells of: one that is not above the last seen is a duplicate."""
     told = record.headers.get(SEQUENCE_HEADER, "")
-    return int(told) if told.isascii() and told.isdigit() else None
+    return int(told) if told.isascii() and told.isdigit() and len(told) <= DIGITS else None
 
 
-def headers_of(message: ConversationMessage, *, sequence: int) -> dict[str, str]:
-    """What is told beside the message: its schema, and the revision of the conversation."""
-    return {SCHEMA_HEADER: f"conversation-message/{message.version}", SEQUENCE_HEADER: str(sequence)}
+def headers_of(message: ConversationMessage, *, sequence: int | None) -> dict[str, str]:
+    """What is told beside the message: its schema, and the revision of the conversation, if it tells of a new one."""
+    told = {} if sequence is None else {SEQUENCE_HEADER: str(sequence)}
+    return {SCHEMA_HEADER: f"conversation-message/{message.version}", **told}

@@ -429,8 +429,13 @@ class AgentSettings(Section):
     tool_timeout: Seconds = Field(default=120, description="seconds that a tool may take")
     max_output_bytes: Count = Field(default=64_000, description="bytes of a tool's output that the model is shown")
     watch_bytes: Count = Field(
-        default=1_000_000, description="unsent bytes after which someone who watches too slowly is let go"
+        default=1_000_000,
+        description="bytes of events that wait in memory for someone who watches slowly; the rest is read later",
     )
     max_message_bytes: Count = Field(default=1_000_000, description="largest message to an agent")
     recall: bool = Field(default=True, description="recall memories before each turn")
+    keep_runs_days: Count = Field(
+        default=30,
+        description="days that runs are kept after their end, with their steps; at least `bus.retention_days`",
+    )
     tenants: Names = Field(default=(), description="further tenants whose agents `holdfast up` serves, beside its own")

@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from holdfast.core.errors import Unavailable
+
 
 class Call(threading.Thread):
     """A call in a thread; `abandoned` when nobody waits for its result any more. A process may end without it."""
@@ -15,8 +17,17 @@ class Call(threading.Thread):
         self.abandoned = False
 
 
-async def in_thread(call: Callable[[], Any], *, name: str) -> Any:
-    """What `call` gives, from a thread of its own; whoever is cancelled leaves the thread behind."""
+async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int | None = None) -> Any:
+    """What `call` gives, from a thread of its own; whoever is cancelled leaves the thread behind.
+
+    Where `most_abandoned` of the same name still run that were left behind, no other is begun: Unavailable.
+    """
+    if most_abandoned is not None and abandoned(name) >= most_abandoned:
+        raise Unavailable(
+            "it is not called now",
+            why=f"{most_abandoned} calls of it were left behind, and still run",
+            next="Try later.",
+        )
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
     context = contextvars.copy_context()
@@ -49,6 +60,9 @@ async def in_thread(call: Callable[[], Any], *, name: str) -> Any:
         raise
 
 
-def abandoned() -> int:
-    """How many calls still run that nobody waits for."""
-    return sum(isinstance(thread, Call) and thread.abandoned for thread in threading.enumerate())
+def abandoned(name: str | None = None) -> int:
+    """How many calls still run that nobody waits for: those of a name, or all."""
+    return sum(
+        isinstance(thread, Call) and thread.abandoned and (name is None or thread.name == name)
+        for thread in threading.enumerate()
+    )

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 import time
+from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Literal, Self
@@ -14,7 +15,7 @@ from holdfast.core.errors import ModelFailed
 from holdfast.core.settings import LlmSettings
 from holdfast.llm.answering import Answer, Handing, Patience
 from holdfast.llm.endpoint import Connections
-from holdfast.llm.kinds import missing_key, open_model
+from holdfast.llm.kinds import OFFLINE, missing_key, open_model
 from holdfast.llm.model import Model, Reply, Request, Shown, Usage
 from holdfast.llm.prices import Prices
 from holdfast.llm.tokens import TokenCounter, counter_for
@@ -26,7 +27,9 @@ LONGEST_PAUSE = 8.0
 LONGEST_RETRY_AFTER = 30.0  # a model that wants us to wait longer has had its chance
 PER_MESSAGE = 4  # tokens that a message takes beside its text
 
-OFFLINE = "the offline model answers, from tools, memories and notes alone; set HOLDFAST_LLM__MODEL for another"
+KEPT_MODELS = 100  # that agents have named: whoever stores agents may name ever others
+
+ALONE = "the offline model answers, from tools, memories and notes alone; set HOLDFAST_LLM__MODEL for another"
 
 
 class Caller:
@@ -36,6 +39,8 @@ class Caller:
         self._settings = settings
         self._connections = Connections()
         self._models = {model.name: model for model in models}
+        self._named: OrderedDict[str, Model] = OrderedDict()  # by agents
+        self._loaded: set[str] = set()  # counters
         self._names = [model.name for model in models] or [settings.model, *settings.fallbacks]
         self._prices = Prices(settings.prices)
         self._slots = asyncio.Semaphore(settings.concurrency)
@@ -43,7 +48,7 @@ class Caller:
 
     async def __aenter__(self) -> Self:
         # A vocabulary takes half a second to load: no turn should wait for it.
-        await asyncio.to_thread(self.counter().count, ".")
+        await self.counter()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -54,24 +59,27 @@ class Caller:
         """The model that is asked unless another is named."""
         return self._names[0]
 
-    @property
-    def is_offline(self) -> bool:
-        """Whether that one is no language model."""
-        return self.model_name == "offline"
+    def is_offline(self, model: str | None = None) -> bool:
+        """Whether a model, or else that one, is no language model."""
+        return (model or self.model_name) == OFFLINE
 
     @property
     def state(self) -> tuple[Literal["ok", "reduced"], str]:
         """Whether a language model answers, as far as the last call tells; else why not, and what to do."""
-        if self.is_offline:
-            return "reduced", OFFLINE
+        if self.is_offline():
+            return "reduced", ALONE
         missing = missing_key(self.model_name, self._settings)
         if self._failure is None and missing is not None:
             return "reduced", f"there is no key for the model {self.model_name}; set {missing}"
         return ("ok", self.model_name) if self._failure is None else ("reduced", str(self._failure))
 
-    def counter(self, model: str | None = None) -> TokenCounter:
-        """What counts the tokens of a model."""
-        return counter_for(model or self.model_name, self._settings)
+    async def counter(self, model: str | None = None) -> TokenCounter:
+        """What counts the tokens of a model; its vocabulary is loaded beside the event loop."""
+        counter = counter_for(model or self.model_name, self._settings)
+        if counter.name not in self._loaded:
+            await asyncio.to_thread(counter.count, ".")
+            self._loaded.add(counter.name)
+        return counter
 
     async def ask(
         self,
@@ -108,9 +116,12 @@ class Caller:
         raise AssertionError("the last model answers or fails")
 
     def _open(self, name: str) -> Model:
-        if name not in self._models:
-            self._models[name] = open_model(name, self._settings, self._connections)
-        return self._models[name]
+        known = self._models if name in self._names else self._named
+        if name not in known:
+            known[name] = open_model(name, self._settings, self._connections)
+            if len(self._named) > KEPT_MODELS:
+                self._named.popitem(last=False)
+        return known[name]
 
     async def _ask(self, model: Model, request: Request, handing: Handing, deadline: float) -> Reply:
         """The answer of one model, in as many attempts as it gets."""
@@ -136,7 +147,7 @@ class Caller:
                 log.warning("%s; asked again in %.1f s", failure, pause)
                 await asyncio.sleep(pause)
             else:
-                usage = answer.usage or self._estimate(model.name, request, answer)
+                usage = answer.usage or await self._estimate(model.name, request, answer)
                 return Reply(
                     text=answer.text,
                     calls=tuple(answer.calls),
@@ -166,8 +177,8 @@ class Caller:
         finally:
             self._slots.release()
 
-    def _estimate(self, model: str, request: Request, answer: Answer) -> Usage:
-        count = self.counter(model).count
+    async def _estimate(self, model: str, request: Request, answer: Answer) -> Usage:
+        count = (await self.counter(model)).count
         asked = sum(
             PER_MESSAGE + count(message.content) + sum(count(call.name + call.arguments) for call in message.calls)
             for message in request.messages

@@ -19,6 +19,7 @@ ADDRESSES = {
     "anthropic": "https://api.anthropic.com/v1",
     "ollama": "http://127.0.0.1:11434/v1",
 }
+OFFLINE = OfflineModel.name
 ANTHROPIC_VERSION = "2023-06-01"
 
 
@@ -28,7 +29,7 @@ def open_model(name: str, settings: LlmSettings, connections: Connections) -> Mo
     `llm.base_url` and `llm.api_key` hold for all models of the provider of `llm.model`, and for no other.
     """
     kind, colon, rest = name.partition(":")
-    if name == "offline":
+    if name == OFFLINE:
         return OfflineModel()
     if kind == "scripted" and rest:
         return ScriptedModel(Path(rest), name=name)
@@ -54,6 +55,12 @@ def open_model(name: str, settings: LlmSettings, connections: Connections) -> Mo
     )
     # OpenAI's newer models refuse the older name; others may know no other.
     return OpenAiModel(name, endpoint, limit="max_completion_tokens" if kind == "openai" else "max_tokens")
+
+
+def is_provided(name: str) -> bool:
+    """Whether a name means a model of a provider, or the offline one: none that reads what lies on this machine."""
+    kind, _, rest = name.partition(":")
+    return name == OFFLINE or (kind in ADDRESSES and bool(rest.strip()))
 
 
 def missing_key(name: str, settings: LlmSettings) -> str | None:

@@ -28,6 +28,7 @@ from holdfast.core.text import render
 from holdfast.llm.model import Call, Piece, Request, Stop, StopReason, Text, Thinking, ToolCall, Usage, Writing
 
 KEPT_REQUESTS = 1000
+MAX_SCRIPT_BYTES = 16 * 1024 * 1024
 
 
 class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -105,6 +106,8 @@ class ScriptedModel:
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         """The answer, piece by piece."""
         self.requests.append(request)
+        if isinstance(self._source, Path) and "_script" not in vars(self):  # it is read once, beside the event loop
+            await asyncio.to_thread(lambda: self._script)
         entry = self._choose(request)
         come = 0
         for piece in _pieces(entry):
@@ -198,6 +201,10 @@ def _split(text: str, chunks: int) -> Iterator[str]:
 
 def _read(path: Path, by: By, name: str) -> tuple[By, list[Entry]]:
     try:
+        if not path.is_file() and path.exists():
+            raise _unusable(name, "it is no file")
+        if path.stat().st_size > MAX_SCRIPT_BYTES:
+            raise _unusable(name, f"it has more than {MAX_SCRIPT_BYTES} bytes")
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"

@@ -77,6 +77,7 @@ _KINDS: dict[str, tuple[type[HoldfastError], str]] = {
     "25P02": (InvalidInput, "the transaction takes no more, for an earlier statement in it has failed"),
     "25006": (Unavailable, "the database is read-only"),
     "53300": (Unavailable, "the database has no connection left"),
+    "55P03": (TimedOut, "somebody else had a row locked for too long"),
     "3D000": (Unavailable, "there is no such database"),
 }
 _CLASSES: dict[str, tuple[type[HoldfastError], str]] = {

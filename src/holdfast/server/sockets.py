@@ -126,6 +126,7 @@ class Socket:
         """Do what the client wants, frame by frame: the next is read when this one is done."""
         while (message := await self._receive())["type"] != "websocket.disconnect":
             await self._standing.check()
+            await self._agents.now(self._talk.id)  # to a removed one nothing is said: the session would begin anew
             frame: Frame | None = None
             try:
                 frame = self._way.read(_text(message))

@@ -47,7 +47,7 @@ class Traffic:
 
     def stay(self, request: asyncio.Timeout, seconds: float | None) -> None:
         """Let a request last so long from now on, or as long as it likes; it keeps no other from running."""
-        if len(self._lasting) >= self._lasting_limit:
+        if request not in self._lasting and len(self._lasting) >= self._lasting_limit:
             raise Overloaded("the server is busy", why=f"{self._lasting_limit} requests wait for agents", retry_after=5)
         self._lasting.add(request)
         self._running.discard(request)

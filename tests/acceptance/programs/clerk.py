@@ -16,7 +16,7 @@ from typing import Any
 from uuid import UUID
 
 import holdfast
-from holdfast.agents import turn
+from holdfast.agents import keeping
 from holdfast.agents.journal import Journal
 from holdfast.agents.runs import Run, Runs
 from holdfast.bus.subscription import Subscription
@@ -149,16 +149,16 @@ def replied(step: int) -> Test:
 def says(*, calls: bool) -> Test:
     """Whether the agent says something: that it calls tools, or its answer."""
 
-    def test(_: Journal, drafts: Sequence[Draft]) -> bool:
-        draft = drafts[0]
+    def test(_: Journal, drafts: Sequence[Draft], **__: object) -> bool:
+        draft = drafts[0] if drafts else Draft(content="", context="text:agent:tool")
         return str(draft.context) != "text:agent:tool" and calls == ("tool_calls" in (draft.payload or {}))
 
     return test
 
 
-def observes(_: Journal, drafts: Sequence[Draft]) -> bool:
-    """Whether a tool's output becomes a node."""
-    return str(drafts[0].context) == "text:agent:tool"
+def observes(_: Journal, drafts: Sequence[Draft], **__: object) -> bool:
+    """Whether a tool's output becomes a node; that of a single one is stored with it."""
+    return bool(drafts) and str(drafts[0].context) == "text:agent:tool"
 
 
 def always(*_: object, **__: object) -> bool:
@@ -179,12 +179,11 @@ def arm() -> None:
     strike.lurk(
         Journal,
         "append",
-        before={"observing": observes, "answering": says(calls=False)},
-        after={"spoken": says(calls=True), "observed": observes},
+        before={"calling": says(calls=True), "worked": observes, "answering": says(calls=False)},
+        after={"begun": says(calls=True), "observed": observes},
     )
-    strike.lurk(Journal, "begin_execution", before={"calling": always}, after={"begun": always})
-    strike.lurk(Journal, "end_execution", before={"worked": always}, after={"half": always})
-    strike.lurk(turn, "remember_turn", before={"answered": always}, after={"remembered": always})
+    strike.lurk(Journal, "end_execution", after={"half": always})
+    strike.lurk(keeping, "remember_turn", before={"answered": always}, after={"remembered": always})
     strike.lurk(Runs, "finish", before={"ending": always}, after={"ended": always})
     strike.lurk(Subscription, "commit", before={"committing": always})
     ScriptedModel.stream = counted  # pyright: ignore[reportAttributeAccessIssue]

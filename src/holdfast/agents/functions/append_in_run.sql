@@ -1,23 +1,38 @@
--- Appends what a run has to say, all or nothing, unless another has the run by now; its streamed text has become a node and goes.
+-- Writes down what a run does, all or nothing, unless another has the run by now: that tools begin, what one of them gave, and what is
+-- said; streamed text that has become a node goes. A tool that was begun before, and may be again, is begun anew.
 create or replace function holdfast.append_in_run(
   tenant uuid, run uuid, claim bigint, nodes uuid[], types text[], names text[], vals text[], contents text[], payloads jsonb[],
-  node_keys text[]
+  node_keys text[], step int, begun text[], tools text[], arguments jsonb[],
+  ended text, status text, output jsonb, error text, latency double precision
 ) returns table (outcome text, id uuid, seq bigint, revision bigint, at timestamptz, topic text) language plpgsql as $$
 #variable_conflict use_column
 declare
-  held public.runs;
+  held public.runs := holdfast.held_run(tenant, run, claim);
 begin
-  select r.* from public.runs r where r.tenant_id = tenant and r.id = run into held;
-  perform from public.conversation c where c.tenant_id = tenant and c.id = held.root for update;
-  select r.* from public.runs r where r.tenant_id = tenant and r.id = run into held;
-  if not found or held.token <> claim or held.finished_at is not null then
+  if held.id is null then
     return query select 'lapsed', null::uuid, null::bigint, null::bigint, null::timestamptz, null::text;
     return;
   end if;
-  delete from public.turn_delta d where d.tenant_id = tenant and d.run_id = run and d.kind in ('token', 'thinking');
-  return query select a.outcome, a.id, a.seq, a.revision, a.at, a.topic from holdfast.append_all(
-    tenant, held.root, nodes, types, names, vals, contents, payloads, array_fill(null::text, array[cardinality(nodes)]),
-    array_fill(null::json, array[cardinality(nodes)]), node_keys, null, null, null) a;
+  if cardinality(begun) > 0 then
+    insert into public.tool_executions (tenant_id, id, run_id, step, call_id, tool, input_params, status, token)
+      select tenant, holdfast.uuid7(), run, append_in_run.step, given.call, given.tool, given.arguments, 'running', claim
+      from unnest(begun, tools, append_in_run.arguments) as given (call, tool, arguments)
+      on conflict (tenant_id, run_id, step, call_id) do update
+        set status = 'running', token = excluded.token, created_at = holdfast.now(), output_result = null, error = null,
+          finished_at = null;
+  end if;
+  if ended is not null then
+    update public.tool_executions e
+      set status = append_in_run.status, output_result = output, error = append_in_run.error, latency_ms = latency,
+        finished_at = holdfast.now()
+      where e.tenant_id = tenant and e.run_id = run and e.step = append_in_run.step and e.call_id = ended;
+  end if;
+  if cardinality(nodes) > 0 then
+    delete from public.turn_delta d where d.tenant_id = tenant and d.run_id = run and d.kind in ('token', 'thinking');
+    return query select a.outcome, a.id, a.seq, a.revision, a.at, a.topic from holdfast.append_all(
+      tenant, held.root, nodes, types, names, vals, contents, payloads, array_fill(null::text, array[cardinality(nodes)]),
+      array_fill(null::json, array[cardinality(nodes)]), node_keys, null, null, null) a;
+  end if;
 end $$;
 revoke execute on function holdfast.append_in_run from public;
 grant execute on function holdfast.append_in_run to holdfast_app;

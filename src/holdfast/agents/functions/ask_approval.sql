@@ -6,15 +6,16 @@ create or replace function holdfast.ask_approval(
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
-  held public.runs;
+  held public.runs := holdfast.held_run(tenant, run, claim);
 begin
-  select r.* from public.runs r where r.tenant_id = tenant and r.id = run into held;
-  perform from public.conversation c where c.tenant_id = tenant and c.id = held.root for update;
-  select r.* from public.runs r where r.tenant_id = tenant and r.id = run for update into held;
-  if not found or held.token <> claim or held.finished_at is not null then
+  if held.id is null then
     outcome := 'lapsed';
     return;
   end if;
+  update public.tool_executions e set status = 'unknown'
+    from unnest(calls, reasons) as given (call, reason)
+    where e.tenant_id = tenant and e.run_id = run and e.step = ask_approval.step and e.call_id = given.call and e.status = 'running'
+      and given.reason = 'unknown';
   insert into public.approval (tenant_id, id, run_id, root, step, call_id, tool, arguments, user_name, reason)
     select tenant, given.id, run, held.root, ask_approval.step, given.call, given.tool, given.arguments, held.user_name, given.reason
     from unnest(ids, calls, tools, ask_approval.arguments, reasons) as given (id, call, tool, arguments, reason)

@@ -1,16 +1,14 @@
 -- Ends a run that this token holds; `next`: what its conversation waits for an answer to after it; `told`: what those who watch are told,
--- and `more`, whether also of runs that were cancelled before it ended.
+-- and `more`, whether also of other things: nodes that were appended at its end, runs that were cancelled before.
 create or replace function holdfast.finish_run(
   tenant uuid, run uuid, claim bigint, ending text, answer uuid, error jsonb, out outcome text, out next uuid, out told jsonb, out more boolean
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
-  held public.runs;
+  held public.runs := holdfast.held_run(tenant, run, claim);
+  before bigint := (select c.revision from public.conversation c where c.tenant_id = tenant and c.id = held.root);
 begin
-  select r.* from public.runs r where r.tenant_id = tenant and r.id = run into held;
-  perform from public.conversation c where c.tenant_id = tenant and c.id = held.root for update;
-  select r.* from public.runs r where r.tenant_id = tenant and r.id = run for update into held;
-  if not found or held.token <> claim or held.finished_at is not null then
+  if held.id is null then
     outcome := 'lapsed';
     return;
   end if;
@@ -18,6 +16,7 @@ begin
   select r.trigger from public.runs r
     where r.tenant_id = tenant and r.root = held.root and r.finished_at is null order by r.number limit 1 into finish_run.next;
   more := exists (
+    select from public.conversation c where c.tenant_id = tenant and c.id = held.root and c.revision > before) or exists (
     select from public.turn_delta d where d.tenant_id = tenant and d.root = held.root and d.n > held.number * 10000000000 + 9999999999);
   outcome := 'ended';
 end $$;

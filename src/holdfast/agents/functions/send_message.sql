@@ -10,10 +10,12 @@ create or replace function holdfast.send_message(
 declare
   appended record;
 begin
-  update public.conversation c set last_run = c.last_run where c.tenant_id = tenant and c.id = conversation;
-  if not found then
-    outcome := 'missing';
-    return;
+  if send_message.key is not null or busy <> 'enqueue' then  -- what is looked at then is looked at under the conversation's lock
+    perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
+    if not found then
+      outcome := 'missing';
+      return;
+    end if;
   end if;
   if send_message.key is not null then
     select n.id, n.seq, n.revision, n.created_at from public.node n
@@ -46,6 +48,10 @@ begin
   appended := holdfast.append(
     tenant, conversation, node, null, type, send_message.name, send_message.value, send_message.content, send_message.payload,
     null, null, send_message.key, null, null, null);
+  if appended.outcome <> 'appended' then
+    outcome := appended.outcome;
+    return;
+  end if;
   send_message.id := appended.id;
   send_message.seq := appended.seq;
   send_message.revision := appended.revision;

@@ -36,6 +36,9 @@ begin
     set state = ending, answer = coalesce(end_run.answer, r.answer), error = end_run.error, finished_at = holdfast.now(),
       leased_until = null, holder = null
     where r.tenant_id = tenant and r.id = run returning r.* into ended;
+  if ending <> 'done' then
+    perform holdfast.observe_rest(tenant, run, ended.root);
+  end if;
   update public.approval a set state = 'withdrawn', decided_at = holdfast.now()
     where a.tenant_id = tenant and a.run_id = run and a.state = 'pending';
   delete from public.turn_delta d where d.tenant_id = tenant and d.run_id = run and d.kind in ('token', 'thinking');
@@ -52,3 +55,33 @@ begin
 end $$;
 revoke execute on function holdfast.end_run from public;
 grant execute on function holdfast.end_run to holdfast_app;
+
+-- Tells a conversation what tools gave in a run that ended before it could say so, and of those that had not ended, that it is not known
+-- whether they took effect: nobody calls them again without knowing.
+create or replace function holdfast.observe_rest(tenant uuid, run uuid, conversation uuid) returns void language plpgsql as $$
+#variable_conflict use_column
+declare
+  rest record;
+begin
+  update public.tool_executions e set status = 'unknown', finished_at = holdfast.now()
+    where e.tenant_id = tenant and e.run_id = run and e.status = 'running';
+  select array_agg(holdfast.uuid7()) as ids, array_agg('text'::text) as types, array_agg('agent'::text) as names, array_agg('tool'::text) as vals,
+      array_agg(case when e.status = 'unknown'
+        then 'It is not known whether this call took effect: the turn that made it ended meanwhile.'
+        else coalesce(e.output_result ->> 'text', '') end order by e.step, e.created_at) as contents,
+      array_agg(jsonb_build_object('role', 'tool', 'tool_call_id', e.call_id, 'tool_name', e.tool, 'run', run)
+        || case when e.status = 'done' then '{}'::jsonb else '{"error": true}' end order by e.step, e.created_at) as payloads,
+      array_agg(format('run:%s:%s:%s', run, e.step, e.call_id) order by e.step, e.created_at) as keys
+    from public.tool_executions e
+    where e.tenant_id = tenant and e.run_id = run and not exists (
+      select from public.node n where n.tenant_id = tenant and n.root = conversation
+        and n.key = format('run:%s:%s:%s', run, e.step, e.call_id))
+    into rest;
+  if rest.ids is not null then
+    perform holdfast.append_all(
+      tenant, conversation, rest.ids, rest.types, rest.names, rest.vals, rest.contents, rest.payloads,
+      array_fill(null::text, array[cardinality(rest.ids)]), array_fill(null::json, array[cardinality(rest.ids)]), rest.keys, null, null, null);
+  end if;
+end $$;
+revoke execute on function holdfast.observe_rest from public;
+grant execute on function holdfast.observe_rest to holdfast_app;

@@ -1,17 +1,20 @@
 -- Gives a process the runs that answer these nodes, and those that are due where none are named: each for the length of a lease.
 -- A node that nobody has stored a run for yet, because a stranger published it, gets one, if it is said to the agent. A run is due when it is the first of its
--- conversation that has not ended, and nobody has it, or whoever had it was not heard of for a lease. Each claim has the next token:
--- under the conversation's lock, so that what the former holder still writes is either there already or refused.
+-- conversation that has not ended, and nobody has it, or whoever had it was not heard of for a lease: the one that waits longest comes first. Each claim has the
+-- next token: under the conversation's lock, so that what the former holder still writes is either there already or refused.
+-- A conversation that somebody has locked is left for the next look; a node in one cannot be, and is refused after a while, for nobody else to wait here.
+-- A run stalls when its holder was not heard of again, and had neither a reply nor an outcome of a tool stored: one that stalls ten times in a row is given up.
 create or replace function holdfast.take_runs(
   tenant uuid, agents text[], nodes uuid[], fresh uuid[], lease interval, claimant text, most int
-) returns setof public.runs language plpgsql as $$
+) returns setof public.runs language plpgsql set lock_timeout = '2s' as $$
 #variable_conflict use_column
 declare
-  found record;
+  asked record;
+  due record;
   taken public.runs;
 begin
   if nodes is not null then
-    for found in
+    for asked in
       select n.id, n.root, n.seq, c.agent_name, c.user_name, given.fresh
       from unnest(nodes, take_runs.fresh) as given (node, fresh)
       join public.node n on n.tenant_id = tenant and n.id = given.node and n.id = any(nodes)
@@ -22,31 +25,42 @@ begin
           select from public.runs r where r.tenant_id = tenant and r.trigger = n.id and r.agent = c.agent_name)
       order by n.root, n.seq
     loop
-      perform from public.conversation c where c.tenant_id = tenant and c.id = found.root for update;
-      if not exists (select from public.runs r where r.tenant_id = tenant and r.trigger = found.id and r.agent = found.agent_name) then
-        perform holdfast.store_run(tenant, found.fresh, found.agent_name, found.root, found.id, found.seq, found.user_name);
+      perform from public.conversation c where c.tenant_id = tenant and c.id = asked.root for update;
+      if not exists (select from public.runs r where r.tenant_id = tenant and r.trigger = asked.id and r.agent = asked.agent_name) then
+        perform holdfast.store_run(tenant, asked.fresh, asked.agent_name, asked.root, asked.id, asked.seq, asked.user_name);
       end if;
     end loop;
   end if;
-  for found in
-    select r.id, r.root from public.runs r
+  for due in
+    select r.id from public.runs r join public.conversation c on c.tenant_id = tenant and c.id = r.root
     where r.tenant_id = tenant and r.agent = any(agents) and r.state in ('queued', 'running') and r.run_at <= holdfast.now()
       and (r.leased_until is null or r.leased_until <= holdfast.now())
       and (nodes is null or r.trigger = any(nodes))
       and not exists (
         select from public.runs former where former.tenant_id = tenant and former.root = r.root and former.number < r.number
           and former.finished_at is null)
-    order by r.root, r.number limit most
+    order by r.run_at, r.number limit most for update of c skip locked
   loop
-    perform from public.conversation c where c.tenant_id = tenant and c.id = found.root for update;
     update public.runs r
       set state = 'running', holder = claimant, leased_until = holdfast.now() + lease, token = r.token + 1,
-        claims = r.claims + 1, started_at = coalesce(r.started_at, holdfast.now())
-      where r.tenant_id = tenant and r.id = found.id and r.state in ('queued', 'running')
+        claims = r.claims + 1, started_at = coalesce(r.started_at, holdfast.now()), claimed_at = holdfast.now(),
+        stalls = (r.state = 'running')::int + case when r.claimed_at is null or exists (
+            select from public.run_step s where s.tenant_id = tenant and s.run_id = r.id and s.replied_at >= r.claimed_at
+          ) or exists (
+            select from public.tool_executions e where e.tenant_id = tenant and e.run_id = r.id and e.finished_at >= r.claimed_at
+          ) then 0 else r.stalls end
+      where r.tenant_id = tenant and r.id = due.id and r.state in ('queued', 'running')
         and (r.leased_until is null or r.leased_until <= holdfast.now())
       returning r.* into taken;
     if taken.stop is not null then  -- whoever had it was told to stop, and did not come to it
       perform holdfast.end_run(tenant, taken.id, 'cancelled', null, null);
+    elsif taken.stalls >= 10 then
+      perform holdfast.end_run(tenant, taken.id, 'failed', null, jsonb_build_object(
+        'code', 'limit_reached', 'what', 'the run was given up',
+        'why', 'ten times in a row whoever worked on it was not heard of again',
+        'next', 'The logs of the servers may say why; then try it again.', 'message',
+        'the run was given up: ten times in a row whoever worked on it was not heard of again. '
+        'The logs of the servers may say why; then try it again.'));
     elsif taken.id is not null then
       return next taken;
     end if;

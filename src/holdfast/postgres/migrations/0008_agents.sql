@@ -27,7 +27,8 @@ call holdfast.hold_to_tenant('agent_definition_t', 'host_id');
 
 -- A run is one turn of an agent: what it was asked by (`trigger`, a node), who does it now (`holder`, until `leased_until`), how it ended.
 -- `token` fences: each claim has the next one, and what an older one still tries to write is refused.
--- `number` counts the runs of a conversation. `waits_for`: what a waiting run needs. `seen_seq`: the last node that the model was shown.
+-- `number` counts the runs of a conversation. `seen_seq`: the last node that the model was shown. `stalls`: how many holders in a row were not heard
+-- of again before they had anything stored, each since it had `claimed_at`.
 create table runs (
   tenant_id uuid not null references tenant (id),
   id uuid not null,
@@ -45,6 +46,8 @@ create table runs (
   leased_until timestamptz,
   token bigint not null default 0,
   claims int not null default 0,
+  claimed_at timestamptz,
+  stalls int not null default 0,
   run_at timestamptz not null default holdfast.now(),
   steps int not null default 0,
   input_tokens bigint not null default 0,
@@ -66,7 +69,9 @@ create unique index run_by_number on runs (tenant_id, root, number);
 create index run_unfinished on runs (tenant_id, root, number) where finished_at is null;
 create index run_due on runs (tenant_id, run_at) where state in ('queued', 'running');
 create index run_by_user on runs (tenant_id, user_name, id);
+create index run_finished on runs (tenant_id, finished_at) where finished_at is not null;
 call holdfast.hold_to_tenant('runs');
+call holdfast.open_to_system('runs', 'select');
 
 -- A step is one question to the model: what was sent and why, and the reply as it came, stored before anything is done with it.
 create table run_step (
@@ -102,7 +107,7 @@ create table turn_delta (
 create index delta_by_run on turn_delta (tenant_id, run_id);
 call holdfast.hold_to_tenant('turn_delta');
 
--- Every execution of a tool. `unknown`: whoever ran it died meanwhile, and it must not run twice by itself.
+-- Every execution of a tool. `unknown`: whoever ran it stopped meanwhile, and it must not run twice by itself.
 create table tool_executions (
   tenant_id uuid not null,
   id uuid not null,
@@ -113,7 +118,7 @@ create table tool_executions (
   tool text not null,
   input_params jsonb,
   output_result jsonb,
-  status text not null check (status in ('running', 'done', 'failed', 'refused', 'unknown')),
+  status text not null check (status in ('running', 'done', 'failed', 'unknown')),
   latency_ms double precision,
   error text,
   token bigint not null,

@@ -96,6 +96,8 @@ async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
     """Say something to an agent and have its answer; with `Accept: text/event-stream` its events as they come."""
     call.principal.require("read")
     agents = call.engine.agents
+    limit = call.engine.config.agents.max_seconds + MARGIN
+    call.visit.stay(limit + MARGIN)  # before anything is said: who is refused has said nothing
     sent = await agents.send(
         body.agent_id,
         body.message,
@@ -118,8 +120,6 @@ async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
             run_id=sent.run_id,
         )
         return EventStream(_streamed(call, sent.conversation, body.agent_id, cursor, ready))
-    limit = call.engine.config.agents.max_seconds + MARGIN
-    call.visit.stay(limit + MARGIN)
     try:
         async with asyncio.timeout(limit), agents.watch(sent.conversation, body.agent_id, since=cursor) as watch:
             return await _answered(call, sent, body.agent_id, session_id, watch)
@@ -166,26 +166,28 @@ async def _answered(call: Call, sent: Sent, agent: str, session_id: str, watch: 
     asked: list[UUID] = []
     async with aclosing(followed(call, watch)) as events:
         async for event in events:
-            if event is None or event.run_id != sent.run_id:
+            if event is None:
                 continue
+            state: Literal["done", "cancelled", "waiting"] | None = None
+            if event.run_id == sent.run_id:
+                if event.kind == "error":
+                    raise TurnFailed(event.error or {}, run_id=str(sent.run_id), session_id=session_id)
+                if event.kind == "answer":
+                    reply, node = event.text, event.node_id
+                elif event.kind == "approval" and event.approval_id is not None:
+                    asked.append(event.approval_id)
+                elif event.kind == "done":
+                    state = "cancelled" if event.state == "cancelled" else "done"
             waiting: list[Approval] = []
-            if event.kind == "error":
-                raise TurnFailed(event.error or {}, run_id=str(sent.run_id), session_id=session_id)
-            if event.kind == "answer":
-                reply, node = event.text, event.node_id
-            elif event.kind == "approval" and event.approval_id is not None:
-                asked.append(event.approval_id)
-                if not watch.has_more:  # an agent asks for all that it wants at once
-                    waiting = await _pending(call, asked)
+            if asked and not watch.has_more:  # the agent asks for all that it wants at once; others may speak meanwhile
+                waiting, asked = await _pending(call, asked), []
             if waiting:
-                call.status = HTTPStatus.ACCEPTED
-            elif event.kind != "done":
-                continue
-            return ChatReply(
-                "waiting" if waiting else "cancelled" if event.state == "cancelled" else "done",
-                reply, session_id, agent, sent.conversation, sent.run_id, node, event.cursor, event.usage or {},
-                waiting,
-            )  # fmt: skip
+                state, call.status = "waiting", HTTPStatus.ACCEPTED
+            if state is not None:
+                return ChatReply(
+                    state, reply, session_id, agent, sent.conversation, sent.run_id, node, event.cursor,
+                    event.usage or {}, waiting,
+                )  # fmt: skip
     raise ShuttingDown("the engine closes", next="Ask again when it is back: the turn goes on.")
 
 

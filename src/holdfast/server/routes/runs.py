@@ -1,6 +1,7 @@
 """Runs: the turns of agents; those in the caller's conversations, and for who administers the tenant all of them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated
 from uuid import UUID
 
@@ -11,7 +12,7 @@ from holdfast.agents.journal import Asked, Execution, Step
 from holdfast.agents.runs import unknown_run
 from holdfast.core.errors import NotFound
 from holdfast.server.operations import Call, Operations
-from holdfast.server.visibility import is_seen, seen, whose
+from holdfast.server.visibility import is_seen, seen, sees_all, whose
 
 operations = Operations("runs")
 
@@ -29,7 +30,10 @@ class RunPage(msgspec.Struct, frozen=True):
 
 
 class RunStory(msgspec.Struct, frozen=True):
-    """A run and all that it did: what the model was sent and why, what it replied, which tools ran, who was asked."""
+    """A run and all that it did: what the model was sent and why, what it replied, which tools ran, who was asked.
+
+    What the agent is told before all else, by whoever runs it, is shown to an admin alone: to others as `null`.
+    """
 
     run: Run
     steps: Sequence[Step]
@@ -55,7 +59,8 @@ async def get_run(call: Call, id: UUID) -> RunStory:
     """A run, step by step."""
     run = await _seen(call, id)
     past = await call.engine.agents.past(id)
-    return RunStory(run, past.steps, past.executions, past.asked)
+    steps = past.steps if sees_all(call.principal) else [_without_instructions(step) for step in past.steps]
+    return RunStory(run, steps, past.executions, past.asked)
 
 
 @operations.declare("POST", "/api/runs/{id}/cancel", needs="write", errors=[NotFound])
@@ -71,6 +76,14 @@ async def retry_run(call: Call, id: UUID) -> Run:
     """Try a run again that failed or was cancelled; the answer is the new one."""
     await _seen(call, id)
     return await call.engine.agents.retry(id)
+
+
+def _without_instructions(step: Step) -> Step:
+    messages = [
+        {**message, "content": None} if message.get("role") == "system" else message
+        for message in step.sent.get("messages", ())
+    ]
+    return replace(step, sent={**step.sent, "messages": messages})
 
 
 async def _seen(call: Call, id: UUID) -> Run:

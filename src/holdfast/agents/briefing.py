@@ -1,0 +1,92 @@
+"""The briefing: what the model is shown in a turn, within its window and the limits of the run."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from holdfast.agents.budget import Budget, KnownCounts
+from holdfast.agents.context import Assembled, Material, Recalled, assemble, recalled
+from holdfast.agents.underway import Services, Turn
+from holdfast.agents.view import View
+from holdfast.core.errors import HoldfastError, LimitReached
+
+ASKED = 4000  # characters of a message that memory is asked with
+
+log = logging.getLogger(__name__)
+
+
+class Briefing:
+    """Puts together what the model is shown."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._counters: dict[str, KnownCounts] = {}  # by the name of what counts: models share them
+
+    @property
+    def budget(self) -> Budget:
+        """What a request may have."""
+        llm = self._services.llm
+        return Budget(max(1000, llm.context_tokens - llm.max_output_tokens))
+
+    async def counter(self, model: str | None) -> KnownCounts:
+        """What counts the tokens of a model."""
+        counter = await self._services.caller.counter(model)
+        known = self._counters.get(counter.name)
+        if known is None:
+            known = self._counters[counter.name] = KnownCounts(counter)
+        return known
+
+    async def prepare(self, turn: Turn) -> None:
+        """Read what belongs to every step: notes, and what is remembered of the question."""
+        view = await turn.view()
+        turn.notes, turn.memories = await asyncio.gather(self._notes(turn, view), self._memories(turn, view))
+
+    async def context(self, turn: Turn, view: View) -> Assembled:
+        """What the model is shown in the next step."""
+        material = Material(
+            agent=turn.agent.name,
+            instructions=turn.agent.instructions,
+            nodes=view.nodes,
+            trigger=turn.run.trigger_seq,
+            now=datetime.now(UTC),
+            tools=[tool.spec for tool in turn.tools.values()],
+            notes=turn.notes,
+            memories=turn.memories,
+            conversation=view.session_id,
+        )
+        return assemble(material, await self.counter(turn.agent.model), self.budget)
+
+    def check_limits(self, turn: Turn, number: int, context: Assembled) -> None:
+        """Refuse a step that the run may not take."""
+        limits, settings = turn.agent.limits, self._services.settings
+        steps, tokens = limits.steps or settings.max_steps, limits.tokens or settings.max_tokens
+        cost = limits.cost or settings.max_cost
+        if number > steps:
+            raise LimitReached(f"the agent took {steps} steps without an answer", next="Ask for less at once.")
+        if turn.tokens + context.tokens > tokens:
+            raise LimitReached(
+                f"the run would take more than {tokens} tokens",
+                why=f"it has used {turn.tokens}, and the next question has {context.tokens}",
+                next="Ask for less at once, or raise agents.max_tokens.",
+            )
+        if cost and turn.cost >= cost:
+            raise LimitReached(f"the run has cost {turn.cost:g}, and may cost {cost:g}", next="Ask for less at once.")
+
+    async def _notes(self, turn: Turn, view: View) -> str:
+        if view.user is None:
+            return ""
+        return (await self._services.notes.read(user=view.user, agent=turn.agent.name)).notes
+
+    async def _memories(self, turn: Turn, view: View) -> Sequence[Recalled]:
+        asked = await turn.question()
+        question = "" if asked is None else asked.content[:ASKED]
+        if not (turn.agent.memory and self._services.settings.recall and question.strip()):
+            return ()
+        memory, agent = self._services.memory, turn.agent.name
+        try:
+            hits = await memory.context(question, session=view.session_id, user=view.user, agent=agent)
+        except HoldfastError as error:
+            log.warning("nothing could be recalled for the run %s: %s", turn.run.id, error)
+            return ()
+        return recalled(hits)

@@ -1,0 +1,80 @@
+"""Keeping: what stays of a turn that was answered: what was said is remembered, what leaves the window is summed up.
+
+The run ends after that: the next turn of its conversation finds both. Hardly any turn sums up.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from uuid import UUID
+
+from holdfast.agents.briefing import Briefing
+from holdfast.agents.budget import KnownCounts
+from holdfast.agents.remembering import remember_turn
+from holdfast.agents.summaries import extract, newest_summary, summary_draft, summary_request, to_summarise
+from holdfast.agents.trouble import is_passing
+from holdfast.agents.underway import Services, Turn
+from holdfast.conversations.nodes import Node
+from holdfast.core.errors import HoldfastError
+
+SUMMARIES = 4  # made after one turn, at most
+SUMMING = 60.0  # seconds that they may take together: the next turn waits for them
+
+log = logging.getLogger(__name__)
+
+
+class Keeping:
+    """Keeps what is of use after a turn."""
+
+    def __init__(self, services: Services, briefing: Briefing) -> None:
+        self._services = services
+        self._briefing = briefing
+
+    async def keep(self, turn: Turn, answer: UUID) -> None:
+        """Remember what was said, and sum up what leaves the window; that either fails is no failure of a turn."""
+        view = await turn.view()
+        question = await turn.question()
+        if turn.agent.memory and question is not None:
+            await remember_turn(
+                self._services.memory,
+                question=question,
+                answer=next((node for node in view.nodes if node.id == answer), None),
+                session_id=view.session_id,
+                person=turn.run.user,
+                agent=turn.agent.name,
+            )
+        try:
+            async with asyncio.timeout(SUMMING):
+                await self._sum_up(turn)
+        except TimeoutError:
+            log.warning("no summary was made in %g seconds after the run %s", SUMMING, turn.run.id)
+        except HoldfastError as error:
+            if is_passing(error):
+                raise
+            log.warning("no summary could be made after the run %s: %s", turn.run.id, error)
+
+    async def _sum_up(self, turn: Turn) -> None:
+        counter, budget = await self._briefing.counter(turn.agent.model), self._briefing.budget
+        told = [turn.agent.instructions, *(tool.spec.told() for tool in turn.tools.values())]
+        fixed = sum(map(counter.count, told))
+        for _ in range(SUMMARIES):
+            view = await turn.view()
+            nodes = to_summarise(view.nodes, counter, budget, agent=turn.agent.name, fixed=fixed)
+            if not nodes:
+                return
+            former = newest_summary(view.nodes, turn.agent.name)
+            text = await self._summary(turn, None if former is None else former.text, nodes, counter)
+            if not text.strip():
+                return
+            await turn.journal.append([summary_draft(turn.agent.name, text, nodes)])
+
+    async def _summary(self, turn: Turn, former: str | None, nodes: Sequence[Node], counter: KnownCounts) -> str:
+        caller, budget = self._services.caller, self._briefing.budget
+        room = max(200, int(budget.total * budget.summary))
+        if caller.is_offline(turn.agent.model):
+            return extract(former, nodes, counter, max_tokens=room)
+        request = summary_request(former, nodes, counter, room=budget.total - 2 * room, max_tokens=room)
+        reply = await caller.ask(request, model=turn.agent.model)
+        turn.count(reply)
+        await turn.journal.count(reply.usage, reply.cost)
+        return reply.text

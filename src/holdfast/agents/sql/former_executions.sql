@@ -1,0 +1,4 @@
+-- The tools that earlier attempts at a run used without that it is known whether they took effect.
+select e.id, e.step, e.call_id, e.tool, e.input_params, e.status, e.token, e.output_result, e.error, e.latency_ms
+from runs r join tool_executions e on e.tenant_id = $1 and e.run_id = r.id and e.status = 'unknown'
+where r.tenant_id = $1 and r.trigger = $2 and r.agent = $3 and r.attempt < $4
