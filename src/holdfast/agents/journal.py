@@ -13,7 +13,7 @@ from holdfast.agents.runs import Run, lapsed
 from holdfast.conversations.contexts import parse_context
 from holdfast.conversations.nodes import Draft, Node
 from holdfast.core.ids import uuid7
-from holdfast.core.text import restore, store
+from holdfast.core.text import dumps, loads, restore, store
 from holdfast.llm.model import Reply, Usage
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
@@ -141,7 +141,7 @@ class Journal:
         """Store what the model was sent and what it replied, before anything is done with it."""
         usage = reply.usage if reply is not None else None
         outcome = await self._database.value(
-            sql("store_reply"), self.run.id, self.run.token, step, sent,
+            sql("store_reply"), self.run.id, self.run.token, step, dumps(sent),
             None if reply is None else msgspec.to_builtins(reply), None if reply is None else reply.model,
             usage.input_tokens if usage else 0, usage.output_tokens if usage else 0, reply.cost if reply else 0.0,
             seen, began,
@@ -241,7 +241,7 @@ class Journal:
 def step_of(row: Row) -> Step:
     """The step that a row is."""
     reply = None if row["reply"] is None else msgspec.convert(row["reply"], Reply)
-    return Step(row["number"], row["sent"], reply, row["started_at"], row["replied_at"])
+    return Step(row["number"], loads(row["sent"]), reply, row["started_at"], row["replied_at"])
 
 
 def _asked_of(row: Row) -> Asked:

@@ -77,6 +77,7 @@ class Runner:
         self._taking: set[asyncio.Task[None]] = set()
         self._watching: list[asyncio.Task[None]] = []
         self._woken = asyncio.Event()
+        self._left: list[UUID] = []  # runs that could not go on, and are still leased to this process
 
     @property
     def running(self) -> int:
@@ -194,8 +195,9 @@ class Runner:
         except Busy as error:  # another has it by now
             log.warning("a run is left to another: %s", error)
             return
-        except HoldfastError as error:  # the database is away, mostly: it is taken up again after its lease
+        except HoldfastError as error:  # the database is away, mostly: it is taken up again when that is back
             log.warning("the run %s is left for later: %s", run.id, error)
+            self._left.append(run.id)
             return
         self._let_go(self._own(run))  # it has ended: nobody stops what follows
         if finished is not None and finished.following is not None and self._agents:
@@ -253,6 +255,9 @@ class Runner:
         while True:
             await until(self._woken, LOOK)
             try:
+                if self._left:
+                    await self._runs.give_back(self._holder, runs=self._left)
+                    self._left.clear()
                 if self._agents:
                     await asyncio.shield(self._begin_taking(list(self._agents), None))
             except Exception:  # noqa: BLE001 - it is logged where it is taken

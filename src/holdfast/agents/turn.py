@@ -7,7 +7,8 @@ said is said once.
 
 import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -29,10 +30,11 @@ from holdfast.agents.underway import Services, Turn
 from holdfast.agents.view import View, Views
 from holdfast.conversations.contexts import BY_TOOL, by_agent
 from holdfast.conversations.nodes import Draft
-from holdfast.core.errors import Broken, HoldfastError, LimitReached
+from holdfast.core.errors import Broken, Busy, HoldfastError, LimitReached
 from holdfast.llm import Reply, Request, Shown, Text, Thinking
 
 ANNOUNCED = 0.02  # seconds after which others hear of what was said
+AGAIN = 0.5  # seconds after which a reply that could not be stored is stored again
 FLUSH = 0.1  # seconds between two writes of what is streamed
 
 log = logging.getLogger(__name__)
@@ -153,9 +155,21 @@ class Turns:
         finally:
             flushing.cancel()
             await asyncio.wait([flushing])
-        await turn.journal.keep_reply(number, sent, reply, seen=seen, began=began)
+        await self._keep(lambda: turn.journal.keep_reply(number, sent, reply, seen=seen, began=began))
         turn.count(reply)
         return reply
+
+    async def _keep(self, write: Callable[[], Awaitable[None]]) -> None:
+        """Write a reply down, however often it takes while the run may still be ours: it was paid for."""
+        until = time.monotonic() + self._services.settings.lease
+        while True:
+            try:
+                return await write()
+            except HoldfastError as error:
+                if isinstance(error, Busy) or not is_passing(error) or time.monotonic() > until:
+                    raise
+                log.warning("a reply waits for the database: %s", error)
+                await asyncio.sleep(AGAIN)
 
     async def _act(self, turn: Turn, number: int, spoken: Draft, calls: Sequence[Wanted]) -> bool:
         """Say which calls the step has, make those that may be made, and say what they gave.

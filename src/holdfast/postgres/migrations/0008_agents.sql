@@ -78,7 +78,7 @@ create table run_step (
   tenant_id uuid not null,
   run_id uuid not null,
   number int not null,
-  sent jsonb not null,
+  sent json not null,
   reply jsonb,
   model text,
   input_tokens bigint not null default 0,
