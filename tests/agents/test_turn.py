@@ -7,8 +7,9 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Limits
+from holdfast.agents.journal import Journal
 from holdfast.conversations.notes import Operation
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import DatabaseAway, InvalidInput
 from holdfast.llm import Request
 from tests.agents.stage import Player, Stage, answer, calls, ended, kinds, nodes, of, reached, told, until
 
@@ -377,3 +378,27 @@ async def test_what_leaves_the_window_is_summed_up_and_the_talk_goes_on(stage: S
     assert not any("Day 0." in message.content for message in asking.messages)
     assert events[-1].state == "done"
     assert shown
+
+
+@pytest.mark.req("AGENT-01", "SAFE-01")
+async def test_a_reply_is_kept_through_an_outage_and_counted_once(
+    stage: Stage, app: App, model: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await stage.serve(app)
+    model.says({"text": "It is in Cologne.", "usage": {"input_tokens": 100, "output_tokens": 7}})
+    kept, stored = Journal.keep_reply, 0
+
+    async def unheard(journal: Journal, *args: Any, **options: Any) -> None:
+        nonlocal stored
+        await kept(journal, *args, **options)
+        stored += 1
+        if stored < 3:
+            raise DatabaseAway("the connection was lost before the answer came")
+
+    monkeypatch.setattr(Journal, "keep_reply", unheard)
+
+    events = await told(engine, "support", "Where is AB-1?", user="ann")
+
+    assert (answer(events), stored, len(model.requests)) == ("It is in Cologne.", 3, 1)
+    run = await engine.agents.runs.get(events[-1].run_id or pytest.fail("no run"))
+    assert (run.state, run.input_tokens, run.output_tokens) == ("done", 100, 7)

@@ -400,7 +400,7 @@ class LlmSettings(Section):
     token_timeout: Seconds = Field(default=30, description="seconds between two pieces of its answer")
     timeout: Seconds = Field(default=600, description="seconds for a whole answer, retries and fallbacks included")
     attempts: Whole = Field(default=3, ge=1, le=20, description="times that a model is asked before the next one is")
-    concurrency: Whole = Field(default=16, ge=1, le=10_000, description="answers that a process waits for at once")
+    concurrency: Whole = Field(default=100, ge=1, le=10_000, description="answers that a process waits for at once")
     context_tokens: Whole = Field(default=32_000, ge=1000, description="tokens that the model can take in")
     max_output_tokens: Count = Field(default=4096, description="tokens that an answer may have")
     temperature: Annotated[Number, Field(ge=0, le=2)] | None = Field(
