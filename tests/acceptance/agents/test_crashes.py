@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.agents import Event
 from holdfast.agents.journal import Journal
-from holdfast.core.config import Config, load_config
+from holdfast.core.config import load_config
 from holdfast.core.errors import Busy
 from holdfast.engine import Engine, open_engine
 from tests.acceptance.clerks import (
@@ -40,29 +40,6 @@ pytestmark = [pytest.mark.acceptance, pytest.mark.req("AGENT-01", "STM-06")]
 WAITING = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
 REMEMBERED = "select scope, count(*) as number from memory where tenant_id = $1 group by scope order by scope"
 ASKED = (*WHOLE[:3], "approval", "decision", *WHOLE[3:])
-
-
-@pytest.fixture
-def settings(database_url: str, tmp_path: Path) -> dict[str, object]:
-    """Settings for all."""
-    return {
-        "database.url": database_url,
-        "data": tmp_path / "data",
-        "memory.embedding.fetch": False,
-        "bus.lease": 1,
-    }
-
-
-@pytest.fixture
-def config(settings: dict[str, object], tmp_path: Path, no_models: None) -> Config:
-    """The settings, for an engine of the test, which serves no agent."""
-    return load_config(settings, environ={}, cwd=tmp_path)
-
-
-@pytest.fixture
-def clerks(processes: Processes, tmp_path: Path, settings: dict[str, object]) -> Clerks:
-    """Processes that serve."""
-    return Clerks(processes, tmp_path, settings)
 
 
 @pytest.mark.parametrize(

@@ -49,29 +49,6 @@ VIEWS, BUSY = 40, 4  # of the agent, and those of them that are full
 SEED = 7
 
 
-@pytest.fixture
-def settings(database_url: str, tmp_path: Path) -> dict[str, object]:
-    """Settings for all."""
-    return {
-        "database.url": database_url,
-        "data": tmp_path / "data",
-        "memory.embedding.fetch": False,
-        "bus.lease": 1,
-    }
-
-
-@pytest.fixture
-def config(settings: dict[str, object], tmp_path: Path, no_models: None) -> Config:
-    """The settings, for an engine of the test."""
-    return load_config(settings, environ={}, cwd=tmp_path)
-
-
-@pytest.fixture
-def clerks(processes: Processes, tmp_path: Path, settings: dict[str, object]) -> Clerks:
-    """Processes that serve."""
-    return Clerks(processes, tmp_path, settings)
-
-
 def events_of(*viewers: Process) -> list[Event]:
     """What viewers were told, one after another; a line that was cut off by the kill was not."""
     lines = [line for viewer in viewers for line in viewer.stdout.splitlines(keepends=True) if line.endswith("\n")]

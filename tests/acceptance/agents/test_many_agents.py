@@ -2,14 +2,11 @@
 
 import asyncio
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from holdfast.core.config import Config, load_config
 from holdfast.engine import Engine
 from tests.acceptance.clerks import ANSWER, WHERE, Clerks, drained, ended
-from tests.processes import Processes
 from tests.told import told
 
 AGENTS = [f"agent-{number}" for number in range(10)]
@@ -17,24 +14,9 @@ EACH = 100  # conversations of each
 HANDS = 20  # that send at once
 
 
-@pytest.fixture
-def settings(database_url: str, tmp_path: Path) -> dict[str, object]:
-    """Settings for all."""
-    return {"database.url": database_url, "data": tmp_path / "data", "memory.embedding.fetch": False}
-
-
-@pytest.fixture
-def config(settings: dict[str, object], tmp_path: Path, no_models: None) -> Config:
-    """The settings, for an engine of the test, which serves no agent."""
-    return load_config(settings, environ={}, cwd=tmp_path)
-
-
 @pytest.mark.acceptance
 @pytest.mark.req("TALK-01", "TALK-02", "TALK-05", "AGENT-06")
-async def test_ten_agents_and_a_thousand_conversations_are_ten_topics(
-    engine: Engine, settings: dict[str, object], processes: Processes, tmp_path: Path
-) -> None:
-    clerks = Clerks(processes, tmp_path, settings)
+async def test_ten_agents_and_a_thousand_conversations_are_ten_topics(engine: Engine, clerks: Clerks) -> None:
     for name in AGENTS:
         await engine.agents.definitions.put(name, instructions="Help.", tools=["track"], memory=name == AGENTS[0])
     for _ in range(2):
