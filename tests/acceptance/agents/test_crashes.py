@@ -48,19 +48,19 @@ ASKED = (*WHOLE[:3], "approval", "decision", *WHOLE[3:])
         ("claimed", ["1", "2"], 1),
         ("replied 1", ["1", "1", "2"], 1),  # the one window in which a paid call is made again
         ("stored 1", ["1", "2"], 1),
-        ("calling", ["1", "2"], 1),
+        pytest.param("calling", ["1", "2"], 1, marks=pytest.mark.soak),
         ("begun", ["1", "2"], 1),
         ("working", ["1", "2"], 2),  # the tool is idempotent, and says so
         ("worked", ["1", "2"], 2),
-        ("observed", ["1", "2"], 1),
+        pytest.param("observed", ["1", "2"], 1, marks=pytest.mark.soak),
         ("streaming", ["1", "2", "2"], 1),  # the same window: nothing of the reply is stored
-        ("replied 2", ["1", "2", "2"], 1),
+        pytest.param("replied 2", ["1", "2", "2"], 1, marks=pytest.mark.soak),
         ("stored 2", ["1", "2"], 1),
         ("answering", ["1", "2"], 1),
-        ("answered", ["1", "2"], 1),
-        ("remembered", ["1", "2"], 1),
+        pytest.param("answered", ["1", "2"], 1, marks=pytest.mark.soak),
+        pytest.param("remembered", ["1", "2"], 1, marks=pytest.mark.soak),
         ("ending", ["1", "2"], 1),
-        ("ended", ["1", "2"], 1),
+        pytest.param("ended", ["1", "2"], 1, marks=pytest.mark.soak),
         ("committing", ["1", "2"], 1),
     ],
 )
