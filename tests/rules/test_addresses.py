@@ -46,7 +46,9 @@ def test_the_place_of_the_project_itself_is_refused(tmp_path: Path) -> None:
     assert len(violations) == 1
 
 
-@pytest.mark.parametrize("text", ["~/.local/share/holdfast", f"https://holdfast.example{USER_HOME}", "GET /api/root/x"])
+@pytest.mark.parametrize(
+    "text", ["~/.local/share/holdfast", f"https://holdfast.example{USER_HOME}", f"GET /api{ROOT_HOME}"]
+)
 def test_other_paths_are_allowed(tmp_path: Path, text: str) -> None:
     plant(tmp_path, "docs/start.md", text)
 
