@@ -78,6 +78,11 @@ class Watch:
         """Whether an event is there already."""
         return bool(self._waiting)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether it is known from where on it watches."""
+        return self._parked is None
+
     def __aiter__(self) -> Self:
         return self
 

@@ -191,7 +191,8 @@ class Watching:
                 async with self._log.subscribe([topic]) as records:
                     ready.set()
                     for watch in tuple(self._audience.topics.get(topic, ())):  # what came before the subscription
-                        watch.look()
+                        if watch.has_begun:  # nothing came before for one that has not
+                            watch.look()
                     while True:
                         await self._tell(await records.batch(BATCH))
             except InvalidInput:
