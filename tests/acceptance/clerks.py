@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import signal
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -222,3 +223,15 @@ async def check(engine: Engine, sent: Sent, watcher: Watcher, *, whole: Sequence
     assert happened(watcher.seen) == list(whole)
     assert [kind for kind in happened(later) if kind in WHOLE] == list(WHOLE)
     assert {event.node_id for event in later if event.node_id} == {node.id for node in said}
+
+
+async def survived(engine: Engine, clerks: Clerks, moment: str) -> None:
+    """Ask one that dies at a moment, and see another end the turn, once and whole."""
+    dying = await clerks.start("dies", moment)
+    sent = await ask(engine, WHERE)
+
+    async with watched(engine, sent) as watcher:
+        assert await gone(dying) == -signal.SIGKILL, dying.stderr
+        await clerks.start()
+        await watcher.until("done", "error")
+        await check(engine, sent, watcher)

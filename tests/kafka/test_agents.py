@@ -1,7 +1,6 @@
 """Agents whose log is on Kafka: the process that does a turn is killed, and the turn ends once."""
 
 import asyncio
-import signal
 from pathlib import Path
 
 import pytest
@@ -15,12 +14,9 @@ from tests.acceptance.clerks import (
     WHERE,
     WHOLE,
     Clerks,
-    ask,
-    check,
     drained,
-    gone,
     happened,
-    watched,
+    survived,
 )
 from tests.conformance.drivers import QUICK
 from tests.kafka.plain import Plain
@@ -49,14 +45,7 @@ def clerks(processes: Processes, tmp_path: Path, config: Config, no_models: None
 async def test_killed_in_a_turn_it_ends_once_and_no_stored_reply_is_paid_for_again(
     clerks: Clerks, engine: Engine, moment: str, asked: list[str]
 ) -> None:
-    dying = await clerks.start("dies", moment)
-    sent = await ask(engine, WHERE)
-
-    async with watched(engine, sent) as watcher:
-        assert await gone(dying) == -signal.SIGKILL, dying.stderr
-        await clerks.start()
-        await watcher.until("done", "error")
-        await check(engine, sent, watcher)
+    await survived(engine, clerks, moment)
 
     assert (clerks.asked, clerks.used) == (asked, ["track"])
 

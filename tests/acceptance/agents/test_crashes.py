@@ -30,6 +30,7 @@ from tests.acceptance.clerks import (
     gone,
     happened,
     heard,
+    survived,
     watched,
 )
 from tests.acceptance.folders import first_number
@@ -67,14 +68,7 @@ ASKED = (*WHOLE[:3], "approval", "decision", *WHOLE[3:])
 async def test_killed_at_any_moment_a_turn_ends_once_and_no_stored_reply_is_paid_for_again(
     engine: Engine, clerks: Clerks, moment: str, asked: list[str], used: int
 ) -> None:
-    dying = await clerks.start("dies", moment)
-    sent = await ask(engine, WHERE)
-
-    async with watched(engine, sent) as watcher:
-        assert await gone(dying) == -signal.SIGKILL, dying.stderr
-        await clerks.start()
-        await watcher.until("done", "error")
-        await check(engine, sent, watcher)
+    await survived(engine, clerks, moment)
 
     remembered = [tuple(row) for row in await engine.database.all(REMEMBERED)]
     assert (clerks.asked, clerks.used) == (asked, ["track"] * used)
