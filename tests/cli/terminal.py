@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 # It makes the terminal its own first, so that Ctrl-C reaches it.
@@ -55,6 +56,14 @@ class Terminal:
         """Press keys."""
         self._before = len(self.shown)
         os.write(self._ours, keys.encode())
+
+    def press_until_it_ends(self, keys: str, *, timeout: float = 60) -> int:
+        """Its exit code: keys are pressed again where they came before the program had begun to listen."""
+        for _ in range(round(timeout)):
+            self.press(keys)
+            with suppress(subprocess.TimeoutExpired):
+                return self.wait(timeout=1)
+        raise AssertionError(f"it did not end in {timeout} s: {self.shown}")
 
     def say(self, text: str) -> None:
         """Type a line."""
