@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from holdfast.agents.definitions import Incoming as Incoming
     from holdfast.agents.definitions import Limits as Limits
     from holdfast.agents.events import Event as Event
-    from holdfast.agents.tools import Run as Run
-    from holdfast.agents.tools import current_run as current_run
     from holdfast.app import App as App
     from holdfast.bus.skills import current_command as current_command
     from holdfast.core.config import Config as Config
@@ -49,6 +47,8 @@ if TYPE_CHECKING:
     from holdfast.memory import organization as organization
     from holdfast.memory import session as session
     from holdfast.memory import user as user
+    from holdfast.skills.run import Run as Run
+    from holdfast.skills.run import current_run as current_run
 
 _HOMES = {
     "Agents": "agents.agents",
@@ -63,10 +63,10 @@ _HOMES = {
     "Limits": "agents.definitions",
     "Memory": "memory",
     "Owner": "memory",
-    "Run": "agents.tools",
+    "Run": "skills.run",
     "agent": "memory",
     "current_command": "bus.skills",
-    "current_run": "agents.tools",
+    "current_run": "skills.run",
     "load_config": "core.config",
     "open_engine": "engine",
     "organization": "memory",

@@ -14,13 +14,17 @@
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeVar, overload
 
 from holdfast.agents.definitions import Agent, Channel, Handler, Limits
-from holdfast.agents.tools import Tool, tool_of
 from holdfast.bus.skills import ATTEMPTS, Skill
 from holdfast.core.errors import AlreadyExists, InvalidInput
+from holdfast.skills.folders import FolderSkill, load_folders
+from holdfast.skills.function import tool_of
+from holdfast.skills.skill import Declared, File
+from holdfast.skills.tool import Access, Mode, Tool
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -28,8 +32,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 class App:
     """Collects what is declared by its decorators."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "") -> None:
+        self.name = name
         self._skills: dict[str, Skill] = {}
+        self._expertise: dict[str, Declared] = {}
         self._tools: dict[str, Tool] = {}
         self._agents: dict[str, Agent] = {}
 
@@ -47,6 +53,27 @@ class App:
     def agents(self) -> Mapping[str, Agent]:
         """The agents by name, channels among them."""
         return MappingProxyType(self._agents)
+
+    @property
+    def expertise(self) -> Mapping[str, Declared]:
+        """The skills that agents read, by name: `add_skill` and `add_skills` bring them."""
+        return MappingProxyType(self._expertise)
+
+    @property
+    def brought(self) -> Mapping[str, Tool]:
+        """Everything of the app that can be called as a tool, by name: also what its agents and workers have."""
+        tools = dict(self._tools)
+        for tool in (tool for agent in self._agents.values() for tool in agent.tools):
+            if tools.setdefault(tool.name, tool).function != tool.function:
+                raise AlreadyExists(
+                    f"two functions are called {tool.name}",
+                    why="agents have one each, and a tool's name is its own",
+                    next="Give one of them another: `@app.tool(name=...)`.",
+                )
+        for name, skill in self._skills.items():
+            if name not in tools and (tool := _tool_of_skill(skill)) is not None:
+                tools[name] = tool
+        return tools
 
     def skill(
         self, name: str, *, rate: float | None = None, attempts: int = ATTEMPTS, timeout: float | None = None
@@ -80,6 +107,8 @@ class App:
         idempotent: bool = False,
         timeout: float | None = None,
         approve: bool = False,
+        access: Access = "execute",
+        mode: Mode = "inline",
     ) -> Callable[[Function], Function]: ...
 
     def tool(
@@ -91,16 +120,27 @@ class App:
         idempotent: bool = False,
         timeout: float | None = None,
         approve: bool = False,
+        access: Access = "execute",
+        mode: Mode = "inline",
     ) -> Function | Callable[[Function], Function]:
         """Declare a function as a tool: its name, description and JSON Schema come from signature and docstring.
 
         Async ones run on the event loop, plain ones each in a thread. A parameter annotated `Run` is the engine's to
         give. `idempotent`: after a crash a call may be made again, else a person is asked. `timeout`: seconds that a
-        call may take. `approve`: a person has to allow each call.
+        call may take. `approve`: a person has to allow each call. `access`: what an agent must be allowed to do to call
+        it: read, write or execute. `mode`: `event` has it run by workers (`holdfast worker APP`), not here.
         """
 
         def declare(function: Function) -> Function:
-            tool = tool_of(function, name=name, idempotent=idempotent, timeout=timeout, approve=approve)
+            tool = tool_of(
+                function,
+                name=name,
+                idempotent=idempotent,
+                timeout=timeout,
+                approve=approve,
+                access=access,
+                mode=mode,
+            )
             if tool.name in self._tools:
                 raise AlreadyExists(f"the tool {tool.name} is declared twice", next="Give each a name of its own.")
             self._tools[tool.name] = tool
@@ -115,7 +155,7 @@ class App:
         instructions: str = "",
         description: str = "",
         model: str | None = None,
-        tools: Sequence[Callable[..., Any] | Tool] = (),
+        tools: Sequence[Callable[..., Any] | Tool | str] = (),
         skills: Iterable[str] = (),
         memory: bool = True,
         approve: Iterable[str] = (),
@@ -124,8 +164,9 @@ class App:
         """Declare an agent that asks a language model.
 
         `instructions` may hold `{long_term_memory_notes}`, where its notes about the user go. `model`: another than the
-        settings' `llm.model`. `tools`: functions of the app, or any other. `memory`: it recalls and remembers what
-        users say. `approve`: names of tools that a person has to allow, call by call. `limits`: what a turn may take.
+        settings' `llm.model`. `tools`: functions of the app or any others, and names of registered tools. `skills`:
+        those that it can load, the first first. `memory`: it recalls and remembers what users say. `approve`: names of
+        tools that a person has to allow, call by call. `limits`: what a turn may take.
         """
         agent = Agent(
             name,
@@ -133,7 +174,8 @@ class App:
             description,
             instructions,
             model,
-            tuple(map(self._tool_of, tools)),
+            tuple(self._tool_of(each) for each in tools if not isinstance(each, str)),
+            tuple(each for each in tools if isinstance(each, str)),
             tuple(skills),
             memory,
             frozenset(approve),
@@ -141,6 +183,51 @@ class App:
         )
         self._declare(agent)
         return agent
+
+    def add_skill(
+        self,
+        name: str,
+        *,
+        instructions: str,
+        description: str = "",
+        tools: Iterable[Callable[..., Any] | Tool | str] = (),
+        requires: Iterable[str] = (),
+        optional: Iterable[str] = (),
+        parent: str | None = None,
+        version: str = "1.0.0",
+    ) -> None:
+        """Declare a skill that agents load when they need it: instructions in Markdown, and the tools they speak of.
+
+        `description` is what an agent knows of it before. `requires`: skills that are loaded with it; `optional`: those
+        it can use when it is asked to. `parent`: the skill that it is a part of.
+        """
+        given = [each if isinstance(each, str) else self._tool_of(each) for each in tools]
+        for tool in given:
+            if isinstance(tool, Tool):
+                self._tools.setdefault(tool.name, tool)
+        names = [each if isinstance(each, str) else each.name for each in given]
+        self._add(
+            Declared(
+                name,
+                description,
+                instructions,
+                dict.fromkeys(names),
+                tuple(requires),
+                tuple(optional),
+                parent,
+                label=version,
+            )
+        )
+
+    def add_skills(self, folder: Path | str) -> None:
+        """Declare the skills of a folder: of its SKILL.md, or of one in each folder below it."""
+        for each in load_folders(Path(folder)):
+            self._add(_declared(each))
+
+    def _add(self, skill: Declared) -> None:
+        if skill.name in self._expertise:
+            raise AlreadyExists(f"the skill {skill.name} is declared twice", next="Give each a name of its own.")
+        self._expertise[skill.name] = skill
 
     def system(self, name: str, *, description: str = "") -> Callable[[Handler], Handler]:
         """Declare a function as an agent: it is given each message as an `Incoming`, and what it returns is the answer.
@@ -176,4 +263,36 @@ class App:
     def _tool_of(self, given: Callable[..., Any] | Tool) -> Tool:
         if isinstance(given, Tool):
             return given
-        return next((tool for tool in self._tools.values() if tool.function is given), None) or tool_of(given)
+        known = next((tool for tool in self._tools.values() if _is_of(tool, given)), None)
+        worked = next((skill for skill in self._skills.values() if skill.function is given), None)
+        if known is not None or worked is None:
+            return known or tool_of(given)
+        return tool_of(given, name=worked.name, timeout=worked.timeout, mode="event")
+
+
+def _declared(folder: FolderSkill) -> Declared:
+    files = {path: File(content, path in folder.executable) for path, content in folder.files.items()}
+    return Declared(
+        folder.name,
+        folder.description,
+        folder.instructions,
+        {tool.name: tool.access for tool in folder.tools},
+        folder.requires,
+        folder.optional,
+        folder.parent,
+        files,
+        folder.version,
+        folder.front_matter,
+    )
+
+
+def _tool_of_skill(skill: Skill) -> Tool | None:
+    """A worker's skill as a tool that goes to workers; None where a model could not be told what it takes."""
+    try:
+        return tool_of(skill.function, name=skill.name, timeout=skill.timeout, mode="event")
+    except InvalidInput:
+        return None
+
+
+def _is_of(tool: Tool, function: Callable[..., Any]) -> bool:
+    return tool.function is not None and tool.function.call is function

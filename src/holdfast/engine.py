@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,6 +18,7 @@ from holdfast.access.tenants import Tenants
 from holdfast.agents import Agents, Definitions, Serving
 from holdfast.agents.builtin import builtin_tools
 from holdfast.agents.runner import Runner
+from holdfast.agents.skill_tools import skill_tools
 from holdfast.agents.sweep import RunSweeper
 from holdfast.agents.turn import Turns as AgentTurns
 from holdfast.agents.underway import Services
@@ -30,6 +31,7 @@ from holdfast.bus.driver import Bus, open_bus
 from holdfast.bus.ingest import Ingest
 from holdfast.bus.orders import Orders
 from holdfast.bus.retention import Retention, tend
+from holdfast.bus.skills import Skill
 from holdfast.bus.waiters import Waiters
 from holdfast.bus.wakes import Wakes
 from holdfast.bus.workers import Shop
@@ -38,6 +40,20 @@ from holdfast.core.config import Config, load_config
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
 from holdfast.embeddings import Embeddings
+from holdfast.execution.admission import Admission
+from holdfast.execution.documents import Documents
+from holdfast.execution.egress import Allowed, Egress
+from holdfast.execution.event_tools import EventTools
+from holdfast.execution.events import EventRunner
+from holdfast.execution.executor import Executor
+from holdfast.execution.function import FunctionRunner
+from holdfast.execution.outputs import Outputs
+from holdfast.execution.presence import Presence
+from holdfast.execution.records import Executions
+from holdfast.execution.rest.runner import RestRunner
+from holdfast.execution.secrets import Secrets
+from holdfast.execution.sweep import ExecutionSweeper
+from holdfast.execution.usage import Usage as ToolUsage
 from holdfast.llm import Caller
 from holdfast.memory import Memories
 from holdfast.memory.gauges import MemoryGauges
@@ -57,6 +73,15 @@ from holdfast.postgres.options import Options
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_login, refuse_bypass
 from holdfast.postgres.version import check_server
+from holdfast.skills.catalog import Catalogs
+from holdfast.skills.declaring import Declaring
+from holdfast.skills.finding import Finding
+from holdfast.skills.history import History
+from holdfast.skills.indexing import RegistryIndexer
+from holdfast.skills.skills import Skills
+from holdfast.skills.sources.sources import Sources
+from holdfast.skills.tools import Tools
+from holdfast.skills.transfer import SkillTransfer
 
 Result = TypeVar("Result")
 Progress = Callable[[str], None]
@@ -102,6 +127,9 @@ class Shared:
     indexer: Indexer
     memory_gauges: MemoryGauges
     caller: Caller
+    egress: Egress
+    sealing: bytes  # what the key is derived from that seals secrets of back ends
+    tool_usage: ToolUsage
     connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
@@ -152,6 +180,14 @@ class Engine:
         self.memory = Memories(self.database, owners, self.embeddings, recall, self.config.memory)
         self.memory_transfer = Transfer(self.database, owners, self.embeddings, self.config.memory)
         self.caller = shared.caller
+        self.tools = Tools(self.database)
+        self.skills = Skills(self.database, self.tools)
+        self.skill_transfer = SkillTransfer(self.database)
+        self.history = History(self.database)
+        self.catalogs = Catalogs(self.database, self.tools)
+        self.finding = Finding(self.database, self.embeddings, self.catalogs)
+        self.sources = Sources(self.database, self.tools, Documents(shared.egress).fetch)
+        self._wire_execution()
         self.definitions = Definitions(self.database, self.identities, self.log)
         settings = self.config.agents
         self._watching = Watching(
@@ -166,6 +202,26 @@ class Engine:
             self.definitions,
             self._watching,
             settings,
+        )
+
+    def _wire_execution(self) -> None:
+        shared, execution, agents = self._shared, self.config.execution, self.config.agents
+        self.secrets = Secrets(self.database, shared.sealing)
+        self._functions = FunctionRunner(execution.functions)
+        rest = RestRunner(shared.egress, self.secrets.values, max_response_bytes=execution.max_response_bytes)
+        self.executor = Executor(
+            {"function": self._functions, "rest": rest},
+            admission=Admission(self.database, self.tools, shared.tool_usage),
+            events=EventRunner(self.commands, Outputs(self.database)),
+            presence=Presence(self.database),
+            max_whole_bytes=execution.max_response_bytes,
+        )
+        self.executions = Executions(
+            self.database,
+            self.executor,
+            self.tools,
+            timeout=agents.tool_timeout,
+            max_output_bytes=agents.max_output_bytes,
         )
 
     def tenant(self, tenant: str | TenantId) -> "Engine":
@@ -191,7 +247,24 @@ class Engine:
         """Does commands of the app's skills, so many at once, as long as `async with` lasts."""
         if not isinstance(app, App):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"{app!r:.200} is no holdfast.App", next="Give the app whose skills the worker has.")
-        return Worker(self._shop, app.skills, concurrency=concurrency)
+        brought = {name: tool for name, tool in app.brought.items() if tool.mode == "event"}
+        more = EventTools(
+            self.executor,
+            self.tools,
+            self.database,
+            functions=brought,
+            max_record_bytes=self.config.bus.max_record_bytes,
+        )
+        declared = False
+
+        async def skills() -> Mapping[str, Skill]:
+            nonlocal declared
+            if not declared:  # before the first look
+                await Declaring(self.database).declare(app.name, brought.values())
+                declared = True
+            return await more.skills()
+
+        return Worker(self._shop, app.skills, more=skills, concurrency=concurrency)
 
     def serving(self, app: App, *, grace: float = 0) -> Serving:
         """Does the work of the app's agents, and of those that are stored as rows, as long as `async with` lasts.
@@ -210,7 +283,11 @@ class Engine:
                 self.caller,
                 self.config.llm,
                 settings,
+                self.tools,
+                self.catalogs,
+                self.executor,
                 builtin_tools(self.notes, self.memory),
+                skill_tools(self.catalogs, self.finding),
             )
         )
         runner = Runner(
@@ -222,7 +299,14 @@ class Engine:
             concurrency=settings.concurrency,
             grace=grace,
         )
-        return Serving(self.agents, self.log, runner, turns, app.agents.values(), app.tools)
+        brought = app.brought
+
+        async def declare() -> None:
+            assignments = {agent.name: agent.skills for agent in app.agents.values() if agent.kind == "llm"}
+            await Declaring(self.database).declare(app.name, brought.values(), app.expertise.values(), assignments)
+            self._functions.declare(brought.values())
+
+        return Serving(self.agents, self.log, runner, turns, app.agents.values(), brought, declare)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
         """What services do with `tx=` takes effect together, or not at all."""
@@ -295,10 +379,28 @@ async def open_engine(
         small = partial(connect, replace(place.options, pool_size=1))
         memory = (embeddings, usage, indexer, MemoryGauges(postgres.system, embeddings))
         caller = await stack.enter_async_context(Caller(config.llm))
+        tools = await _open_tools(stack, config, postgres, embeddings, secret)
         yield Engine(
-            Shared(config, place, postgres, secret, tenants, keys, wakes, bus, background, *memory, caller, small),
+            Shared(
+                config, place, postgres, secret, tenants, keys, wakes, bus, background, *memory, caller, *tools, small
+            ),
             config.tenant,
         )
+
+
+async def _open_tools(
+    stack: AsyncExitStack, config: Config, postgres: Postgres, embeddings: Embeddings, secret: bytes
+) -> tuple[Egress, bytes, ToolUsage]:
+    """What tools of all tenants are found, run and counted with."""
+    settings = config.execution
+    allowed = Allowed.parse(settings.allow_private)
+    egress = await stack.enter_async_context(Egress(allowed, connections=settings.connections))
+    usage = ToolUsage()
+    stack.push_async_callback(usage.close)
+    await stack.enter_async_context(ExecutionSweeper(postgres, settings))
+    await stack.enter_async_context(RegistryIndexer(postgres, embeddings))
+    given = settings.secret_key
+    return egress, given.get_secret_value().encode() if given else secret, usage
 
 
 @asynccontextmanager

@@ -137,6 +137,13 @@ async def reached(engine: Engine, run_id: UUID, *states: str) -> Run:
     return run
 
 
+async def met(condition: Callable[[], bool]) -> None:
+    """Wait until something in this process is so."""
+    async with asyncio.timeout(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - nothing tells of it
+            await asyncio.sleep(0.01)
+
+
 def kinds(events: Iterable[Event]) -> list[str]:
     """What happened, in order, pieces of text as one."""
     found: list[str] = []

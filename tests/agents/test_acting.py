@@ -6,9 +6,11 @@ import pytest
 
 from holdfast.agents.acting import DENIED, MAX_CALLS, RUN, UNKNOWN, Decision, Wanted, decide, wanted
 from holdfast.agents.journal import Asked, Execution, Past
-from holdfast.agents.tools import Tool, tool_of
 from holdfast.core.ids import uuid7
 from holdfast.llm import Reply, ToolCall, Usage
+from holdfast.skills.function import tool_of
+from holdfast.skills.offers import offer_of
+from holdfast.skills.tool import Tool
 
 
 async def track(parcel: str) -> str:
@@ -119,7 +121,7 @@ def test_that_a_call_was_allowed_does_not_mean_that_it_may_be_made_twice() -> No
 @pytest.mark.req("AGENT-01")
 def test_a_call_that_cannot_be_made_is_told_even_where_it_is_listed() -> None:
     [unknown, wrong] = wanted(
-        reply(ToolCall("a", "erase", "{}"), ToolCall("b", "track", "{}")), {"track": ONCE}, step=1
+        reply(ToolCall("a", "erase", "{}"), ToolCall("b", "track", "{}")), {"track": offer_of(ONCE)}, step=1
     )
 
     assert unknown.refusal is not None
@@ -131,7 +133,7 @@ def test_native_calls_and_commands_are_wanted_in_order_with_ids_of_their_own() -
     found = wanted(
         reply(ToolCall("x", "track", '{"parcel": "1"}'), ToolCall("x", "track", '{"parcel": "2"}'),
               ToolCall("", "track", '{"parcel": "3"}'), text="# Run track 4\n# Run track 5"),
-        {"track": ONCE},
+        {"track": offer_of(ONCE)},
         step=3,
     )  # fmt: skip
 
@@ -144,11 +146,11 @@ def test_native_calls_and_commands_are_wanted_in_order_with_ids_of_their_own() -
 def test_the_calls_of_a_reply_are_bounded_and_the_same_each_time() -> None:
     many = reply(*(ToolCall("x\0y", "track", '{"parcel": "1"}') for _ in range(1000)), text="# Run track 1\n" * 100)
 
-    found = wanted(many, {"track": ONCE}, step=1)
+    found = wanted(many, {"track": offer_of(ONCE)}, step=1)
 
     assert len(found) == MAX_CALLS == len({call.id for call in found})
     assert all(call.id.isprintable() and call.id.isascii() for call in found)
-    assert wanted(many, {"track": ONCE}, step=1) == found
+    assert wanted(many, {"track": offer_of(ONCE)}, step=1) == found
 
 
 @pytest.mark.req("TALK-05")

@@ -3,12 +3,16 @@ from typing import Any
 import pytest
 
 from holdfast.agents.builtin import builtin_tools
-from holdfast.agents.calls import Outcome, Refusal, execute, parse_arguments
-from holdfast.agents.tools import Run, Tool
 from holdfast.core.ids import uuid7
 from holdfast.core.text import render
 from holdfast.engine import Engine
+from holdfast.execution.executor import Executor
+from holdfast.execution.function import FunctionRunner
+from holdfast.execution.outcomes import Outcome
 from holdfast.memory import agent, organization, user
+from holdfast.skills.arguments import Refusal, parse_arguments
+from holdfast.skills.run import Run
+from holdfast.skills.tool import Tool
 
 TALK, TURN = uuid7(), uuid7()
 
@@ -29,7 +33,7 @@ def tools(words_only: Engine) -> dict[str, Tool]:
 async def call(tool: Tool, run: Run, **arguments: Any) -> Outcome:
     checked = parse_arguments(tool, render(arguments).decode())
     assert isinstance(checked, dict), checked
-    return await execute(tool, checked, run, timeout=10, max_output_bytes=10_000)
+    return await Executor({"function": FunctionRunner()}).run(tool, checked, run, timeout=10, max_output_bytes=10_000)
 
 
 @pytest.mark.req("NOTE-02")
@@ -147,9 +151,9 @@ async def test_a_model_recalls_what_its_user_its_agent_and_the_organization_have
 @pytest.mark.parametrize(
     ("name", "raw", "said"),
     [
-        ("remember", '{"content": ""}', "`content` is wrong, expected `str` of length >= 1"),
-        ("remember", '{"content": "x", "importance": 7}', "`importance` is wrong, expected `float` <= 1.0"),
-        ("recall", '{"query": "x", "limit": 5000}', "`limit` is wrong, expected `int` <= 50"),
+        ("remember", '{"content": ""}', "`content` is wrong, it must have at least 1 character"),
+        ("remember", '{"content": "x", "importance": 7}', "`importance` is wrong, it must be at most 1 and is 7"),
+        ("recall", '{"query": "x", "limit": 5000}', "`limit` is wrong, it must be at most 50 and is 5000"),
         ("recall", "{}", "the argument `query` is missing"),
     ],
 )

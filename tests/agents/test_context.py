@@ -120,6 +120,7 @@ def test_a_context_as_the_docs_show_it() -> None:
     ]
     assert [(part.name, part.tokens, part.kept, part.left_out, part.reason) for part in assembled.parts] == [
         ("instructions", 47, 1, 0, "always shown whole"),
+        ("skills", 0, 0, 0, "the agent has none"),
         ("tools", 31, 1, 0, "always shown whole"),
         ("notes", 12, 1, 0, "shown whole"),
         ("summary", 40, 1, 0, "shown whole; it stands for the messages up to 2"),
@@ -596,7 +597,7 @@ def test_what_was_shown_is_kept_as_json_and_long_texts_by_their_hash() -> None:
     assert record["messages"][3]["content"].keys() == {"sha256", "bytes"}
     assert record["messages"][3]["content"]["bytes"] == 25_003
     assert [part["name"] for part in record["parts"]] == [
-        "instructions", "tools", "notes", "summary", "memories", "window",
+        "instructions", "skills", "tools", "notes", "summary", "memories", "window",
     ]  # fmt: skip
     assert (record["counter"], record["covered"], record["first_seq"]) == ("characters", 0, 1)
 

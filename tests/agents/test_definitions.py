@@ -7,9 +7,9 @@ import pytest
 from holdfast import App
 from holdfast.agents import Agent, Limits
 from holdfast.agents.definitions import MAX_INSTRUCTIONS, agent_of
-from holdfast.agents.tools import tool_of
 from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
 from holdfast.engine import Engine
+from holdfast.skills.function import tool_of
 
 
 async def track(parcel: str) -> str:

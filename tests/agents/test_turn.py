@@ -98,7 +98,7 @@ async def test_what_the_model_was_sent_is_kept_with_the_reason_for_each_part(
 
     first, second = await engine.agents.steps(events[-1].run_id or pytest.fail("no run"))
     parts = {part["name"]: part for part in first.sent["parts"]}
-    assert list(parts) == ["instructions", "tools", "notes", "summary", "memories", "window"]
+    assert list(parts) == ["instructions", "skills", "tools", "notes", "summary", "memories", "window"]
     assert all(part["reason"] for part in parts.values())
     assert parts["notes"]["kept"] == 1
     assert [message["role"] for message in first.sent["messages"]] == ["system", "user"]

@@ -85,6 +85,7 @@ def test_every_setting_can_be_given_by_its_environment_variable(load: Load) -> N
     values = {row.key: row.value for row in load().describe()}
     fitting = {
         "secret": "x" * 32,
+        "execution.secret_key": "x" * 32,
         "database.tenancy": "transaction",
         "server.require_key": "true",
         "memory.storage.type": "postgresql",

@@ -8,9 +8,9 @@ from datetime import UTC, date, datetime
 from uuid import UUID
 
 from holdfast.core.settings import ScoringSettings
+from holdfast.core.words import names, terms
 from holdfast.memory import questions
 from holdfast.memory.dates import date_value, dates_named
-from holdfast.memory.words import names, terms
 
 TRUST = {"system": 1.0, "user": 1.0, "agent": 0.8, "tool": 0.6, "untrusted": 0.2}
 Score = tuple[float, float, float, float, float, float, float, float, float]

@@ -2,44 +2,18 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from holdfast.core.errors import HoldfastError
 from holdfast.engine import Engine
 from holdfast.postgres.database import Statements
+from tests.rules import tool_plans
+from tests.rules.plan import ID, LAST, MINUTE, NO_NODES, NOON, NOTHING, Cold, Plan
 from tests.rules.tree import ROOT
 
 PACKAGE = "src/holdfast/"
-ID = UUID(int=1)
-LAST = UUID(int=2**128 - 1)
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-MINUTE = timedelta(minutes=1)
-NOTHING = list[object]()
-NO_NODES = (NOTHING,) * 9
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What stands in the plan of a hot statement ("" where nothing is looked up), and arguments to ask for it.
-
-    `whole`: small tables that it may read whole.
-    """
-
-    has: str
-    args: tuple[object, ...] = ()
-    whole: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Cold:
-    """Why a statement may read whole tables."""
-
-    why: str
-
-
 OF_A_TENANT: dict[str, Plan | Cold] = {
     "access/sql/identity_name.sql": Plan("identity_tenant_id_kind_id_key", ("user", ID)),
     "access/sql/identity_names.sql": Plan("identity_tenant_id_kind_id_key", ("user", [ID])),
@@ -48,7 +22,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/adopt_agent.sql": Plan("conversation_pkey", (ID, "support")),
     "agents/sql/agent.sql": Plan("agent_definition_t_host_id_name_key", ("support 7",)),
     "agents/sql/agents.sql": Plan("agent_definition_t_"),
-    "agents/sql/append_in_run.sql": Plan("", (ID, 1, *(NOTHING,) * 7, 1, *(NOTHING,) * 3, *(None,) * 5)),
+    "agents/sql/append_in_run.sql": Plan("", (ID, 1, *(NOTHING,) * 7, 1, *(NOTHING,) * 6, *(None,) * 7)),
     "agents/sql/approval.sql": Plan("approval_pkey", (ID,)),
     "agents/sql/ask_approval.sql": Plan("", (ID, 1, NOTHING, 1, *(NOTHING,) * 4, 7)),
     "agents/sql/asked.sql": Plan("approval_of_call", (ID,)),
@@ -281,6 +255,8 @@ OF_THE_OWNER: dict[str, Plan | Cold] = {
 }
 # Which role runs a statement: a tenant's, unless it is listed for another.
 TENANT, SYSTEM, OWNER = "holdfast_app", "holdfast_system", "the owner"
+OF_A_TENANT |= tool_plans.OF_A_TENANT
+OF_THE_SYSTEM |= tool_plans.OF_THE_SYSTEM
 RUN_BY: dict[str, Mapping[str, Plan | Cold]] = {TENANT: OF_A_TENANT, SYSTEM: OF_THE_SYSTEM, OWNER: OF_THE_OWNER}
 # Folders whose statements ask for the server and the schema: the owner runs them, or the system.
 OWNERS_FOLDERS = ("postgres", "cli")
@@ -390,8 +366,8 @@ insert into memory_tombstone (tenant_id, memory_id, scope, owner, reason)
   select tenant_id, gen_random_uuid(), scope, owner, 'expired' from memory;
 insert into memory_index (tenant_id, model, dimensions) select id, 'm', 384 from tenant;
 insert into memory_indexing (tenant_id, holder, leased_until) select id, id, holdfast.now() from tenant;
-analyze;
 """
+ROWS += tool_plans.ROWS + "analyze;"
 
 
 async def unindexed(engine: Engine) -> list[str]:

@@ -4,13 +4,15 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, cast
+from uuid import UUID
 
-from holdfast.agents.calls import Refusal, parse_arguments, unknown_tool
 from holdfast.agents.commands import commands
-from holdfast.agents.journal import Past
-from holdfast.agents.tools import Tool
+from holdfast.agents.journal import Execution, Past
 from holdfast.core.text import dumps, parse
 from holdfast.llm.model import Reply, ToolCall
+from holdfast.skills.arguments import Refusal, parse_arguments, unknown_tool
+from holdfast.skills.offers import Offer
+from holdfast.skills.tool import Tool
 
 MAX_CALLS = 64  # in one reply
 
@@ -31,6 +33,12 @@ class Wanted:
     name: str
     arguments: dict[str, Any]
     refusal: Refusal | None = None
+    written: dict[str, Any] | None = None  # what the model wrote, where a call gets more than that
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """The arguments as the model wrote them."""
+        return self.arguments if self.written is None else self.written
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +61,22 @@ class Decision:
 RUN = Decision()
 
 
-def wanted(reply: Reply, tools: Mapping[str, Tool], *, step: int) -> list[Wanted]:
+def wanted(reply: Reply, tools: Mapping[str, Offer], *, step: int) -> list[Wanted]:
     """The calls of a reply, native ones and commands, each with an id of its own."""
     found: list[Wanted] = []
     taken: set[str] = set()
     for call in reply.calls[:MAX_CALLS]:
         id = _free(call.id or f"call-{step}", taken)
-        found.append(_native(id, call, tools))
+        found.append(_called(id, call, tools))
     if tools:
-        for command in commands(reply.text, tools, id=f"run-{step}"):
+        shown = {name: offer.shown for name, offer in tools.items()}
+        for command in commands(reply.text, shown, id=f"run-{step}"):
             call = command.call
             id = _free(call.id, taken)
-            given = _object(call.arguments)
-            refusal = command.refusal
-            if refusal is None:
-                checked = parse_arguments(tools[call.name], call.arguments)
-                refusal = checked if isinstance(checked, Refusal) else None
-            found.append(Wanted(id, call.name, given, refusal))
+            refused = command.refusal is not None
+            found.append(
+                Wanted(id, call.name, _object(call.arguments), command.refusal) if refused else _called(id, call, tools)
+            )
     return found[:MAX_CALLS]
 
 
@@ -86,11 +93,13 @@ def decide(
     if call.refusal is not None or tool is None:
         return Decision(told=Told(call.refusal.text if call.refusal else f"there is no tool {call.name!r:.200}", True))
     answers = {each.reason: each for each in past.asked if (each.step, each.call_id) == (step, call.id)}
-    begun = next((each for each in past.executions if (each.step, each.call_id) == (step, call.id)), None)
+    begun = begun_of(call, step=step, past=past)
     if begun is not None and begun.status in ("done", "failed"):
         output = cast(dict[str, Any], begun.output or {})
         return Decision(told=Told(output.get("text", ""), begun.status == "failed", output.get("result")))
-    may_have_run = begun is not None and begun.token < token
+    if is_awaited(begun):
+        return RUN
+    may_have_run = begun is not None and (begun.status == "unknown" or begun.token < token)
     # An earlier attempt asked for the same: its model spoke of other calls, so that only tool and arguments tell.
     may_have_run |= any((each.tool, each.arguments) == (call.name, call.arguments) for each in past.doubtful)
     if may_have_run and not tool.idempotent:
@@ -109,14 +118,36 @@ def decide(
     return RUN
 
 
-def _native(id: str, call: ToolCall, tools: Mapping[str, Tool]) -> Wanted:
-    tool = tools.get(call.name)
-    if tool is None:
-        return Wanted(id, call.name[:200], _object(call.arguments), unknown_tool(call.name, tools))
-    checked = parse_arguments(tool, call.arguments)
+def begun_of(call: Wanted, *, step: int, past: Past) -> Execution | None:
+    """The execution that was begun for a call."""
+    return next((each for each in past.executions if (each.step, each.call_id) == (step, call.id)), None)
+
+
+def is_awaited(begun: Execution | None) -> bool:
+    """Whether a worker has a call: whoever goes on with the run waits for it, and nothing is done again."""
+    return begun is not None and begun.status == "running" and begun.correlation_id is not None
+
+
+def key_of(call: Wanted, *, run: UUID, step: int, past: Past) -> str:
+    """What a call is known by, again and again; one that a person allowed to be made again is another."""
+    begun = begun_of(call, step=step, past=past)
+    if begun is not None and begun.correlation_id is not None and is_awaited(begun):
+        return begun.correlation_id
+    key = f"{run}:{step}:{call.id}"
+    for each in past.asked:
+        if (each.step, each.call_id, each.reason, each.state) == (step, call.id, "unknown", "approved"):
+            key = f"{key}:{each.id.hex[-12:]}"
+    return key
+
+
+def _called(id: str, call: ToolCall, tools: Mapping[str, Offer]) -> Wanted:
+    offer, written = tools.get(call.name), _object(call.arguments)
+    if offer is None:
+        return Wanted(id, call.name[:200], written, unknown_tool(call.name, tools))
+    checked = parse_arguments(offer.shown, call.arguments, offer.overlay)
     if isinstance(checked, Refusal):
-        return Wanted(id, call.name, _object(call.arguments), checked)
-    return Wanted(id, call.name, checked)
+        return Wanted(id, call.name, written, checked)
+    return Wanted(id, call.name, checked, written=written)
 
 
 def _object(raw: str) -> dict[str, Any]:

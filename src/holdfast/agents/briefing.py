@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from holdfast.agents.budget import Budget, KnownCounts
 from holdfast.agents.context import Assembled, Material, Recalled, assemble, recalled
+from holdfast.agents.toolbox import Toolbox
 from holdfast.agents.underway import Services, Turn
 from holdfast.agents.view import View
 from holdfast.core.errors import HoldfastError, LimitReached
@@ -21,6 +22,7 @@ class Briefing:
 
     def __init__(self, services: Services) -> None:
         self._services = services
+        self._toolbox = Toolbox(services)
         self._counters: dict[str, KnownCounts] = {}  # by the name of what counts: models share them
 
     @property
@@ -38,9 +40,15 @@ class Briefing:
         return known
 
     async def prepare(self, turn: Turn) -> None:
-        """Read what belongs to every step: notes, and what is remembered of the question."""
+        """Read what belongs to every step: notes, what is remembered of the question, and what can be called."""
         view = await turn.view()
-        turn.notes, turn.memories = await asyncio.gather(self._notes(turn, view), self._memories(turn, view))
+        turn.notes, turn.memories, _ = await asyncio.gather(
+            self._notes(turn, view), self._memories(turn, view), self.open(turn)
+        )
+
+    async def open(self, turn: Turn) -> None:
+        """Read what the agent can call now, and what skills it has loaded."""
+        await self._toolbox.open(turn, await self.counter(turn.agent.model))
 
     async def context(self, turn: Turn, view: View) -> Assembled:
         """What the model is shown in the next step."""
@@ -50,7 +58,8 @@ class Briefing:
             nodes=view.nodes,
             trigger=turn.run.trigger_seq,
             now=datetime.now(UTC),
-            tools=[tool.spec for tool in turn.tools.values()],
+            tools=[offer.spec for offer in turn.tools.values() if offer.skill is None],
+            skills=turn.skills,
             notes=turn.notes,
             memories=turn.memories,
             conversation=view.session_id,

@@ -20,10 +20,13 @@ class Budget:
     notes: float = 0.15
     memories: float = 0.15
     summary: float = 0.10
+    listing: float = 0.10  # of all, for the names of skills
+    loading: float = 0.40  # of all, for those that are loaded and their tools
 
     def __post_init__(self) -> None:
         shares = (self.notes, self.memories, self.summary)
-        if not (all(0 <= share <= 1 for share in shares) and sum(shares) < 1):
+        skills = (self.listing, self.loading)
+        if not (all(0 <= share <= 1 for share in (*shares, *skills)) and sum(shares) < 1 and sum(skills) < 1):
             raise InvalidInput(
                 f"the shares {', '.join(f'{share:g}' for share in shares)} cannot be used",
                 why="notes, memories and summary would leave nothing for the messages",

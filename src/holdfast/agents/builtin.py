@@ -7,10 +7,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from holdfast.agents.tools import Run, Tool, tool_of
 from holdfast.conversations.notes import Notes, Operation
 from holdfast.core.errors import InvalidInput
 from holdfast.memory import Hit, Memories, Scope, user
+from holdfast.skills.function import tool_of
+from holdfast.skills.run import Run
+from holdfast.skills.tool import Tool
 
 IMPORTANCE = 0.8  # of what a model chooses to remember, unless it says otherwise
 MOST_RECALLED = 50
@@ -32,7 +34,7 @@ def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
         """
         note = await notes.edit(
             user=_user(run),
-            agent=run.agent,
+            agent=_agent(run),
             operation=operation,
             content=content,
             section_header=section_header,
@@ -85,6 +87,11 @@ def _user(run: Run) -> str:
     if run.user is None:
         raise InvalidInput("there is no user here", why="this conversation is nobody's", next="Answer without it.")
     return run.user
+
+
+def _agent(run: Run) -> str:
+    assert run.agent is not None  # nobody else has these tools
+    return run.agent
 
 
 def _line(hit: Hit) -> str:

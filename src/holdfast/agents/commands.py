@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
-from holdfast.agents.calls import MAX_ECHO, Refusal, unknown_tool
-from holdfast.agents.tools import Tool
 from holdfast.core.text import render
 from holdfast.llm.model import ToolCall
+from holdfast.skills.arguments import MAX_ECHO, Refusal, unknown_tool
+from holdfast.skills.tool import Tool
 
 MAX_COMMANDS = 32  # in one reply
 MAX_WORDS = 10_000  # characters of a line that is taken apart: that takes ever longer
@@ -91,7 +91,7 @@ def _arguments(tool: Tool, rest: str) -> dict[str, Any] | Refusal:
     words = _words(tool, rest)
     if isinstance(words, Refusal):
         return words
-    properties: dict[str, Any] = tool.parameters["properties"]
+    properties: dict[str, Any] = tool.parameters.get("properties", {})
     arguments: dict[str, Any] = {}
     unnamed: list[str] = []
     for word in words:
@@ -125,5 +125,5 @@ def _value(tool: Tool, name: str, word: str) -> Any:
 
 def _takes_text(tool: Tool, schema: Mapping[str, Any]) -> bool:
     if "$ref" in schema:
-        schema = tool.parameters["$defs"][schema["$ref"].rpartition("/")[2]]
+        schema = tool.parameters.get("$defs", {}).get(schema["$ref"].rpartition("/")[2], {})
     return schema.get("type") == "string" or any(_takes_text(tool, each) for each in schema.get("anyOf", ()))

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.agents.budget import MESSAGE_TOKENS, Budget
 from holdfast.agents.parts import Memories, Part, Recalled, notes_section, summary_section
+from holdfast.agents.skill_section import Skilled, skill_section
 from holdfast.agents.summaries import newest_summary
 from holdfast.agents.window import LEAST_TRIGGER, Measure, Said, Window, spoken
 from holdfast.conversations.nodes import Node
@@ -44,6 +45,7 @@ class Material:
     trigger: int
     now: datetime
     tools: Sequence[ToolSpec] = ()
+    skills: Skilled | None = None
     notes: str = ""
     memories: Sequence[Recalled] = ()
     conversation: str | None = None
@@ -54,11 +56,12 @@ class Material:
 class Assembled:
     """What a model is shown.
 
-    `tokens` are counted piece by piece. A summary stands for the messages up to `covered`; from `first_seq` on all are
-    shown.
+    `tools` are those that it is told of. `tokens` are counted piece by piece. A summary stands for the messages up to
+    `covered`; from `first_seq` on all are shown.
     """
 
     messages: list[ChatMessage]
+    tools: list[ToolSpec]
     parts: list[Part]
     tokens: int
     counter: str
@@ -122,25 +125,38 @@ def assemble(material: Material, counter: TokenCounter, budget: Budget, *, nativ
     before, has_place, after = material.instructions.partition(PLACEHOLDER)
     after, end = after.replace(PLACEHOLDER, NOTES_ABOVE), _end(material, said)
     instructions = MESSAGE_TOKENS + sum(map(counter.count, (before, after, end)))
-    told = [tool.told() for tool in material.tools]
+    known = skill_section(
+        material.skills,
+        listing=int(budget.total * budget.listing),
+        loading=int(budget.total * budget.loading),
+        counter=counter,
+    )
+    skills = known.section
+    offered = [*material.tools, *known.tools]
+    told = [tool.told() for tool in offered]
     listed = [] if native_tools or not told else [TOOLS, *(f"\n- {tool}" for tool in told)]
     tools = sum(map(counter.count, listed or told))
     trigger = sum(measure.tokens(each, LEAST_TRIGGER) for each in said if each.node.seq == material.trigger)
-    spare = budget.total - instructions - tools - trigger - measure.marks
+    spare = budget.total - instructions - skills.part.tokens - tools - trigger - measure.marks
     if spare < 0:
-        _refuse(budget.total, instructions=instructions, tools=tools, message=trigger + measure.marks)
+        _refuse(
+            budget.total, instructions=instructions + skills.part.tokens, tools=tools, message=trigger + measure.marks
+        )
 
     notes = notes_section(material.notes, int(spare * budget.notes), counter, has_place=bool(has_place))
     earlier = summary_section(summary, int(spare * budget.summary), counter)
     memories = Memories(material.memories, int(spare * budget.memories), counter)
-    taken = instructions + tools + notes.part.tokens + earlier.part.tokens + memories.reserve
+    taken = instructions + skills.part.tokens + tools + notes.part.tokens + earlier.part.tokens + memories.reserve
     window = measure.window(said, budget.total - taken, trigger=material.trigger)
     remembered = memories.section(material.conversation, set(window.seqs) - window.cut)
 
-    placed = [before, notes.text, after, *listed] if has_place else [before, *listed, notes.text]
+    placed = (
+        [before, notes.text, after, skills.text, *listed] if has_place else [before, skills.text, *listed, notes.text]
+    )
     system = "".join([*placed, earlier.text, remembered.text, end]).strip()
     parts = [
         Part("instructions", instructions, 1, 0, "always shown whole"),
+        skills.part,
         Part("tools", tools, len(told), 0, "always shown whole" if told else "the agent has none"),
         notes.part,
         earlier.part,
@@ -149,6 +165,7 @@ def assemble(material: Material, counter: TokenCounter, budget: Budget, *, nativ
     ]
     return Assembled(
         messages=[ChatMessage("system", system), *window.messages],
+        tools=offered,
         parts=parts,
         tokens=sum(part.tokens for part in parts),
         counter=counter.name,

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from uuid import UUID
 
 from holdfast.access.identities import Identities
-from holdfast.agents.tools import Tool
 from holdfast.bus.log import Log
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from holdfast.core.text import restore, store
 from holdfast.llm.kinds import is_provided
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
+from holdfast.skills.tool import Tool
 
 if TYPE_CHECKING:
     from holdfast.agents.agents import Agents
@@ -68,6 +68,7 @@ class Agent:
     instructions: str = ""
     model: str | None = None
     tools: tuple[Tool, ...] = ()
+    named: tuple[str, ...] = ()  # tools that are registered
     skills: tuple[str, ...] = ()
     memory: bool = True
     approve: frozenset[str] = frozenset()
@@ -93,7 +94,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """An agent as it is stored; `tools` are names of those that the program which runs it knows."""
+    """An agent as it is stored; `tools` are names of those that a program declares, or that are registered."""
 
     id: UUID
     name: str
@@ -201,14 +202,15 @@ class Definitions:
 
 
 def agent_of(definition: Definition, tools: Mapping[str, Tool]) -> Agent:
-    """A stored agent, with those of its tools that this program knows."""
-    known = tuple(tools[name] for name in dict.fromkeys(definition.tools) if name in tools)
+    """A stored agent; what this program declares of its tools is called here."""
+    names = dict.fromkeys(definition.tools)
     return Agent(
         definition.name,
         description=definition.description,
         instructions=definition.instructions,
         model=definition.model,
-        tools=known,
+        tools=tuple(tools[name] for name in names if name in tools),
+        named=tuple(name for name in names if name not in tools),
         memory=definition.memory,
         approve=frozenset(definition.approve),
         limits=definition.limits,
@@ -261,8 +263,7 @@ def _settings(agent: Agent) -> dict[str, Any]:
         if (limit := getattr(agent.limits, name)) is not None
     }
     return {
-        "tools": [tool.name for tool in agent.tools],
-        "skills": list(agent.skills),
+        "tools": [*(tool.name for tool in agent.tools), *agent.named],
         "memory": agent.memory,
         "approve": sorted(agent.approve),
         "limits": limits,
@@ -279,7 +280,7 @@ def _wrong(agent: Agent) -> str:
         return "agents of the kinds system and ui are functions, and no others are"
     if not isinstance(agent.instructions, str) or len(agent.instructions) > MAX_INSTRUCTIONS:  # pyright: ignore[reportUnnecessaryIsInstance]
         return f"its instructions are not text of at most {MAX_INSTRUCTIONS} characters"
-    names = [tool.name for tool in agent.tools]
+    names = [*(tool.name for tool in agent.tools), *agent.named]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
         return f"it has two tools called {min(twice)}"

@@ -1,7 +1,7 @@
 """The journal of a run: what it did that must outlive the process; refused once another has the run."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
@@ -39,7 +39,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A tool's execution for a call."""
+    """A tool's execution for a call; one with a correlation id is a worker's."""
 
     id: UUID
     step: int
@@ -51,6 +51,8 @@ class Execution:
     output: Any
     error: str | None
     latency_ms: float | None = None
+    tool_id: UUID | None = None
+    correlation_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ class Asked:
     state: Decision
     comment: str | None
     used: bool = False  # what was allowed has been begun since
+    id: UUID = field(default_factory=uuid7)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,22 +78,38 @@ class Past:
     doubtful: Sequence[Execution] = ()
 
 
+class Call(NamedTuple):
+    """A call that is being made: its execution has an id, that of a worker a correlation id."""
+
+    id: str
+    tool: str
+    arguments: Any
+    execution: UUID
+    tool_id: UUID | None = None
+    correlation_id: str | None = None
+
+
 class Begun(NamedTuple):
-    """Calls of a step that are being made: each with its id, its tool and its arguments."""
+    """Calls of a step that are being made."""
 
     step: int
-    calls: Sequence[tuple[str, str, Any]]
+    calls: Sequence[Call]
 
 
 class Ended(NamedTuple):
-    """What the tool gave that a call of a step was made to; `output` has what the model reads of it under `text`."""
+    """What the tool gave that a call of a step was made to; `output` has what the model reads of it under `text`.
+
+    `whole`, of a kind, is kept aside: all that it gave, where that is more than a row should hold.
+    """
 
     step: int
     call: str
-    status: Literal["done", "failed"]
+    status: Literal["done", "failed", "unknown"]
     output: Any
     error: str | None
     latency_ms: float
+    whole: bytes | None = None
+    content_type: str | None = None
 
 
 class Journal:
@@ -169,8 +188,10 @@ class Journal:
             [context.type for context in contexts], [context.name for context in contexts],
             [store(context.value) for context in contexts], [store(draft.content) for draft in drafts], payloads,
             [draft.key for draft in drafts], begun.step if begun else ended.step if ended else None,
-            [call for call, _, _ in calls], [tool for _, tool, _ in calls], [arguments for _, _, arguments in calls],
-            *(_written(ended) if ended else (None,) * 5),
+            [call.id for call in calls], [call.tool for call in calls], [call.arguments for call in calls],
+            [call.execution for call in calls], [call.tool_id for call in calls],
+            [None if call.correlation_id is None else store(call.correlation_id) for call in calls],
+            *(_written(ended) if ended else (None,) * 7),
         )  # fmt: skip
         for row in rows:
             self._refuse(row["outcome"])
@@ -192,7 +213,7 @@ class Journal:
 
     async def begin_execution(self, step: int, calls: Sequence[tuple[str, str, Any]]) -> None:
         """Store that tools are being run: by call, tool and arguments; one that was begun before is begun anew."""
-        await self.append([], begun=Begun(step, calls))
+        await self.append([], begun=Begun(step, [Call(*call, uuid7()) for call in calls]))
 
     async def end_execution(self, ended: Ended) -> None:
         """Store what a tool gave."""
@@ -246,7 +267,7 @@ def step_of(row: Row) -> Step:
 
 def _asked_of(row: Row) -> Asked:
     comment = None if row["comment"] is None else restore(row["comment"])
-    return Asked(row["step"], row["call_id"], row["reason"], row["state"], comment, row["used"])
+    return Asked(row["step"], row["call_id"], row["reason"], row["state"], comment, row["used"], row["id"])
 
 
 def _execution_of(row: Row) -> Execution:
@@ -261,12 +282,15 @@ def _execution_of(row: Row) -> Execution:
         row["output_result"],
         None if row["error"] is None else restore(row["error"]),
         row["latency_ms"],
+        row["tool_id"],
+        None if row["correlation_id"] is None else restore(row["correlation_id"]),
     )
 
 
-def _written(ended: Ended) -> tuple[str, str, Any, str | None, float]:
+def _written(ended: Ended) -> tuple[object, ...]:
     error = None if ended.error is None else store(ended.error)
-    return ended.call, ended.status, ended.output, error, ended.latency_ms
+    kind = ended.content_type if ended.whole is not None else None
+    return ended.call, ended.status, ended.output, error, ended.latency_ms, ended.whole, kind
 
 
 def _joined(told: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterable[tuple[int, str, dict[str, Any]]]:

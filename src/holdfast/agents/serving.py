@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Self
 
@@ -11,10 +11,10 @@ from holdfast.agents.channels import Channels
 from holdfast.agents.definitions import Agent, Definitions, Stamp, agent_of
 from holdfast.agents.mailbox import Mailbox
 from holdfast.agents.runner import Runner
-from holdfast.agents.tools import Tool
 from holdfast.agents.turn import Turns
 from holdfast.bus.log import Log
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound
+from holdfast.skills.tool import Tool
 
 LOOK = 2.0  # seconds between two looks at the stored agents
 
@@ -32,6 +32,7 @@ class Serving:
         turns: Turns,
         declared: Iterable[Agent],
         tools: Mapping[str, Tool],
+        declare: Callable[[], Awaitable[None]],
     ) -> None:
         self._definitions: Definitions = agents.definitions
         self._log = log
@@ -40,6 +41,7 @@ class Serving:
         self._declared = {agent.name: agent for agent in declared}
         self._channels = Channels(agents, (agent for agent in self._declared.values() if agent.kind == "ui"))
         self._tools = tools
+        self._declare = declare  # what the program brings beside its agents
         self._mailboxes: dict[str, AsyncExitStack] = {}
         self._stored: dict[str, Stamp] = {}  # stored agents as they were last looked at
         self._stack = AsyncExitStack()
@@ -58,6 +60,7 @@ class Serving:
         async with AsyncExitStack() as stack:
             stack.callback(self._turns.close)
             await self._definitions.declare(self._declared.values())
+            await self._declare()
             await stack.enter_async_context(self._runner)
             stack.push_async_callback(self._leave_all)
             for agent in self._declared.values():

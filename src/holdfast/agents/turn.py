@@ -8,36 +8,53 @@ said is said once.
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from holdfast.agents.acting import RUN, Decision, Told, Wanted, decide, wanted
+from holdfast.agents.acting import RUN, Decision, Told, Wanted, begun_of, decide, is_awaited, key_of, wanted
 from holdfast.agents.briefing import Briefing
-from holdfast.agents.calls import Failed, execute, finished, reason_of, trace_of
 from holdfast.agents.definitions import Agent, Incoming
 from holdfast.agents.events import PER_RUN, delta_event
-from holdfast.agents.journal import Begun, Ended, Journal, Question
+from holdfast.agents.journal import Begun, Call, Ended, Journal, Question
 from holdfast.agents.keeping import Keeping
 from holdfast.agents.runs import Ending, Finished, Run
-from holdfast.agents.tools import Run as ToolRun
-from holdfast.agents.tools import Tool
+from holdfast.agents.skill_tools import USE_SKILL
 from holdfast.agents.trouble import is_passing, told
 from holdfast.agents.underway import Services, Turn
 from holdfast.agents.view import View, Views
 from holdfast.conversations.contexts import BY_TOOL, by_agent
 from holdfast.conversations.nodes import Draft
 from holdfast.core.errors import Broken, Busy, HoldfastError, LimitReached
+from holdfast.core.ids import uuid7
+from holdfast.execution.events import correlation_id
+from holdfast.execution.outcomes import Failed, finished, reason_of, trace_of
 from holdfast.llm import Reply, Request, Shown, Text, Thinking
+from holdfast.skills.run import Run as ToolRun
+from holdfast.skills.tool import Mode
 
 ANNOUNCED = 0.02  # seconds after which others hear of what was said
 AGAIN = 0.5  # seconds after which a reply that could not be stored is stored again
 FLUSH = 0.1  # seconds between two writes of what is streamed
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """A call that is being made: what is written down of it, the key that it is known by, and where it goes.
+
+    `awaited`: a worker has had it since before this process took the run.
+    """
+
+    written: Call
+    key: str
+    mode: Mode
+    awaited: bool
 
 
 class Turns:
@@ -48,8 +65,8 @@ class Turns:
         self._briefing = Briefing(services)
         self._keeping = Keeping(services, self._briefing)
         self.views = Views(services.database)  # what the agents know of their conversations
-        # What a task had streamed when it was stopped, and in which step: gone with the task, whoever stopped it.
-        self._unsaid: WeakKeyDictionary[asyncio.Task[Any], tuple[int, str]] = WeakKeyDictionary()
+        # The turn of a task that was stopped, and what it had streamed: gone with the task, whoever stopped it.
+        self._stopped: WeakKeyDictionary[asyncio.Task[Any], Turn] = WeakKeyDictionary()
         self._due: set[str] = set()  # topics with news
         services.watching.listeners.append(self.views.add)
 
@@ -60,7 +77,7 @@ class Turns:
     async def do(self, agent: Agent, run: Run) -> Finished | None:
         """Do a run until it ends, or until it has to wait for somebody (None)."""
         journal = self._journal(run)
-        turn = Turn(agent, run, journal, self._tools(agent), self.views)
+        turn = Turn(agent, run, journal, self.views)
         turn.tokens, turn.cost = run.input_tokens + run.output_tokens, run.cost
         limit = agent.limits.seconds or self._services.settings.max_seconds
         clock = asyncio.timeout(limit)
@@ -78,33 +95,36 @@ class Turns:
                     await self._keeping.keep(turn, answer)
                 return await self._finish(run, "done", answer=answer, after=journal.n)
             except asyncio.CancelledError:
-                self._unsaid[_current_task()] = turn.step, turn.said
+                self._stopped[_current_task()] = turn
                 raise
             except TimeoutError as error:
                 reached = LimitReached(
                     f"the run took longer than {limit:g} seconds", next="Ask for less, or raise agents.max_seconds."
                 )
-                return await self._fail(run, reached if clock.expired() else _broken(error), after=journal.n)
+                return await self._fail(turn, reached if clock.expired() else _broken(error))
             except Failed as failed:
-                return await self._fail(run, _failure(agent, run, failed.error), after=journal.n)
+                return await self._fail(turn, _failure(agent, run, failed.error))
             except HoldfastError as error:
                 if is_passing(error):
                     raise
-                return await self._fail(run, error, after=journal.n)
+                return await self._fail(turn, error)
             except Exception as error:
                 log.exception("the run %s broke", run.id)
-                return await self._fail(run, _broken(error), after=journal.n)
+                return await self._fail(turn, _broken(error))
 
     async def stopped(self, agent: Agent, run: Run) -> Finished:
-        """End a run that somebody stopped; what it had said so far stays in the conversation."""
-        step, said = self._unsaid.pop(_current_task(), (0, ""))
+        """End a run that somebody stopped, and what workers do for it; what it had said so far stays."""
+        turn = self._stopped.pop(_current_task(), None)
         answer: UUID | None = None
-        if said.strip():
+        if turn is not None and turn.said.strip():
             journal = self._journal(run)
             payload = {"role": "assistant", "stopped": True}
             # By the step's key: where its node was stored as this was stopped, it is not said again.
-            draft = Draft(content=said, context=by_agent(agent.name), payload=payload, key=f"run:{run.id}:{step}")
+            key = f"run:{run.id}:{turn.step}"
+            draft = Draft(content=turn.said, context=by_agent(agent.name), payload=payload, key=key)
             (answer,) = await journal.append([draft])
+        if turn is not None:
+            await self._stop_workers(turn)
         return await self._finish(run, "cancelled", answer=answer)
 
     # The loop
@@ -127,6 +147,8 @@ class Turns:
                 return node
             if not await self._act(turn, number, spoken, calls):
                 return None
+            if any(call.name == USE_SKILL for call in calls):
+                await self._briefing.open(turn)
             reply, number = None, number + 1
 
     async def _ask(self, turn: Turn, number: int) -> Reply:
@@ -134,8 +156,9 @@ class Turns:
         view = await turn.view()
         context = await self._briefing.context(turn, view)
         self._briefing.check_limits(turn, number, context)
-        specs = [tool.spec for tool in turn.tools.values()]
-        request = Request(messages=context.messages, tools=specs, max_tokens=self._services.llm.max_output_tokens)
+        request = Request(
+            messages=context.messages, tools=context.tools, max_tokens=self._services.llm.max_output_tokens
+        )
         began, sent, seen = datetime.now(UTC), context.shown(), view.seq
         turn.said = ""
         if turn.run.claims > 1 and not turn.step:
@@ -187,16 +210,22 @@ class Turns:
                 for call, made in zip(calls, decisions, strict=True)
                 if made.ask is not None
             ]
+            making = [await self._making(turn, number, call) for call in made]
             if said or made:
-                begun = Begun(number, [(call.id, call.name, call.arguments) for call in made])
-                await turn.journal.append(said, begun=begun)
+                await turn.journal.append(said, begun=Begun(number, [each.written for each in making]))
                 turn.said = ""
             ended: Ended | None = None
-            if len(made) == 1 and not asking:
-                ended = await self._call(turn, number, made[0])
-                known[made[0].id] = _known(ended)
-            elif made:
-                known |= await self._call_all(turn, number, made)
+            if len(making) == 1 and not asking:
+                ended = await self._call(turn, number, making[0])
+                outcomes = {ended.call: ended}
+            else:
+                outcomes = await self._call_all(turn, number, making)
+            if any(each.status == "unknown" for each in outcomes.values()):  # a person has to decide, now
+                if ended is not None:
+                    await turn.journal.end_execution(ended)
+                turn.past, said = await turn.journal.past(), []
+                continue
+            known |= {call: _known(each) for call, each in outcomes.items()}
             if not asking:
                 drafts = [_observed(turn.run, number, call, known[call.id]) for call in calls]
                 await turn.journal.append(drafts, ended=ended)
@@ -206,42 +235,61 @@ class Turns:
             turn.past, said = await turn.journal.past(), []  # somebody has decided already
 
     def _decide(self, turn: Turn, number: int, call: Wanted) -> Decision:
-        tool, listed = turn.tools.get(call.name), turn.agent.approve
-        return decide(call, tool, step=number, token=turn.run.token, listed=listed, past=turn.past)
+        offer, listed = turn.tools.get(call.name), turn.agent.approve
+        return decide(call, offer and offer.tool, step=number, token=turn.run.token, listed=listed, past=turn.past)
 
-    async def _call_all(self, turn: Turn, number: int, calls: Sequence[Wanted]) -> dict[str, Told]:
-        async def one(call: Wanted) -> Told:
+    async def _making(self, turn: Turn, number: int, call: Wanted) -> Making:
+        """How a call is made: what is written down before it is."""
+        tool = turn.tools[call.name].tool
+        begun = begun_of(call, step=number, past=turn.past)
+        key, awaited = key_of(call, run=turn.run.id, step=number, past=turn.past), is_awaited(begun)
+        mode: Mode = "event" if awaited else await self._services.executor.mode(tool)
+        execution = uuid7() if begun is None else begun.id
+        worker = correlation_id(key) if mode == "event" else None
+        return Making(Call(call.id, call.name, call.arguments, execution, tool.id, worker), key, mode, awaited)
+
+    async def _call_all(self, turn: Turn, number: int, calls: Sequence[Making]) -> dict[str, Ended]:
+        async def one(call: Making) -> Ended:
             ended = await self._call(turn, number, call)
             await turn.journal.end_execution(ended)
-            return _known(ended)
+            return ended
 
         try:
             async with asyncio.TaskGroup() as group:
                 calling = [group.create_task(one(call)) for call in calls]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None  # the database was away, or the run is another's by now
-        return {call.id: task.result() for call, task in zip(calls, calling, strict=True)}
+        return {call.written.id: task.result() for call, task in zip(calls, calling, strict=True)}
 
-    async def _call(self, turn: Turn, number: int, call: Wanted) -> Ended:
-        view, settings, run = await turn.view(), self._services.settings, turn.run
-        called = ToolRun(
-            view.user,
-            turn.agent.name,
-            view.session_id,
-            run.conversation,
-            run.id,
-            call.id,
-            f"{run.id}:{number}:{call.id}",
-        )
-        outcome = await execute(
-            turn.tools[call.name],
-            call.arguments,
+    async def _call(self, turn: Turn, number: int, call: Making) -> Ended:
+        view, settings, run, written = await turn.view(), self._services.settings, turn.run, call.written
+        who = view.user, turn.agent.name, view.session_id
+        called = ToolRun(*who, run.conversation, run.id, written.id, call.key)
+        offer = turn.tools[written.tool]
+        if call.mode == "event":
+            turn.awaited.add(call.key)
+        outcome = await self._services.executor.run(
+            offer.tool,
+            written.arguments,
             called,
             timeout=settings.tool_timeout,
             max_output_bytes=settings.max_output_bytes,
+            skill=offer.skill,
+            mode=call.mode,
+            awaited=call.awaited,
         )
-        output = {"text": outcome.text, "result": outcome.result}
-        return Ended(number, call.id, outcome.status, output, outcome.error, outcome.latency_ms)
+        turn.awaited.discard(call.key)
+        outcome = outcome.kept_as(written.execution)
+        return Ended(
+            number,
+            written.id,
+            outcome.status,
+            {"text": outcome.text, "result": outcome.result},
+            outcome.error,
+            outcome.latency_ms,
+            outcome.whole,
+            outcome.content_type,
+        )
 
     async def _handle(self, turn: Turn) -> UUID:
         """Have a function answer: it may be called again after a crash, what it answers is said once."""
@@ -277,14 +325,14 @@ class Turns:
             self._services.watching.beside(run.conversation, event, n, after)
         return finished
 
-    async def _fail(self, run: Run, error: HoldfastError, *, after: int) -> Finished:
-        return await self._finish(run, "failed", error=told(error, run.id), after=after)
+    async def _fail(self, turn: Turn, error: HoldfastError) -> Finished:
+        await self._stop_workers(turn)
+        return await self._finish(turn.run, "failed", error=told(error, turn.run.id), after=turn.journal.n)
 
-    def _tools(self, agent: Agent) -> Mapping[str, Tool]:
-        if agent.kind != "llm":
-            return {}
-        builtin = self._services.builtin if agent.memory else ()
-        return {tool.name: tool for tool in (*builtin, *agent.tools)}
+    async def _stop_workers(self, turn: Turn) -> None:
+        """Stop what workers do for a turn that nobody goes on with."""
+        for key in turn.awaited:
+            await self._services.executor.cancel(key)
 
     # What is said
 
@@ -331,7 +379,7 @@ def _current_task() -> "asyncio.Task[Any]":
 def _spoken(turn: Turn, number: int, reply: Reply, calls: Sequence[Wanted]) -> Draft:
     payload: dict[str, Any] = {"role": "assistant"}
     if calls:
-        payload["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in calls]
+        payload["tool_calls"] = [{"id": call.id, "name": call.name, "arguments": call.said} for call in calls]
     key = f"run:{turn.run.id}:{number}"
     return Draft(content=reply.text, context=by_agent(turn.agent.name), payload=payload, key=key)
 

@@ -7,16 +7,21 @@ from holdfast.agents.context import Recalled
 from holdfast.agents.definitions import Agent
 from holdfast.agents.journal import Journal, Past
 from holdfast.agents.runs import Run, Runs
-from holdfast.agents.tools import Tool
+from holdfast.agents.skill_section import Skilled
 from holdfast.agents.view import View, Views
 from holdfast.agents.watching import Watching
 from holdfast.bus.log import Log
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.notes import Notes
 from holdfast.core.settings import AgentSettings, LlmSettings
+from holdfast.execution.executor import Executor
 from holdfast.llm import Caller, Reply
 from holdfast.memory import Memories
 from holdfast.postgres.database import Database
+from holdfast.skills.catalog import Catalogs
+from holdfast.skills.offers import Offer
+from holdfast.skills.tool import Tool
+from holdfast.skills.tools import Tools
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +37,11 @@ class Services:
     caller: Caller
     llm: LlmSettings
     settings: AgentSettings
-    builtin: Sequence[Tool]
+    tools: Tools
+    catalogs: Catalogs
+    executor: Executor
+    builtin: Sequence[Tool]  # of every agent with a memory
+    skill_tools: Sequence[Tool]  # of every agent with skills
 
 
 @dataclass(slots=True)
@@ -42,8 +51,9 @@ class Turn:
     agent: Agent
     run: Run
     journal: Journal
-    tools: Mapping[str, Tool]
     views: Views
+    tools: Mapping[str, Offer] = field(default_factory=dict[str, Offer])
+    skills: Skilled | None = None
     past: Past = field(default_factory=Past)
     notes: str = ""
     memories: Sequence[Recalled] = ()
@@ -51,6 +61,7 @@ class Turn:
     cost: float = 0.0
     step: int = 0  # that was asked last
     said: str = ""  # in it, so far
+    awaited: set[str] = field(default_factory=set[str])  # keys of calls that workers have
 
     async def view(self) -> View:
         """The conversation, with all that belongs to the run."""

@@ -1,7 +1,8 @@
 """Workers: they claim commands of the skills they have, do them, and answer.
 
 A claim has a lease, which the keeper renews, and a token: whoever lost the one has an old other, and can no longer
-answer. What a worker that died had in hand is found by any other, and done again.
+answer. What a worker that died had in hand is found by any other, and done again. Every few seconds a worker says
+which skills it has: whoever may also do without workers knows from that.
 """
 
 import asyncio
@@ -10,7 +11,7 @@ import logging
 import os
 import random
 import socket
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
@@ -27,6 +28,7 @@ from holdfast.bus.skill_events import LARGEST, error_of, is_whole
 from holdfast.bus.skills import CurrentCommand, Skill
 from holdfast.bus.wakes import POLL, Wakes, until
 from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, TooLarge, Unavailable
+from holdfast.core.ids import uuid7
 from holdfast.core.settings import BusSettings
 from holdfast.core.text import loads, restore, store
 from holdfast.postgres.database import Database, Postgres, Row
@@ -36,13 +38,21 @@ GROUP = "workers"  # whose dead letters are commands
 SWEEP = 5.0  # seconds between two looks for commands whose worker is gone
 FORGET = 3600.0  # seconds between two looks for commands that are kept long enough
 SETTLING = 5.0  # seconds for cancelled work to end
+LOOK = 2.0  # seconds between two looks for further skills
+PRESENT = 5.0  # seconds between two words that it is there
+LOST = "lost"  # what an attempt failed with whose worker stopped: nobody knows how far it came
+FINAL = "holdfast-final"  # header of commands whose failure is an answer: no further attempt, no dead letter
+ONCE = "holdfast-once"  # and of those that must not begin twice, not even when their worker gives them back
 HOPELESS = (InvalidInput, TooLarge)  # another attempt would end in the same way
+STOPPED = {"code": LOST, "message": "its worker was stopped in the middle of it"}
 NEXT = {  # what comes after a failed attempt
     "queued": "it is tried again",
     "failed": "it is not tried again",
     "dead": "it was the last one, and the command is a dead letter",
     "lost": "the command is no longer this worker's",
 }
+
+More = Callable[[], Awaitable[Mapping[str, Skill]]]
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -78,10 +88,15 @@ class Claim:
 
 
 class Worker:
-    """Does commands from `async with` on, so many at once; leaving gives back what is not done."""
+    """Does commands from `async with` on, so many at once; leaving gives back what is not done.
 
-    def __init__(self, shop: Shop, skills: Mapping[str, Skill], *, concurrency: int = 10) -> None:
-        if not skills:
+    `more` tells of further skills, which may change meanwhile; those that are given go before them.
+    """
+
+    def __init__(
+        self, shop: Shop, skills: Mapping[str, Skill], *, more: More | None = None, concurrency: int = 10
+    ) -> None:
+        if not skills and more is None:
             raise InvalidInput("the worker cannot work", why="it has no skill", next="Declare one: `@app.skill(...)`.")
         if not is_whole(concurrency, 1, LARGEST):
             why = f"it should do {concurrency!r:.100} commands at once"
@@ -89,6 +104,9 @@ class Worker:
         self.name = f"{socket.gethostname()} {os.getpid()}"
         self._shop = shop
         self._database = shop.database
+        self._id = uuid7()
+        self._given = dict(skills)
+        self._further = more
         self._skills = dict(skills)
         self._concurrency = concurrency
         self._lease = timedelta(seconds=shop.settings.command_lease)
@@ -108,6 +126,9 @@ class Worker:
             self._woken = await stack.enter_async_context(self._shop.listen(*channels))
             keeper = Keeper(self._shop.connect, tenant, self._lease, self._lost)
             self._keeper = await stack.enter_async_context(keeper)
+            await self._look()
+            stack.push_async_callback(self._vanish)
+            self._start(stack, self._stay())
             self._start(stack, self._sweep())
             self._start(stack, self._tidy())
             self._taking = self._start(stack, self._take())
@@ -122,6 +143,7 @@ class Worker:
         """Take nothing new; what runs has so many seconds to end, the rest is given back at once."""
         self._stopping = True
         self._woken.set()
+        await self._vanish()
         if self._taking is not None:  # a claim that is under way is not cut off: nobody would know of it
             await asyncio.wait([self._taking])
         if self._running and grace > 0:
@@ -131,7 +153,10 @@ class Worker:
             self._keeper.drop(claim.id, claim.token)
             task.cancel()
         with contextlib.suppress(HoldfastError):  # who cannot be told waits for the leases to run out
-            await self._release(list(left.values()))
+            for claim in left.values():
+                if ONCE in claim.command.headers:
+                    await self._shop.completions.fail(claim.id, claim.token, STOPPED, again=False)
+            await self._release([claim for claim in left.values() if ONCE not in claim.command.headers])
         if left:
             _, stubborn = await asyncio.wait(left, timeout=SETTLING)
             for task in stubborn:  # their commands are given back: there is nothing more to do for them
@@ -152,7 +177,10 @@ class Worker:
     async def _claim(self, free: int) -> None:
         loop = asyncio.get_running_loop()
         asked = loop.time()
-        skills = list(self._skills.values())
+        known = self._skills
+        skills = list(known.values())
+        if not skills:
+            return
         rows = await self._database.all(
             sql("claim_commands"),
             [store(skill.name) for skill in skills],
@@ -165,7 +193,7 @@ class Worker:
         self._more = len(rows) == free
         if any(row["passed"] for row in rows):
             self._shop.wakes.send(commands_channel(await self._database.tenant()))
-        claims = [self._claimed(row) for row in rows]
+        claims = [self._claimed(row, known) for row in rows]
         if loop.time() > asked + self._lease.total_seconds() / 3:  # something blocked the loop meanwhile
             kept = await kept_of(self._database, {claim.id: claim.token for claim in claims}, self._lease)
             claims = [claim for claim in claims if claim.id in kept]
@@ -175,8 +203,8 @@ class Worker:
             self._running[task] = claim
             task.add_done_callback(self._done)
 
-    def _claimed(self, row: Row) -> Claim:
-        skill = self._skills[restore(row["skill"])]
+    def _claimed(self, row: Row, skills: Mapping[str, Skill]) -> Claim:
+        skill = skills[restore(row["skill"])]
         headers: dict[str, str] = loads(row["headers"])
         command = CurrentCommand(restore(row["correlation_id"]), skill.name, row["attempt"], headers)
         return Claim(command, skill, loads(row["arguments"]), row["token"])
@@ -211,7 +239,8 @@ class Worker:
             await _insist(lambda: self._shop.completions.complete(answer))
 
     async def _fail(self, claim: Claim, error: BaseException) -> None:
-        told, again, wait = error_of(error), not isinstance(error, HOPELESS), wait_before(claim.command.attempt)
+        again = not isinstance(error, HOPELESS) and FINAL not in claim.command.headers
+        told, wait = error_of(error), wait_before(claim.command.attempt)
         outcome = await _insist(
             lambda: self._shop.completions.fail(claim.id, claim.token, told, again=again, wait=wait)
         )
@@ -247,12 +276,43 @@ class Worker:
         found = await self._database.all(sql("lapsed_commands"))
         for row in found:
             id, wait = restore(row["correlation_id"]), wait_before(row["attempts"])
-            error = {"code": "lost", "message": f"its worker, {row['worker']}, stopped without a word"}
+            error = {"code": LOST, "message": f"its worker, {row['worker']}, stopped without a word"}
             log.warning("the command %s: %s", id, error["message"])
             outcome = await self._shop.completions.fail(id, row["token"], error, wait=wait, lapsed=True)
             if outcome == "queued":
                 asyncio.get_running_loop().call_later(wait.total_seconds(), self._woken.set)
         return len(found)
+
+    async def _stay(self) -> None:
+        """Look for further skills, and say every few seconds that it is there, and at once what has changed."""
+        loop = asyncio.get_running_loop()
+        due = 0.0
+        while not self._stopping:
+            try:
+                if await self._look() or loop.time() >= due:
+                    names = [store(name) for name in self._skills]
+                    await self._database.run(sql("tell_presence"), self._id, store(self.name), names)
+                    due = loop.time() + PRESENT
+            except HoldfastError as error:
+                log.warning("it cannot be told which skills are here, trying again: %s", error)
+            except Exception:
+                log.exception("a defect: it cannot be told which skills are here, trying again")
+            await asyncio.sleep(LOOK)
+
+    async def _look(self) -> bool:
+        """Take up the skills that there are beside the given ones; whether they are others than before."""
+        if self._further is None:
+            return False
+        found = {**await self._further(), **self._given}
+        changed = found.keys() != self._skills.keys()
+        self._skills = found
+        if changed:
+            self._woken.set()
+        return changed
+
+    async def _vanish(self) -> None:
+        with contextlib.suppress(HoldfastError):  # who cannot be told forgets it by itself
+            await self._database.run(sql("end_presence"), self._id)
 
     async def _tidy(self) -> None:
         """Forget what was finished long ago."""

@@ -20,6 +20,7 @@ from holdfast.core.settings import (
     AgentSettings,
     BusSettings,
     DatabaseSettings,
+    ExecutionSettings,
     LlmSettings,
     MemorySettings,
     Name,
@@ -58,6 +59,7 @@ class Config(Section):
     memory: MemorySettings = MemorySettings()
     llm: LlmSettings = LlmSettings()
     agents: AgentSettings = AgentSettings()
+    execution: ExecutionSettings = ExecutionSettings()
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict[str, str])
 

@@ -439,3 +439,19 @@ class AgentSettings(Section):
         description="days that runs are kept after their end, with their steps; at least `bus.retention_days`",
     )
     tenants: Names = Field(default=(), description="further tenants whose agents `holdfast up` serves, beside its own")
+
+
+class ExecutionSettings(Section):
+    """How tools are run."""
+
+    allow_private: Names = Field(
+        default=(),
+        description="private addresses that tools may call: names, addresses or networks, each with an optional port",
+    )
+    max_response_bytes: Count = Field(default=10_000_000, description="bytes of a back end's answer that are read")
+    connections: Count = Field(default=100, description="connections to back ends that a process has at most")
+    functions: Names = Field(default=(), description="modules whose functions registered tools may name: `module:name`")
+    secret_key: StrongSecret = Field(
+        default=None, description="what the secrets of back ends are sealed with; unset: the installation's secret"
+    )
+    keep_days: Count = Field(default=30, description="days that calls of tools outside of turns are kept")

@@ -1,10 +1,11 @@
 """The model that needs no key: no language model at all, and it says so.
 
 It sees only the request, and answers the same request always with the same words. It calls a tool that fits the last
-message (`holdfast.llm.fitting`), tells what tools gave, cites memories, notes and what the user said before that share
-words with the question, and else says that it does not know. Memories and notes are parts of the system's message,
-between the tags `<memories>` and `<notes>`; a memory is a line that begins with "- ", and may lead with its date and
-author. Neither what was asked before nor what it said itself answers anything.
+message (`holdfast.llm.fitting`), loads a skill that the message speaks of where no tool does, tells what tools gave,
+cites memories, notes, loaded skills and what the user said before that share words with the question, and else says
+that it does not know. Memories and notes are parts of the system's message, between the tags `<memories>` and
+`<notes>`; a memory is a line that begins with "- ", and may lead with its date and author. Neither what was asked
+before nor what it said itself answers anything.
 """
 
 import re
@@ -17,11 +18,17 @@ from holdfast.llm.model import Call, ChatMessage, Piece, Request, Stop, Text, To
 from holdfast.llm.wording import is_chinese, words
 
 CITED = 3
+USE_SKILL = "use_skill"
+LOADING = (USE_SKILL, "search_skills")
 SHOWN = 4000  # characters of what a tool gave
 
 _PART = re.compile(r"<(memories|notes)>\n(.*?)\n</\1>", re.DOTALL)  # as agents are told what they know
 _MEMORY = re.compile(r"- (?:(\d{4}-\d\d-\d\d(?:, [^:]{1,100})?): )?(.+)")
 _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\u3002\uff01\uff1f]*")
+_SKILLS = re.compile(r"^## Skills\n[^\n]*\n((?:- [^\n]*\n?)+)", re.MULTILINE)  # as agents are told of them
+_LINE = re.compile(r"^- ([^:\n]+)(?:: (.*))?$", re.MULTILINE)
+_LOADED = re.compile(r"^## Skill: (.+)$", re.MULTILINE)
+_INSTRUCTIONS = re.compile(r"^## Skill: (.+)\n((?:(?!^## |^<).*\n?)*)", re.MULTILINE)
 _PIECE = re.compile(r"\S+\s*|\s+")
 
 
@@ -33,6 +40,7 @@ class Phrases:
     itself: str
     remembers: str
     noted: str
+    skilled: str
     said: str
     gave: str
     nothing: str
@@ -48,6 +56,7 @@ ENGLISH = Phrases(
     ),
     remembers="I remember: {}",
     noted="My notes say: {}",
+    skilled="The skill {} says: {}",
     said="You said: {}",
     gave="{} gave: {}",
     nothing="{} gave nothing.",
@@ -62,6 +71,7 @@ CHINESE = Phrases(
     ),
     remembers="我记得：{}",  # noqa: RUF001
     noted="我的笔记里写着：{}",  # noqa: RUF001
+    skilled="技能 {} 说：{}",  # noqa: RUF001
     said="你说过：{}",  # noqa: RUF001
     gave="{} 的结果：{}",  # noqa: RUF001
     nothing="{} 没有给出结果。",
@@ -86,7 +96,8 @@ class OfflineModel:
         """The answer, piece by piece."""
         asked, turn = _turn(request.messages)
         phrases = CHINESE if is_chinese(asked) else ENGLISH
-        calls = [] if any(message.role == "tool" for message in turn) else _calls(request, asked)
+        used = {message.name for message in turn if message.role == "tool"}
+        calls = _calls(request, asked, may_load=not used) if used <= {USE_SKILL} else []
         for call in calls:
             yield Call(call)
         if not calls:
@@ -104,23 +115,35 @@ def _turn(messages: Sequence[ChatMessage]) -> tuple[str, Sequence[ChatMessage]]:
     return "", messages
 
 
-def _calls(request: Request, asked: str) -> list[ToolCall]:
-    fit = fitting(asked, request.tools)
-    if fit is None:
-        return []
+def _calls(request: Request, asked: str, *, may_load: bool) -> list[ToolCall]:
+    fit = fitting(asked, [tool for tool in request.tools if tool.name not in LOADING])
     place = len(request.messages)
-    return [
-        ToolCall(f"call_{place}_{number}", fit.tool.name, render(arguments).decode())
-        for number, arguments in enumerate(fit.arguments)
-    ]
+    if fit is not None:
+        return [
+            ToolCall(f"call_{place}_{number}", fit.tool.name, render(arguments).decode())
+            for number, arguments in enumerate(fit.arguments)
+        ]
+    skill = _skill(request.messages, asked) if may_load else None
+    return [] if skill is None else [ToolCall(f"call_{place}_0", USE_SKILL, render({"name": skill}).decode())]
+
+
+def _skill(messages: Sequence[ChatMessage], asked: str) -> str | None:
+    """The skill that a message speaks of, of those that are listed and not loaded: it shares the most words with it."""
+    system = "\n".join(message.content for message in messages if message.role == "system")
+    loaded = set(_LOADED.findall(system))
+    question = words(asked)
+    listed = [line for part in _SKILLS.findall(system) for line in _LINE.findall(part)]
+    shared = {name: len(question & words(f"{name} {about}")) for name, about in listed if name not in loaded}
+    best = max(shared, key=lambda name: shared[name], default=None)
+    return best if best is not None and shared[best] else None
 
 
 def _told(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
-    """What the tools gave in this turn."""
+    """What the tools gave in this turn, but for what only loaded a skill."""
     names = {call.id: call.name for message in turn for call in message.calls}
     lines: list[str] = []
     for message in turn:
-        if message.role == "tool":
+        if message.role == "tool" and message.name != USE_SKILL:
             name = message.name or names.get(message.call_id or "") or "tool"
             given = message.content.strip()
             given = given if len(given) <= SHOWN else given[:SHOWN] + phrases.cut
@@ -156,6 +179,10 @@ def _known(messages: Sequence[ChatMessage], phrases: Phrases) -> Iterator[tuple[
             elif kind == "memories" and (memory := _MEMORY.fullmatch(line)):
                 source, said = memory.groups()
                 yield said, phrases.remembers.format(f"{said} ({source})" if source else said)
+    for skill, instructions in (match for message in messages for match in _INSTRUCTIONS.findall(message.content)):
+        for line in map(str.strip, instructions.splitlines()):
+            if line and not line.startswith("#"):
+                yield line, phrases.skilled.format(skill, line)
     *earlier, _ = [message.content for message in messages if message.role == "user"] or [""]
     for sentence in map(str.strip, _SENTENCE.findall("\n".join(earlier)[-READ:])):
         yield sentence, phrases.said.format(sentence)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from holdfast.core.errors import InvalidInput
+from holdfast.core.words import names, terms
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language, language_of
 from holdfast.memory import questions
 from holdfast.memory.dates import DateNamed, dates_named
-from holdfast.memory.words import names, terms
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements

@@ -14,11 +14,11 @@ from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
 from holdfast.core.text import dumps, store
+from holdfast.core.words import author_terms, terms
 from holdfast.embeddings.language import language_of
 from holdfast.memory.dates import tells_when
 from holdfast.memory.memory import TRUSTS, Trust
 from holdfast.memory.owners import Owner, OwnerIds, Scope
-from holdfast.memory.words import author_terms, terms
 
 MAX_CONTENT_BYTES = 64 * 1024  # a memory is a short text; documents are knowledge
 SHORT_TURN = 400  # characters

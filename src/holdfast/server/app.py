@@ -25,6 +25,7 @@ from holdfast.server.routes import (
     commands,
     conversations,
     dead_letters,
+    executions,
     groups,
     health,
     keys,
@@ -34,9 +35,13 @@ from holdfast.server.routes import (
     notes,
     recall,
     runs,
+    secrets,
     sessions,
+    skills,
+    sources,
     state,
     tenants,
+    tools,
     topics,
     transfer,
     turns,
@@ -58,7 +63,12 @@ OPERATIONS: tuple[Operation, ...] = (
     *runs.operations,
     *approvals.operations,
     *agents.operations,
+    *skills.operations,
+    *tools.operations,
+    *executions.operations,
     *notes.operations,
+    *sources.operations,
+    *secrets.operations,
     # Names come before ids: the first path that fits is taken.
     *recall.operations,
     *transfer.operations,
@@ -90,7 +100,9 @@ def build_app(
         resources.setdefault(operation.path, []).append(operation)
     instance = instance_of(token)
     routes: list[BaseRoute] = [
-        Route(path, Resource(engine, authentication, found, instance=instance)) for path, found in resources.items()
+        # Of all that an address has in it, only a path has slashes.
+        Route(path.replace("{path}", "{path:path}"), Resource(engine, authentication, found, instance=instance))
+        for path, found in resources.items()
     ]
     routes.append(Route("/static/{path:path}", Files()))
     routes.append(WebSocketRoute("/ws/{agent}", Sockets(engine, authentication)))
@@ -99,6 +111,7 @@ def build_app(
         doors=Doors(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),
         traffic=traffic or Traffic(),
         settings=settings,
+        operations=operations,
     )
     if not settings.allowed_origins:
         return guards

@@ -3,17 +3,20 @@
 import asyncio
 import logging
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from http import HTTPStatus
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
+from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 
 from holdfast.core.errors import Broken, HoldfastError, ShuttingDown, TimedOut, TooLarge
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import ServerSettings
+from holdfast.server.operations import Operation
 from holdfast.server.origins import Doors
 from holdfast.server.problems import SlowBody, problem_response, status_of
 from holdfast.server.traffic import VISIT, Traffic, Visit
@@ -40,11 +43,24 @@ log = logging.getLogger(__name__)
 class Guards:
     """Request id, Host and Origin, limits and time-outs; whatever fails inside becomes a problem."""
 
-    def __init__(self, app: ASGIApp, *, doors: Doors, traffic: Traffic, settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        doors: Doors,
+        traffic: Traffic,
+        settings: ServerSettings,
+        operations: Iterable[Operation] = (),
+    ) -> None:
         self._app = app
         self._doors = doors
         self._traffic = traffic
         self._settings = settings
+        self._larger = [
+            (operation.method, compile_path(operation.path)[0], operation.max_body_bytes)
+            for operation in operations
+            if operation.max_body_bytes is not None
+        ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, or let a socket be opened."""
@@ -80,7 +96,9 @@ class Guards:
                 # A socket does more than read, and any page may ask a browser for one.
                 scheme: str = scope["scheme"]
                 self._doors.check_origin(scope.get("method", "UPGRADE"), SOCKET_SCHEMES.get(scheme, scheme), headers)
-                await self._app(_under(self._settings.root_path, scope), self._limited(headers, receive), answer.send)
+                await self._app(
+                    _under(self._settings.root_path, scope), self._limited(scope, headers, receive), answer.send
+                )
         except (ClientDisconnect, ClientDisconnected):
             return None
         except HoldfastError as error:
@@ -93,14 +111,22 @@ class Guards:
             return broken
         return None
 
-    def _limited(self, headers: Headers, receive: Receive) -> Receive:
+    def _limited(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
         length = headers.get("content-length")
         if length is None and "transfer-encoding" not in headers:
             return receive
         limit = self._settings.max_body_bytes
+        if length is None or int(length) > limit:
+            limit = max(limit, self._larger_limit(scope))
         if length is not None and int(length) > limit:
             raise _too_large(limit)
         return _Body(receive, limit, self._settings.body_timeout).receive
+
+    def _larger_limit(self, scope: Scope) -> int:
+        """What an operation takes that is meant for large bodies; its caller is known before one is read."""
+        path = scope["path"].removeprefix(self._settings.root_path)
+        found = (limit for method, fits, limit in self._larger if method == scope.get("method") and fits.match(path))
+        return next(found, 0)
 
     def _out_of_time(self) -> HoldfastError:
         if self._traffic.draining:

@@ -79,6 +79,7 @@ class Operation:
     run: Handler
     body: Any  # None: it takes none
     body_format: BodyFormat
+    max_body_bytes: int | None  # where it takes more than the settings say
     result: Any
     response_format: str  # of that, or of the one that may be in its place
     streams: bool  # a response may be in place of the result
@@ -114,6 +115,7 @@ class Operations(list[Operation]):
         or_status: int | None = None,
         errors: Sequence[type[HoldfastError]] = (),
         body_format: BodyFormat = "application/json",
+        max_body_bytes: int | None = None,
         response_format: str = "text/html",
     ) -> Callable[[H], H]:
         """Make an operation of a coroutine function; `errors` are those that come on top of the usual ones."""
@@ -146,6 +148,7 @@ class Operations(list[Operation]):
                     run=run,
                     body=body,
                     body_format=body_format,
+                    max_body_bytes=max_body_bytes,
                     result=result,
                     response_format=response_format,
                     streams=streams,

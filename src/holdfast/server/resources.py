@@ -44,7 +44,8 @@ class Resource:
         standing = await self._standing(operation, request)
         arguments = {parameter.name: _argument(parameter, request) for parameter in operation.parameters}
         if operation.body is not None:
-            arguments["body"] = await _body(operation, request, self._engine.config.server.max_body_bytes)
+            limit = max(self._engine.config.server.max_body_bytes, operation.max_body_bytes or 0)
+            arguments["body"] = await _body(operation, request, limit)
         engine = self._engine if standing is None else self._engine.tenant(standing.caller.tenant)
         call = Call(engine, request, standing, operation.status, self._instance)
         result = await operation.run(call, **arguments)

@@ -39,6 +39,10 @@ from tests.processes import Process, Processes, wait_until_gone
 pytestmark = [pytest.mark.acceptance, pytest.mark.req("AGENT-01", "STM-06")]
 
 WAITING = "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
+EXECUTION = """
+select e.status, t.name from tool_executions e left join tool_t t on t.host_id = $1 and t.tool_id = e.tool_id
+where e.tenant_id = $1
+"""
 REMEMBERED = "select scope, count(*) as number from memory where tenant_id = $1 group by scope order by scope"
 ASKED = (*WHOLE[:3], "approval", "decision", *WHOLE[3:])
 
@@ -165,11 +169,13 @@ async def test_a_tool_that_must_not_run_twice_runs_again_when_a_person_says_so(
         await gone(dying)
         await clerks.start()
         asked = await watcher.until("approval", "done")
-        used = len(clerks.used)
+        used, execution = len(clerks.used), await engine.database.one(EXECUTION)
         await decide(engine, asked, approve=True)
         await watcher.until("done", "error")
         await check(engine, sent, watcher, whole=ASKED)
 
+    assert execution is not None
+    assert tuple(execution) == ("unknown", "pay")
     assert (asked.tool, asked.arguments, asked.reason) == ("pay", {"bill": "7"}, "unknown")
     assert (used, clerks.used) == (before, ["pay"] * (before + 1))
     assert clerks.asked == ["1", "2"]

@@ -2,8 +2,8 @@
 -- said; streamed text that has become a node goes. A tool that was begun before, and may be again, is begun anew.
 create or replace function holdfast.append_in_run(
   tenant uuid, run uuid, claim bigint, nodes uuid[], types text[], names text[], vals text[], contents text[], payloads jsonb[],
-  node_keys text[], step int, begun text[], tools text[], arguments jsonb[],
-  ended text, status text, output jsonb, error text, latency double precision
+  node_keys text[], step int, begun text[], tools text[], arguments jsonb[], executions uuid[], tool_ids uuid[], correlations text[],
+  ended text, status text, output jsonb, error text, latency double precision, whole bytea, kind text
 ) returns table (outcome text, id uuid, seq bigint, revision bigint, at timestamptz, topic text) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -14,18 +14,27 @@ begin
     return;
   end if;
   if cardinality(begun) > 0 then
-    insert into public.tool_executions (tenant_id, id, run_id, step, call_id, tool, input_params, status, token)
-      select tenant, holdfast.uuid7(), run, append_in_run.step, given.call, given.tool, given.arguments, 'running', claim
-      from unnest(begun, tools, append_in_run.arguments) as given (call, tool, arguments)
+    insert into public.tool_executions (
+        tenant_id, id, run_id, step, call_id, tool, tool_id, input_params, status, token, correlation_id, user_name, agent)
+      select tenant, given.id, run, append_in_run.step, given.call, given.tool, given.tool_id, given.arguments, 'running', claim,
+        given.correlation, held.user_name, held.agent
+      from unnest(begun, tools, append_in_run.arguments, executions, tool_ids, correlations)
+        as given (call, tool, arguments, id, tool_id, correlation)
       on conflict (tenant_id, run_id, step, call_id) do update
-        set status = 'running', token = excluded.token, created_at = holdfast.now(), output_result = null, error = null,
-          finished_at = null;
+        set status = 'running', token = excluded.token, tool_id = excluded.tool_id, correlation_id = excluded.correlation_id,
+          created_at = holdfast.now(), output_result = null, error = null, finished_at = null;
   end if;
   if ended is not null then
     update public.tool_executions e
       set status = append_in_run.status, output_result = output, error = append_in_run.error, latency_ms = latency,
         finished_at = holdfast.now()
       where e.tenant_id = tenant and e.run_id = run and e.step = append_in_run.step and e.call_id = ended;
+    if whole is not null then
+      insert into public.tool_output (tenant_id, execution_id, content_type, content)
+        select tenant, e.id, append_in_run.kind, whole from public.tool_executions e
+        where e.tenant_id = tenant and e.run_id = run and e.step = append_in_run.step and e.call_id = ended
+        on conflict (tenant_id, execution_id) do update set content_type = excluded.content_type, content = excluded.content;
+    end if;
   end if;
   if cardinality(nodes) > 0 then
     delete from public.turn_delta d where d.tenant_id = tenant and d.run_id = run and d.kind in ('token', 'thinking');

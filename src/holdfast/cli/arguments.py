@@ -1,0 +1,114 @@
+"""Arguments of tools, as they are written on a command line."""
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, cast
+
+from holdfast.core.errors import InvalidInput
+
+MAX_DEPTH = 20  # of schemas that refer to others
+
+_EXAMPLES = {"array": "'[1, 2]'", "boolean": "true", "integer": "42", "null": "null", "number": "1.5", "object": "'{}'"}
+_PYTHON: dict[str, type | tuple[type, ...]] = {
+    "array": list,
+    "boolean": bool,
+    "integer": int,
+    "null": type(None),
+    "number": (int, float),
+    "object": dict,
+    "string": str,
+}
+
+
+def arguments_of(schema: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
+    """The arguments that words like `name=value` say, each read as the schema has it."""
+    arguments: dict[str, Any] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not name or not equals:
+            raise InvalidInput(f"{word[:80]!r} is no argument", next="Write it like name=value.")
+        if name in arguments:
+            raise InvalidInput(f"the argument {name[:80]!r} is given twice", next="Give it once.")
+        arguments[name] = value_of(name, schema.get("properties", {}).get(name, {}), schema, text)
+    return arguments
+
+
+def value_of(name: str, schema: Any, root: Mapping[str, Any], text: str) -> Any:
+    """What a text means for an argument: itself where that is text, else JSON; whether it fits is the tool's to say."""
+    types = types_of(schema, root)
+    if types == {"string"}:
+        return text
+    try:
+        value = _json(text)
+    except (ValueError, RecursionError):
+        if not types or "string" in types:
+            return text
+        kinds = " or ".join(sorted(types))
+        raise InvalidInput(
+            f"the argument {name[:80]!r} cannot be {text[:80]!r}",
+            why=f"it is no JSON, and the tool takes {kinds}",
+            next=f"Write it like {name[:80]}={_EXAMPLES[min(types)]}.",
+        ) from None
+    if types and "string" in types and not _is_one_of(value, types):
+        return text
+    return value
+
+
+def types_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
+    """The types of JSON that a schema takes; none where it does not say."""
+    if not isinstance(schema, dict) or depth > MAX_DEPTH:
+        return set()
+    said = cast(dict[str, Any], schema)
+    if isinstance(said.get("$ref"), str):
+        return types_of(_referred(said["$ref"], root), root, depth + 1)
+    if "type" in said:
+        types: list[str] = [said["type"]] if isinstance(said["type"], str) else said["type"]
+        return set(types) & _PYTHON.keys()
+    values: list[Any] = [said["const"]] if "const" in said else said.get("enum", [])
+    if values:
+        return {next(name for name, kind in _PYTHON.items() if isinstance(value, kind)) for value in values}
+    ways: list[Any] = said.get("anyOf", said.get("oneOf", []))
+    found = [types_of(way, root, depth + 1) for way in ways]
+    return set[str]().union(*found) if all(found) else set()
+
+
+def whole_of(words: Sequence[str], arguments: str | None) -> dict[str, Any] | None:
+    """The arguments that are given as one object, if they are."""
+    if (words and arguments is not None) or ("-" in words and len(words) > 1):
+        raise InvalidInput(
+            "the arguments are given in several ways", next="Give them as name=value, with --arguments, or as - alone."
+        )
+    text = sys.stdin.read() if list(words) == ["-"] else arguments
+    if text is None:
+        return None
+    try:
+        value = _json(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(
+            "the arguments are no JSON", why=str(error), next='Write them like {"text": "hello"}.'
+        ) from None
+    if not isinstance(value, dict):
+        raise InvalidInput("the arguments are no object", next='Write them like {"text": "hello"}.')
+    return cast(dict[str, Any], value)
+
+
+def _json(text: str) -> Any:
+    def refused(constant: str) -> NoReturn:
+        raise ValueError(f"{constant} is no JSON")
+
+    return json.loads(text, parse_constant=refused)
+
+
+def _is_one_of(value: Any, types: set[str]) -> bool:
+    if isinstance(value, bool):
+        return "boolean" in types
+    return any(isinstance(value, _PYTHON[type]) for type in types)
+
+
+def _referred(reference: str, root: Mapping[str, Any]) -> Any:
+    found: Any = root
+    for part in reference.removeprefix("#/").split("/"):
+        name = part.replace("~1", "/").replace("~0", "~")
+        found = cast(dict[str, Any], found).get(name) if isinstance(found, dict) else None
+    return found

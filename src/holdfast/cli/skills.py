@@ -1,0 +1,287 @@
+"""`holdfast skills`: what agents know how to do, and with which tools."""
+
+import base64
+import json
+import sys
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from holdfast.cli.addresses import address, given
+from holdfast.cli.api import Api, reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.output import printable, write
+from holdfast.cli.screens import shortened
+from holdfast.cli.tools import say_more, scored
+
+if TYPE_CHECKING:
+    from holdfast.skills.folders import FolderSkill
+
+app = group("Skills: instructions that agents read when they need them, and the tools that these speak of.")
+
+PAGE = 200
+COLUMNS = {"name": "NAME", "label": "VERSION", "active": "ACTIVE", "parent": "PART OF", "description": "DESCRIPTION"}
+FOUND = {"score": "SCORE", "name": "NAME", "description": "DESCRIPTION"}
+CHANGES = {"at": "AT", "by": "BY", "operation": "OPERATION", "kind": "KIND", "what": "WHAT"}
+
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+SkillName = Annotated[str, typer.Argument(metavar="SKILL")]
+Undo = Annotated[bool, typer.Option("--undo", help="The opposite.")]
+
+
+@command(app)
+async def ls(
+    invocation: Invocation,
+    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="What it should be about, in words.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = None,
+) -> None:
+    """List skills by name, or those that fit a question, best first."""
+    async with reach(invocation) as api:
+        found = await api.get(address("skills", query=query, limit=limit))
+    rows: list[dict[str, Any]] = found["skills"]
+    invocation.output.rows(rows if invocation.json else scored(rows), COLUMNS if query is None else FOUND)
+    say_more(invocation, found, len(rows))
+
+
+@command(app)
+async def show(invocation: Invocation, name: Name) -> None:
+    """Print a skill: what an agent reads of it, its tools, what it needs, and which agents have it."""
+    async with reach(invocation) as api:
+        skill = await api.get(skill_address(name))
+    if invocation.json:
+        invocation.output.record(skill)
+    else:
+        write(sys.stdout, printable("\n".join(shown(skill))))
+
+
+@command(app, "import")
+async def import_(
+    invocation: Invocation,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with a SKILL.md, or a folder of those.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Put them in the place of skills of their names.")] = False,
+) -> None:
+    """Bring skills in from SKILL.md folders; each is stored whole, or not at all.
+
+    \b
+    holdfast skills import ./skills
+    holdfast skills import ./skills/returns --replace
+    """
+    from holdfast.skills.folders import load_folders, write_folder
+
+    done: list[dict[str, Any]] = []
+    async with reach(invocation) as api:
+        try:
+            for each in in_order(load_folders(folder)):
+                body = {"files": sent(write_folder(each), each.executable), "replace": replace}
+                done.append(await api.post(address("skills", "import"), body))
+        finally:
+            invocation.output.rows(done, {"name": "NAME", "change": "CHANGE", "version": "VERSION"})
+
+
+@command(app)
+async def export(
+    invocation: Invocation,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; without, all.", show_default=False)
+    ] = None,
+    to: Annotated[Path, typer.Option(metavar="DIR", help="Where their folders go.")] = Path(),
+) -> None:
+    """Write skills out as SKILL.md folders, one folder each.
+
+    \b
+    holdfast skills export returns --to ./skills
+    """
+    from holdfast.skills.folders import folder_name, save_folder
+
+    done: list[dict[str, Any]] = []
+    async with reach(invocation) as api:
+        for name in names or [name async for name in _all_names(api)]:
+            folder = to / _free(folder_name(name), {Path(each["folder"]).name for each in done})
+            save_folder(folder, await _exported(api, name))
+            done.append({"name": name, "folder": str(folder)})
+    invocation.output.rows(done, {"name": "NAME", "folder": "FOLDER"})
+
+
+@command(app)
+async def rm(invocation: Invocation, name: Name) -> None:
+    """Remove a skill that no other one needs; agents that had it do without."""
+    async with reach(invocation) as api:
+        await api.delete(skill_address(name))
+    invocation.output.record({"name": name})
+    invocation.output.say(f"The skill {name} is removed.")
+
+
+@command(app)
+async def activate(invocation: Invocation, name: Name, undo: Undo = False) -> None:
+    """Have a skill be used, or with --undo by nobody."""
+    async with reach(invocation) as api:
+        skill = await api.put(skill_address(name, "active"), {"active": not undo})
+    invocation.output.record(skill)
+    invocation.output.say(f"{name} is {'not active any more' if undo else 'active'}.")
+
+
+@command(app)
+async def link(
+    invocation: Invocation,
+    skill: SkillName,
+    tool: Annotated[str, typer.Argument(metavar="TOOL")],
+    access: Annotated[
+        Literal["read", "write", "execute"] | None,
+        typer.Option(metavar="LEVEL", help="How far: read, write or execute. [default: what the tool takes]"),
+    ] = None,
+    undo: Undo = False,
+) -> None:
+    """Have a skill work with a tool."""
+    at = skill_address(skill, "tools", tool)
+    async with reach(invocation) as api:
+        made = await (api.delete(at) if undo else api.put(at, given(access=access)))
+    invocation.output.record(made or {"skill": skill, "tool": tool})
+    invocation.output.say(f"{skill} does without {tool}." if undo else f"{skill} works with {tool} ({made['access']}).")
+
+
+@command(app)
+async def need(
+    invocation: Invocation,
+    skill: SkillName,
+    other: Annotated[str, typer.Argument(metavar="OTHER")],
+    optional: Annotated[bool, typer.Option("--optional", help="It is loaded only when it is asked for.")] = False,
+    undo: Undo = False,
+) -> None:
+    """Have a skill need another one, which is loaded with it."""
+    at = skill_address(skill, "needs", _twice(other))
+    async with reach(invocation) as api:
+        made = await (api.delete(at) if undo else api.put(at, {"required": not optional}))
+    invocation.output.record(made or {"skill": skill, "on": other})
+    invocation.output.say(f"{skill} does without {other}." if undo else f"{skill} {_needs(made)}.")
+
+
+@command(app)
+async def assign(
+    invocation: Invocation,
+    agent: Annotated[str, typer.Argument(metavar="AGENT")],
+    skill: SkillName,
+    priority: Annotated[int | None, typer.Option(metavar="N", help="The highest stand first. [default: 0]")] = None,
+    undo: Undo = False,
+) -> None:
+    """Give a skill to an agent."""
+    at = address("agents", agent, "skills", _twice(skill))
+    async with reach(invocation) as api:
+        made = await (api.delete(at) if undo else api.put(at, given(priority=priority)))
+    invocation.output.record(made or {"agent": agent, "skill": skill})
+    invocation.output.say(f"{agent} does without {skill}." if undo else f"{agent} has {skill}.")
+
+
+@command(app)
+async def history(
+    invocation: Invocation,
+    name: Name,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="How many.")] = 50,
+) -> None:
+    """List what was changed of a skill and of its links, the newest first."""
+    async with reach(invocation) as api:
+        found = await api.get(address("registry", "history", name=name, limit=limit))
+    rows = [change for change in found["changes"] if change["kind"] in ("skill", "skill_tool", "skill_dependency")]
+    invocation.output.rows(rows if invocation.json else [{**row, "what": _what(row)} for row in rows], CHANGES)
+
+
+def skill_address(name: str, *names: str) -> str:
+    """The address of a skill, or of something of it."""
+    return address("skills", _twice(name), *names)
+
+
+def sent(files: Mapping[str, bytes], executable: Collection[str]) -> dict[str, Any]:
+    """The files of a folder as the API takes them."""
+    return {
+        path: {"content": base64.b64encode(content).decode(), "executable": path in executable}
+        for path, content in files.items()
+    }
+
+
+def in_order(folders: Iterable["FolderSkill"]) -> list["FolderSkill"]:
+    """Skills, each after those that it needs or is a part of, as far as they are among them."""
+    known = {folder.name: folder for folder in folders}
+    ordered: dict[str, FolderSkill] = {}
+
+    def add(folder: "FolderSkill", way: frozenset[str]) -> None:
+        for name in (*folder.requires, *folder.optional, *([folder.parent] if folder.parent else [])):
+            if name in known and name not in way:  # a circle is for the registry to refuse
+                add(known[name], way | {name})
+        ordered.setdefault(folder.name, folder)
+
+    for name, folder in known.items():
+        add(folder, frozenset({name}))
+    return list(ordered.values())
+
+
+def shown(skill: dict[str, Any]) -> Iterator[str]:
+    """A skill as a person reads it."""
+    yield skill["name"]
+    about = {
+        "description": skill["description"],
+        "version": f"{skill['label']}, changed {skill['version'] - 1} times",
+        "from": "a program" if skill["origin"] == "code" else skill["updated_by"],
+        "active": "" if skill["active"] else "no",
+        "part of": skill["parent"] or "",
+        "needs": ", ".join(each["on"] for each in skill["needs"] if each["required"]),
+        "can use": ", ".join(each["on"] for each in skill["needs"] if not each["required"]),
+        "tools": ", ".join(f"{each['tool']} ({_level(each)})" for each in skill["tools"]),
+        "agents": ", ".join(each["agent"] for each in skill["agents"]),
+        "files": ", ".join(each["path"] for each in skill["files"]),
+    }
+    yield from (f"{name:<11}  {value}" for name, value in about.items() if value)
+    instructions = skill["instructions"].replace("\r\n", "\n").strip()
+    if instructions:
+        yield ""
+        yield instructions
+
+
+def _level(link: dict[str, Any]) -> str:
+    off = "" if link["active"] else ", not active"
+    return f"{link['access']}{', with a config' if link['config'] else ''}{off}"
+
+
+def _needs(need: dict[str, Any]) -> str:
+    return f"{'needs' if need['required'] else 'can use'} {need['on']}"
+
+
+def _what(change: dict[str, Any]) -> str:
+    """What a change is about: the other end of a link, or the columns that are not what they were."""
+    before: dict[str, Any] = change["before"] or {}
+    after: dict[str, Any] = change["after"] or {}
+    other = {**before, **after}.get({"skill_tool": "tool", "skill_dependency": "needs"}.get(change["kind"], ""))
+    aside = {"aggregate_version", "update_ts", "update_user"}
+    names = [name for name in {**before, **after} if name not in aside and before.get(name) != after.get(name)]
+    told = [f"{name}={json.dumps(after.get(name), ensure_ascii=False)}" for name in names] if before and after else []
+    return shortened(" ".join(filter(None, [other, *told])))
+
+
+async def _all_names(api: Api) -> AsyncIterator[str]:
+    after: str | None = None
+    while True:
+        page = await api.get(address("skills", limit=PAGE, after=after))
+        for each in page["skills"]:
+            yield each["name"]
+        after = page["cursor"]
+        if after is None:
+            return
+
+
+async def _exported(api: Api, name: str) -> "FolderSkill":
+    from holdfast.skills.folders import read_folder
+
+    files: dict[str, Any] = (await api.get(skill_address(name, "export")))["files"]
+    contents = {path: base64.b64decode(file["content"]) for path, file in files.items()}
+    return read_folder(contents, executable=[path for path, file in files.items() if file["executable"]])
+
+
+def _free(folder: str, taken: Collection[str]) -> str:
+    """Names that differ in what no folder can have need folders that differ."""
+    return folder if folder not in taken else next(one for n in count(2) if (one := f"{folder}-{n}") not in taken)
+
+
+def _twice(name: str) -> str:
+    """A path is decoded before it is taken apart: what would part it is encoded twice."""
+    return name.replace("%", "%25").replace("/", "%2F")

@@ -1,0 +1,324 @@
+"""`holdfast sources`: documents of back ends, and the tools that they give."""
+
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.addresses import address, given
+from holdfast.cli.api import Api, reach
+from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.output import Progress, printable, write
+from holdfast.core.errors import InvalidInput, TooLarge, Unavailable
+
+app = group("Where tools come from: OpenAPI and Swagger documents of back ends.")
+
+MAX_BYTES = 50_000_000  # as holdfast.skills.sources has it, which takes too long to load
+FETCH_SECONDS = 60.0  # without a word from the other side
+
+COLUMNS = {"name": "NAME", "title": "TITLE", "tools": "TOOLS", "skipped": "LEFT OUT", "imported_at": "IMPORTED"}
+CHANGES = {"change": "CHANGE", "name": "TOOL", "what": "WHAT"}
+TOOLS = {"name": "TOOL", "operation": "OPERATION", "access": "ACCESS", "active": "ACTIVE", "notes": "NOTES"}
+SKIPPED = {"operation": "LEFT OUT", "path": "WHERE", "reason": "WHY"}
+
+Name = Annotated[str, typer.Argument(metavar="NAME")]
+Location = Annotated[str, typer.Argument(metavar="LOCATION", help="A file, - for stdin, or an http(s) address.")]
+Elsewhere = Annotated[
+    str | None, typer.Argument(metavar="[LOCATION]", help="A file, - for stdin, or an address. [default: as before]")
+]
+All = Annotated[bool, typer.Option("--all", help="Every operation.")]
+Operation = Annotated[
+    list[str] | None, typer.Option(metavar="X", help="An operation by its id, or as 'GET /items'; may be repeated.")
+]
+Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="Operations with a tag; may be repeated.")]
+Below = Annotated[
+    list[str] | None, typer.Option("--path", metavar="PATH", help="Operations below a path, or a pattern of paths.")
+]
+BaseUrl = Annotated[
+    str | None, typer.Option(metavar="URL", help="Where the service is, if not where the document says.")
+]
+Auth = Annotated[
+    list[str] | None,
+    typer.Option(metavar="SCHEME=SECRET", help="The secret that a scheme of the document is shown; may be repeated."),
+]
+Header = Annotated[
+    list[str] | None,
+    typer.Option(metavar="'NAME: VALUE'", help="Sent with each call; {{secret:NAME}} in it is put in then."),
+]
+Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="The time that a call has.", min=0.1)]
+
+
+@command(app)
+async def add(
+    invocation: Invocation,
+    name: Name,
+    location: Location,
+    all: All = False,
+    operation: Operation = None,
+    tag: Tag = None,
+    path: Below = None,
+    base_url: BaseUrl = None,
+    auth: Auth = None,
+    header: Header = None,
+    timeout: Timeout = None,
+) -> None:
+    """Make tools of a document: of what it marks `x-ai-enabled`, and of what is chosen here.
+
+    \b
+    holdfast sources add shop shop.yaml --tag orders --auth key=shop-key
+    holdfast sources add shop https://shop.example.com/openapi.json --all
+    """
+    wanted = {
+        "name": name,
+        "choice": choice_of(all=all, operations=operation, tags=tag, paths=path) or {},
+        "base_url": base_url,
+        "auth": pairs("--auth", auth, "=", "SCHEME=SECRET"),
+        "headers": pairs("--header", header, ":", "NAME: VALUE"),
+        "timeout": timeout,
+    }
+    with invocation.output.progress() as progress:
+        document = read_document(location, progress)
+    async with reach(invocation) as api:
+        with invocation.output.progress() as progress:
+            progress(f"importing {len(document):,} characters")
+            report = await api.post(address("sources"), given(**wanted, document=document, url=_url(location)))
+    _tell(invocation, report)
+
+
+@command(app)
+async def ls(invocation: Invocation) -> None:
+    """List sources, by name."""
+    async with reach(invocation) as api:
+        found = await api.get(address("sources"))
+    invocation.output.rows(found["sources"], COLUMNS)
+
+
+@command(app)
+async def show(invocation: Invocation, name: Name) -> None:
+    """Print a source: its tools, and what of its document became none, and why."""
+    async with reach(invocation) as api:
+        found = await api.get(address("sources", name))
+    invocation.output.record(found)
+    if not invocation.json:
+        write(sys.stdout, shown(found["source"]) + "\n")
+        notes = [{**tool, "notes": "; ".join(tool["notes"])} for tool in found["tools"]]
+        invocation.output.rows(notes, TOOLS)
+        if found["skipped"]:
+            write(sys.stdout, "")
+            invocation.output.rows(found["skipped"], SKIPPED)
+    _say_missing(invocation, found)
+
+
+@command(app)
+async def change(
+    invocation: Invocation,
+    name: Name,
+    location: Elsewhere = None,
+    all: All = False,
+    operation: Operation = None,
+    tag: Tag = None,
+    path: Below = None,
+    base_url: BaseUrl = None,
+    auth: Auth = None,
+    header: Header = None,
+    timeout: Timeout = None,
+) -> None:
+    """Change what of a document is taken, or how its back end is reached; what is not given stays.
+
+    A scheme or a header without a value is taken away. A choice takes the place of the one before.
+
+    \b
+    holdfast sources change shop --auth key=new-key --header 'X-Team:'
+    """
+    choice = choice_of(all=all, operations=operation, tags=tag, paths=path)
+    auths, headers = pairs("--auth", auth, "=", "SCHEME=SECRET"), pairs("--header", header, ":", "NAME: VALUE")
+    async with reach(invocation) as api:
+        old = (await api.get(address("sources", name)))["source"]
+        backend = old["backend"]
+        wanted: dict[str, Any] = {
+            "version": old["version"],
+            "choice": choice,
+            "base_url": base_url,
+            "auth": _over(backend.get("auth", {}), auths) if auths else None,
+            "headers": _over(backend.get("headers", {}), headers) if headers else None,
+            "timeout": timeout,
+        }
+        if location is not None or (old["location"] and (choice or base_url)):
+            with invocation.output.progress() as progress:
+                wanted["document"] = read_document(location or old["location"], progress)
+        report = await api.put(address("sources", name), given(**wanted))
+    _tell(invocation, report)
+
+
+@command(app)
+async def reload(
+    invocation: Invocation,
+    name: Name,
+    location: Elsewhere = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")] = False,
+) -> None:
+    """Read a source's document anew, and say what is different."""
+    async with reach(invocation) as api:
+        with invocation.output.progress() as progress:
+            document = read_document(location or await _known(api, name), progress)
+            progress(f"importing {len(document):,} characters")
+            body = given(document=document, url=_url(location), dry_run=dry_run)
+            report = await api.post(address("sources", name, "reload"), body)
+    _tell(invocation, report)
+
+
+@command(app)
+async def rm(
+    invocation: Invocation,
+    name: Name,
+    force: Annotated[bool, typer.Option("--force", help="Also when skills work with its tools.")] = False,
+) -> None:
+    """Remove a source and its tools."""
+    async with reach(invocation) as api:
+        removed = await api.delete(address("sources", name, force="true" if force else None))
+    invocation.output.record({"name": name, **removed})
+    invocation.output.say(f"Removed {name} and its {len(removed['tools'])} tools.")
+
+
+def choice_of(
+    *, all: bool, operations: list[str] | None, tags: list[str] | None, paths: list[str] | None
+) -> dict[str, Any] | None:
+    """What is chosen of a document, as the API takes it; None where nothing is said."""
+    said = given(everything=all or None, operations=operations or None, tags=tags or None, paths=paths or None)
+    return said or None
+
+
+def pairs(option: str, texts: Iterable[str] | None, sign: str, form: str) -> dict[str, str]:
+    """What an option says by name."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        name, sep, value = text.partition(sign)
+        if not sep or not name.strip():
+            raise InvalidInput(f"{option} has {text[:80]!r}", next=f"Write it as {form}.")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def read_document(location: str, progress: Progress) -> str:
+    """The document at a location, from this machine: a file, stdin, or an address."""
+    progress(f"reading {location}")
+    if _url(location) is not None:
+        data = _fetched(location)
+    elif location == "-":
+        data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    else:
+        try:
+            with Path(location).open("rb") as file:
+                data = file.read(MAX_BYTES + 1)
+        except (OSError, ValueError) as error:
+            why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+            next = "Give a file, - for stdin, or an http(s) address."
+            raise InvalidInput(f"{location[:200]} cannot be read", why=why, next=next) from None
+    if len(data) > MAX_BYTES:
+        raise TooLarge("the document is too large", why=f"it has more than {MAX_BYTES:,} bytes", limit=MAX_BYTES)
+    try:
+        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InvalidInput(
+            "the document is no text", why=f"line {line} is not UTF-8", next="Save it as UTF-8."
+        ) from None
+
+
+def shown(source: Mapping[str, Any]) -> str:
+    """A source as a person reads it."""
+    backend, choice = source["backend"], source["choice"]
+    chosen = ["everything"] if choice["everything"] else []
+    chosen += [*choice["operations"], *(f"tag {tag}" for tag in choice["tags"]), *choice["paths"]]
+    about = {
+        "document": " ".join(filter(None, [source["title"], source["label"]])),
+        "location": source["location"] or "given by hand",
+        "chosen": ", ".join(chosen) or "what the document marks",
+        "base URL": backend.get("base_url") or "",
+        "auth": ", ".join(f"{scheme} by {secret}" for scheme, secret in backend.get("auth", {}).items()),
+        "headers": ", ".join(f"{name}: {value}" for name, value in backend.get("headers", {}).items()),
+        "time-out": f"{backend['timeout']:g} s" if backend.get("timeout") else "",
+        "active": "" if source["active"] else "no",
+        "version": f"{source['version']}, by {source['updated_by']}" if source["updated_by"] else source["version"],
+    }
+    lines = [source["name"], *(f"{name:<9}  {value}" for name, value in about.items() if value)]
+    return printable("\n".join(lines))
+
+
+async def _known(api: Api, name: str) -> str:
+    source = (await api.get(address("sources", name)))["source"]
+    if not source["location"]:
+        next = f"Say where it is: `holdfast sources reload {name} FILE`."
+        raise InvalidInput(f"the document of {name} is not known", why="it was read from a file, or stdin", next=next)
+    return source["location"]
+
+
+def _url(location: str | None) -> str | None:
+    is_one = location is not None and location.lower().startswith(("http://", "https://"))
+    return location if is_one else None
+
+
+def _fetched(url: str) -> bytes:
+    from http.client import HTTPException
+    from urllib import request
+
+    opener = request.OpenerDirector()  # without the ways to files and to other protocols
+    for handler in (
+        request.ProxyHandler, request.HTTPHandler, request.HTTPSHandler, request.HTTPDefaultErrorHandler,
+        request.HTTPRedirectHandler, request.HTTPErrorProcessor,
+    ):  # fmt: skip
+        opener.add_handler(handler())
+    try:
+        with opener.open(url, timeout=FETCH_SECONDS) as answer:
+            return answer.read(MAX_BYTES + 1)
+    except (OSError, HTTPException, ValueError) as error:
+        why = str(getattr(error, "reason", "") or error)
+        next = "Look at the address, or give the document as a file."
+        raise Unavailable(f"{url[:200]} cannot be fetched", why=why, next=next) from None
+
+
+def _over(old: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in {**old, **said}.items() if value}
+
+
+def _tell(invocation: Invocation, report: dict[str, Any]) -> None:
+    """What an import did: a line for each tool that is another now, then what is to be known about it."""
+    source, output = report["source"], invocation.output
+    output.record(report)
+    rows = [{"change": "added", "name": name} for name in report["added"]]
+    rows += [{"change": "changed", "name": tool["name"], "what": tool["what"]} for tool in report["changed"]]
+    rows += [{"change": kind, "name": name} for kind in ("removed", "deactivated") for name in report[kind]]
+    if rows and not invocation.json:
+        output.rows(rows, CHANGES)
+    would = "would have" if report["dry_run"] else "has"
+    output.say(f"{source['name']} {would} {_many(source['tools'], 'tool')}: {_counted(report)}.")
+    chosen = [each for each in report["skipped"] if each["chosen"]]
+    for each in chosen[:5]:
+        output.say(f"{each['operation']} is none of them: {each['reason']}.")
+    if len(report["skipped"]) > min(len(chosen), 5):
+        output.say(
+            f"{len(report['skipped'])} were left out; `holdfast sources show {source['name']}` says which, and why."
+        )
+    if not source["tools"]:
+        output.say("Nothing of the document is marked x-ai-enabled: choose with --all, --operation, --tag or --path.")
+    _say_missing(invocation, report)
+
+
+def _counted(report: Mapping[str, Any]) -> str:
+    kinds = ("added", "changed", "removed", "deactivated", "unchanged")
+    return ", ".join(f"{len(report[kind])} {kind}" for kind in kinds if report[kind]) or "nothing is different"
+
+
+def _say_missing(invocation: Invocation, found: Mapping[str, Any]) -> None:
+    source = found["source"]
+    for name in source["missing_secrets"]:
+        invocation.output.say(f"There is no secret {name} yet: `holdfast secrets set {name}`.")
+    for scheme in found["missing_auth"]:
+        how = f"`holdfast sources change {source['name']} --auth {scheme}=SECRET`"
+        invocation.output.say(f"No secret is named for the scheme {scheme}; calls that need it are refused: {how}.")
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

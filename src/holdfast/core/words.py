@@ -1,0 +1,141 @@
+"""The words of a text, as searches compare them.
+
+A lexeme is a stemmed word, a number, or one or two characters of a script that is written without spaces; a term is
+a lexeme as a number, which is what is stored. Terms are kept for ever: whoever changes this module makes all of them
+anew.
+"""
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from itertools import chain
+from typing import cast
+
+import Stemmer  # pyright: ignore[reportMissingTypeStubs]
+
+_LONGEST_NAME = 4  # characters of a Chinese, Japanese or Korean name
+
+_STOP_WORDS = """
+    i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it
+    its itself they them their theirs themselves what which who whom whose this that these those am is are was were be
+    been being have has had having do does did doing done a an the and but if or because as until while of at by for
+    with about against between into through during before after above below to from up down in out on off over under
+    again further then once here there when where why how all any both each few more most other some such no nor not
+    only own same so than too very can cannot will would could shall should might must just also now let s t
+"""
+_STOPS = frozenset(_STOP_WORDS.split())
+_STOP_CHARACTERS = frozenset(
+    "的了是我你您他她它们咱在有和与跟也就都还而及着或个这那些不没吗呢吧啊呀哦嘛么什谁哪怎为把被给对从到于之其所以但很会要能可请"
+)
+
+# Han, kana and hangul; Thai, Lao, Myanmar and Khmer, which leave no spaces between words either.
+_SPACELESS = (
+    "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003ffff\u1100-\u11ff\u3131-\u318e\uac00-\ud7af\u0e01-\u0e3a\u0e40-\u0eff\u1000-\u1049\u1780-\u17d3"
+)
+# Vowel signs and points belong to their word, though they are no letters.
+_MARKS = "\u0591-\u05c7\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962-\u0963\u0980-\u0dff"
+_LETTERS = rf"[^\W_{_SPACELESS}]+(?:[{_MARKS}]+[^\W_{_SPACELESS}]*)*"
+_TOKEN = re.compile(
+    rf"[{_SPACELESS}]+"
+    r"|(?<![^\W_])[vV]?\d+(?:[.:]\d+)+(?![^\W_])"  # 3.11, v1.2.3, 10:30
+    r"|(?<!\d)\d{1,3}(?:,\d{3})+(?!\d)"  # 1,000
+    r"|(?<![^\W_])(?:[A-Z]\.){2,}"  # U.S.A.
+    rf"|{_LETTERS}(?:[-_'\u2019]{_LETTERS})*(?:\+\+|\#)?"  # night, foo_bar, e-mail, o'clock, C++
+)
+_IS_SPACELESS = re.compile(f"[{_SPACELESS}]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_NUMBER = re.compile(r"v?(\d[\d.:,]*)")
+_NOT = re.compile(r"n['\u2019]t$", re.IGNORECASE)  # don't
+_ENDING = re.compile(r"['\u2019](?:s|m|re|ve|ll|d)$", re.IGNORECASE)  # Ann's, I'm
+_JOINTS = re.compile(
+    r"[-_'\u2019]|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])"  # foo_bar, fooBar, HTTPServer
+)
+_SENTENCE_START = re.compile(r"(?:^|[.!?:;\n])[\s\"'(\u201c\u2018]*$")
+
+_stem = cast(Callable[[str], str], Stemmer.Stemmer("english", 0).stemWord)  # pyright: ignore[reportUnknownMemberType]
+
+
+def lexemes(text: str) -> list[str]:
+    """The distinct lexemes of a text in any language, in order."""
+    tokens = dict.fromkeys(_TOKEN.findall(_plain(text)))
+    return list(dict.fromkeys(chain.from_iterable(map(_lexemes_of, tokens))))
+
+
+def terms(text: str) -> list[int]:
+    """The distinct lexemes of a text as they are stored."""
+    return [term(lexeme) for lexeme in lexemes(text)]
+
+
+@lru_cache(maxsize=1 << 16)
+def term(lexeme: str) -> int:
+    """A lexeme as a signed 64-bit number, the same for ever."""
+    return int.from_bytes(hashlib.blake2b(lexeme.encode(), digest_size=8).digest(), "big", signed=True)
+
+
+def names(text: str) -> list[int]:
+    """Everything in a question that an author may be called by; compare with `author_terms`."""
+    text = _plain(text)
+    found: dict[str, None] = {}
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if _IS_SPACELESS.match(token):
+            found.update(dict.fromkeys(_grams(token, _LONGEST_NAME)))
+            continue
+        # "Will" is a name in the middle of a sentence, and "will" is not.
+        before = text[max(0, match.start() - 9) : match.start()]
+        may_be_stop = token[0].isupper() and not _SENTENCE_START.search(before)
+        found.update(dict.fromkeys(word for word in _words_of(token) if may_be_stop or word not in _STOPS))
+    return [term(name) for name in found]
+
+
+def author_terms(author: str) -> list[int]:
+    """What an author is called by: each word of the name; of a Chinese, Japanese or Korean one all, or its end."""
+    found: dict[str, None] = {}
+    for token in _TOKEN.findall(_plain(author.partition("@")[0])):
+        if _IS_SPACELESS.match(token):
+            found[token[:_LONGEST_NAME]] = None
+            if len(token) in (3, 4):
+                found[token[-2:]] = None
+        else:
+            found.update(dict.fromkeys(word for word in _words_of(token) if len(word) > 1 and not word.isdigit()))
+    return [term(name) for name in found]
+
+
+def _plain(text: str) -> str:
+    """One way of writing: compatible characters made equal, accents off."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
+
+
+@lru_cache(maxsize=1 << 14)
+def _lexemes_of(token: str) -> tuple[str, ...]:
+    if _IS_SPACELESS.match(token):
+        return tuple(_grams_that_count(token))
+    return tuple(_stem(word) for word in _words_of(token) if word not in _STOPS)
+
+
+def _words_of(token: str) -> list[str]:
+    """The parts of what is written together and, so that e-mail meets email, the whole."""
+    if number := _NUMBER.fullmatch(token.lower()):
+        return [number[1].replace(",", "")]
+    if _NOT.search(token):
+        return []
+    parts = [part.lower() for part in _JOINTS.split(_ENDING.sub("", token).replace(".", ""))]
+    return parts if len(parts) == 1 else [*parts, "".join(parts)]
+
+
+def _grams(run: str, longest: int) -> Iterator[str]:
+    for start in range(len(run)):
+        for length in range(1, min(longest, len(run) - start) + 1):
+            yield run[start : start + length]
+
+
+def _grams_that_count(run: str) -> Iterator[str]:
+    """Characters and bigrams, without those that are in every sentence."""
+    for gram in _grams(run, 2):
+        if not _STOP_CHARACTERS.issuperset(gram):
+            yield gram

@@ -1,0 +1,73 @@
+"""Admission: whether a tool may be called now, by which agent and through which skill, and as what it is now."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from holdfast.core.text import store
+from holdfast.execution.usage import Usage
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+from holdfast.skills.arguments import Refusal, check
+from holdfast.skills.permits import permits
+from holdfast.skills.run import Run
+from holdfast.skills.tool import Tool
+from holdfast.skills.tools import Tools
+
+sql = statements(__name__)
+
+
+class Admission:
+    """Asks the registry before each call, and counts calls."""
+
+    def __init__(self, database: Database, tools: Tools, usage: Usage) -> None:
+        self._database = database
+        self._tools = tools
+        self._usage = usage
+
+    async def admit(
+        self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, skill: UUID | None
+    ) -> tuple[Tool, Mapping[str, Any]] | Refusal:
+        """The tool as it is now, and arguments that fit it; or why it is not called.
+
+        One short statement: no connection is held while the tool runs.
+        """
+        agent = None if run.agent is None else store(run.agent)
+        row = await self._database.one(sql("admission"), tool.id, skill, agent)
+        if row is None:
+            return Refusal(f"{tool.name} was not called: it was removed. Do without it.")
+        reason = _reason(row, run.agent, skill)
+        if reason:
+            return Refusal(f"{tool.name} was not called: {reason}")
+        if row["aggregate_version"] == tool.version:
+            return tool, arguments
+        return await self._anew(tool, arguments)
+
+    def count(self, tool: UUID, *, failed: bool, latency_ms: float) -> None:
+        """Note that a tool was called."""
+        self._usage.note(self._database, tool, failed=failed, latency_ms=latency_ms)
+
+    async def _anew(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Tool, Mapping[str, Any]] | Refusal:
+        """The tool as it was changed meanwhile; the limits of the one that was disclosed go on to hold."""
+        assert tool.id is not None
+        found = await self._tools.current(tool.id)
+        if found is None:
+            return Refusal(f"{tool.name} was not called: it was removed. Do without it.")
+        limits = [each.timeout for each in (tool, found) if each.timeout is not None]
+        function = found.function or (tool.function if found.reference == tool.reference else None)
+        current = replace(found, timeout=min(limits, default=None), function=function)
+        checked = check(current, arguments)
+        return checked if isinstance(checked, Refusal) else (current, checked)
+
+
+def _reason(row: Row, agent: str | None, skill: UUID | None) -> str:
+    """Why a tool may not be called; empty where it may."""
+    if not row["active"]:
+        return "it is switched off. Do without it."
+    if not row["disclosed"]:
+        return "the skill that it belongs to is no longer open to you. Do without it."
+    if agent is None:
+        return ""
+    level = "execute" if skill is None else row["access_level"]
+    return permits(row["access"], level, row["permissions"], agent)

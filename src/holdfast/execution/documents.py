@@ -1,0 +1,72 @@
+"""Documents on the web, fetched under the rules of egress: as long as they may last and as large as they may be."""
+
+import asyncio
+
+from yarl import URL
+
+from holdfast.core.errors import HoldfastError, InvalidInput, LimitReached, NotFound, TimedOut, TooLarge, Unavailable
+from holdfast.execution.egress import Egress, Hop, checked_url
+from holdfast.execution.rest.redirects import MOST, redirected
+from holdfast.execution.rest.requests import ENCODINGS, USER_AGENT, WireRequest
+from holdfast.execution.rest.responses import read_body
+
+TIMEOUT = 60.0  # seconds, for the whole of it
+ACCEPT = "application/json, application/yaml;q=0.9, */*;q=0.5"
+SAID = 300  # characters of what a connection says
+GONE = frozenset({404, 410})
+
+
+class Documents:
+    """Fetches documents. Nobody is told who asks; each redirect is judged anew."""
+
+    def __init__(self, egress: Egress, *, timeout: float = TIMEOUT) -> None:
+        self._egress = egress
+        self._timeout = timeout
+
+    async def fetch(self, url: str, limit: int) -> bytes:
+        """What is at an address on the web; TooLarge where that has more than `limit` bytes."""
+        headers = {"Accept": ACCEPT, "Accept-Encoding": ENCODINGS, "User-Agent": USER_AGENT}
+        request = WireRequest("GET", str(checked_url(url)), headers, None)
+        try:
+            async with asyncio.timeout(self._timeout):
+                for _ in range(MOST + 1):
+                    answer = await self._sent(request, limit)
+                    if isinstance(answer, bytes):
+                        return answer
+                    request = answer
+        except TimeoutError:
+            why = f"it did not come in {self._timeout:g} seconds"
+            raise TimedOut("the document cannot be fetched", why=why, next="Give it as a file.") from None
+        raise LimitReached("the document cannot be fetched", why=f"{url} was sent on more than {MOST} times")
+
+    async def _sent(self, request: WireRequest, limit: int) -> bytes | WireRequest:
+        """The document, or where it is."""
+        import aiohttp
+
+        url = URL(request.url, encoded=True)
+        with Hop(url.host or "") as hop:
+            try:
+                async with self._egress.session().get(url, headers=request.headers, allow_redirects=False) as answer:
+                    onward = redirected(request, answer.status, answer.headers.get("Location"))
+                    if onward is not None:
+                        return onward
+                    if answer.status != 200:
+                        raise _refused(request.url, answer.status)
+                    encoding = answer.headers.get("Content-Encoding", "")
+                    return await read_body(answer.content.iter_any(), encoding=encoding, limit=limit)
+            except TooLarge:
+                why = f"it has more than {limit:,} bytes"
+                next = "Take what is needed of it into a document of its own."
+                raise TooLarge("the document is too large", why=why, next=next, limit=limit) from None
+            except (aiohttp.ClientError, OSError, ValueError) as error:
+                if hop.refused:
+                    raise hop.refusal() from None
+                why = " ".join(str(error).split())[:SAID] or type(error).__name__
+                next = "Look at the address, or give the document as a file."
+                raise Unavailable(f"{request.url[:200]} cannot be fetched", why=why, next=next) from None
+
+
+def _refused(url: str, status: int) -> HoldfastError:
+    kind = NotFound if status in GONE else Unavailable if status >= 500 else InvalidInput
+    next = "Look at the address, or give the document as a file."
+    return kind(f"{url[:200]} cannot be fetched", why=f"it answers {status}", next=next, status=status)

@@ -1,0 +1,270 @@
+"""Egress: the way out of this process to other people's servers, and what is not reached by it.
+
+What is not globally routable is refused, unless it is allowed. The address is judged where a socket is made for it:
+after names are resolved, however they were written, for each attempt, and for each redirect anew.
+"""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+from yarl import URL
+
+from holdfast.core.errors import BadSetting, Forbidden, InvalidInput
+
+if TYPE_CHECKING:
+    from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
+    from aiohttp.abc import AbstractResolver
+
+PER_HOST = 32  # connections to one back end, so that a slow one does not take them all
+KEEP_ALIVE = 4.0  # seconds: shorter than the 5 that common servers wait, so that none closes what is just being used
+CONNECT_SECONDS = 10.0  # for a free connection, a name and a handshake
+NAME_SECONDS = 10  # for which a resolved name is remembered
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+# Python's own list differs from release to release.
+_NOT_GLOBAL_4 = tuple(
+    map(
+        ipaddress.IPv4Network,
+        [
+            "0.0.0.0/8",  # this network
+            "10.0.0.0/8",
+            "100.64.0.0/10",  # carrier-grade NAT, and a metadata service
+            "127.0.0.0/8",
+            "168.63.129.16/32",  # Azure's metadata service
+            "169.254.0.0/16",  # link-local, and most metadata services
+            "172.16.0.0/12",
+            "192.0.0.0/24",  # protocol assignments
+            "192.0.2.0/24",  # documentation
+            "192.88.99.0/24",  # relays of 6to4
+            "192.168.0.0/16",
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",
+            "203.0.113.0/24",
+            "224.0.0.0/4",  # multicast
+            "240.0.0.0/4",  # reserved, and broadcast
+        ],
+    )
+)
+_GLOBAL_6 = ipaddress.IPv6Network("2000::/3")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+_NOT_GLOBAL_6 = tuple(
+    map(ipaddress.IPv6Network, ["2001::/23", "2001:db8::/32", "3fff::/20"])  # protocols, and twice documentation
+)
+
+_ENTRY = re.compile(
+    r"\[(?P<bracketed>[^\]]+)\](?::(?P<port_6>\d{1,5}))?"
+    r"|(?P<six>[0-9a-fA-F]*:[0-9a-fA-F.:]*:[0-9a-fA-F.:]*(?:/\d{1,3})?)"
+    r"|(?P<host>[^\s:\[\]@]+)(?::(?P<port>\d{1,5}))?"
+)
+_NAME = re.compile(r"(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?")
+
+
+def is_private(address: Address | str) -> bool:
+    """Whether an address is anything but globally routable; one within another counts as the one within."""
+    if isinstance(address, str):
+        address = ipaddress.ip_address(address)
+    if isinstance(address, ipaddress.IPv4Address):
+        return any(address in network for network in _NOT_GLOBAL_4)
+    if address.scope_id is not None:  # global addresses have no zone
+        return True
+    if address.ipv4_mapped is not None:
+        return is_private(address.ipv4_mapped)
+    if address in _NAT64:
+        return is_private(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
+    if address.sixtofour is not None:
+        return is_private(address.sixtofour)
+    if address.teredo is not None:
+        return any(map(is_private, address.teredo))
+    return address not in _GLOBAL_6 or any(address in network for network in _NOT_GLOBAL_6)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What may be reached though it is private: by name, or by address; on one port, or (None) on all."""
+
+    names: frozenset[tuple[str, int | None]] = frozenset()
+    networks: tuple[tuple[Network, int | None], ...] = ()
+
+    @classmethod
+    def parse(cls, entries: Sequence[str]) -> Self:
+        """Entries such as `wiki.lan`, `wiki.lan:8080`, `10.0.0.7`, `10.0.0.0/8:443`, `fd00::/8`, `[::1]:8080`."""
+        names: set[tuple[str, int | None]] = set()
+        networks: list[tuple[Network, int | None]] = []
+        for entry in entries:
+            place, port = _place(entry)
+            try:
+                networks.append((ipaddress.ip_network(place), port))
+            except ValueError:
+                if not _NAME.fullmatch(place) or re.fullmatch(r"[\d.]+|0[xX].*", place):
+                    raise _bad_entry(entry, "it is no name, no address and no network") from None
+                names.add((_plain(place), port))
+        return cls(frozenset(names), tuple(networks))
+
+    def permits(self, host: str, address: Address, port: int) -> bool:
+        """Whether a private address may be reached, for a host of that name."""
+        if not self.names.isdisjoint({(_plain(host), port), (_plain(host), None)}):
+            return True
+        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+        forms = (address,) if mapped is None else (address, mapped)
+        return any(
+            form in network and wanted in (None, port)
+            for form in forms
+            for network, wanted in self.networks
+            if form.version == network.version
+        )
+
+
+class Hop:
+    """A request under way to a host: how many sockets were made for it, and the addresses that it was kept from.
+
+    While it is entered, the sockets know for whom they are made.
+    """
+
+    __slots__ = ("_token", "host", "refused", "sockets")
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.sockets = 0
+        self.refused: list[str] = []
+
+    def __enter__(self) -> Self:
+        self._token = _under_way.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _under_way.reset(self._token)
+
+    def refusal(self) -> Forbidden:
+        """What is told of them."""
+        where = ", ".join(dict.fromkeys(self.refused))
+        return Forbidden(
+            f"{self.host} was not called",
+            why=f"its address {where} is not public" if where != self.host else "this address is not public",
+            next="An operator can allow it in execution.allow_private.",
+        )
+
+
+_under_way: ContextVar[Hop] = ContextVar("holdfast_hop")
+
+
+class Refused(OSError):
+    """No socket is made for a private address."""
+
+
+class Egress:
+    """The connections of all that calls back ends; opened when first needed, closed on leaving it.
+
+    A session of its keeps no cookies, sends each request once, inflates nothing, and asks no proxy.
+    """
+
+    def __init__(
+        self, allowed: Allowed | None = None, *, connections: int = 100, resolver: "AbstractResolver | None" = None
+    ) -> None:
+        self._allowed = allowed or Allowed()
+        self._connections = connections
+        self._resolver = resolver
+        self._session: ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def session(self) -> "ClientSession":
+        """The session that all requests share; each is made within a `Hop` to its host."""
+        if self._session is None:
+            self._session = self._open()
+        return self._session
+
+    def _open(self) -> "ClientSession":
+        import aiohttp
+
+        async def once(request: "ClientRequest", handler: "ClientHandlerType") -> "ClientResponse":
+            """Keep aiohttp from sending it again by itself when a kept connection turns out to be closed."""
+            try:
+                return await handler(request)
+            except aiohttp.ClientConnectorError:
+                raise
+            except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+                raise aiohttp.ClientConnectionError(str(error) or "the connection was closed") from error
+
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=self._connections,
+                limit_per_host=min(self._connections, PER_HOST),
+                keepalive_timeout=KEEP_ALIVE,
+                ttl_dns_cache=NAME_SECONDS,
+                resolver=self._resolver or aiohttp.ThreadedResolver(),
+                socket_factory=self._socket,
+            ),
+            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_connect=None),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            middlewares=(once,),
+            auto_decompress=False,
+            trust_env=False,
+        )
+
+    def _socket(self, info: tuple[Any, ...]) -> socket.socket:
+        """A socket for an address, if that may be reached; this is the last moment before it is."""
+        family, kind, protocol, _, place = info
+        hop = _under_way.get(None) or Hop("")
+        address = _address(family, place)
+        if address is None or (is_private(address) and not self._allowed.permits(hop.host, address, place[1])):
+            hop.refused.append(str(place[0]))
+            raise Refused(f"{place[0]} is not public")
+        hop.sockets += 1
+        return socket.socket(family, kind, protocol)
+
+
+def checked_url(text: str) -> URL:
+    """An address that may be called, as far as can be seen: http or https, a host, nobody's name or password in it."""
+    try:
+        url = URL(text)
+        port = url.port
+    except ValueError as error:
+        raise InvalidInput(f"{text[:200]!r} is no address", why=str(error)) from None
+    if url.scheme not in ("http", "https"):
+        raise InvalidInput(f"{text[:200]!r} cannot be called", why="only http and https are")
+    if url.user is not None or url.password is not None:
+        raise InvalidInput("an address with a user or a password in it is not called", next="Use a secret.")
+    if not url.raw_host or not port or re.search(r"[\s\\<>\"^`{|}\x00-\x1f\x7f]", url.raw_host):
+        raise InvalidInput(f"{text[:200]!r} is no address", why="it has no host that can be called")
+    return url
+
+
+def _address(family: int, place: Sequence[Any]) -> Address | None:
+    if family not in (socket.AF_INET, socket.AF_INET6):
+        return None
+    try:
+        return ipaddress.ip_address(place[0])
+    except ValueError:
+        return None
+
+
+def _place(entry: str) -> tuple[str, int | None]:
+    found = _ENTRY.fullmatch(entry.strip())
+    if found is None:
+        raise _bad_entry(entry, "it is no name, no address and no network")
+    port = found["port_6"] or found["port"]
+    if port is not None and not 0 < int(port) < 65536:
+        raise _bad_entry(entry, "there is no such port")
+    return found["bracketed"] or found["six"] or found["host"], int(port) if port else None
+
+
+def _bad_entry(entry: str, why: str) -> BadSetting:
+    next = "Write it like wiki.lan:8080, 10.0.0.7, 10.0.0.0/8 or [::1]:8080."
+    return BadSetting(f"execution.allow_private has {entry[:100]!r}", why=why, next=next)
+
+
+def _plain(host: str) -> str:
+    return host.rstrip(".").lower()

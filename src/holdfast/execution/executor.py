@@ -1,0 +1,126 @@
+"""The executor: runs tools by the runner of their kind, here or by a worker, within limits of time and output."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from holdfast.core.errors import Unavailable
+from holdfast.execution.admission import Admission
+from holdfast.execution.events import EventRunner
+from holdfast.execution.outcomes import MAX_REASON, MAX_WHOLE_BYTES, Outcome, cut, outcome_of
+from holdfast.execution.presence import Presence
+from holdfast.execution.runner import Result, Runner
+from holdfast.skills.arguments import Refusal
+from holdfast.skills.run import Run
+from holdfast.skills.tool import Kind, Mode, Tool
+
+MARGIN = 5.0  # seconds beyond a call's own that it takes to end one that a worker has
+
+
+class Executor:
+    """Runs tools of one tenant; with the runners alone, those that have no row, in this process."""
+
+    def __init__(
+        self,
+        runners: Mapping[Kind, Runner],
+        *,
+        admission: Admission | None = None,
+        events: EventRunner | None = None,
+        presence: Presence | None = None,
+        max_whole_bytes: int = MAX_WHOLE_BYTES,
+    ) -> None:
+        self._runners = runners
+        self._admission = admission
+        self._events = events
+        self._presence = presence
+        self._max_whole_bytes = max_whole_bytes
+
+    def runs(self, kind: Kind) -> bool:
+        """Whether tools of a kind can be run in this process."""
+        return kind in self._runners
+
+    async def mode(self, tool: Tool) -> Mode:
+        """Where a call of the tool goes now: those that call others go to a worker, if one serves them."""
+        if tool.kind == "java":
+            return "event"
+        if tool.mode is not None:
+            return tool.mode
+        if tool.kind == "function" or self._events is None or self._presence is None:
+            return "inline"
+        return "event" if await self._presence.serves(tool.name) else "inline"
+
+    async def run(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        run: Run,
+        *,
+        timeout: float,
+        max_output_bytes: int,
+        skill: UUID | None = None,
+        mode: Mode | None = None,
+        awaited: bool = False,
+    ) -> Outcome:
+        """Run a tool with arguments that were checked, and wait no longer than `timeout`, or than the tool's own.
+
+        `skill` is the one that disclosed it. `mode`: as `mode` said before it was written down that the call begins.
+        `awaited`: a worker has the call already, under the same key, and it is only waited for.
+        """
+        if not awaited and self._admission is not None and tool.id is not None:
+            admitted = await self._admission.admit(tool, arguments, run, skill=skill)
+            if isinstance(admitted, Refusal):
+                return Outcome("failed", admitted.text, None, cut(admitted.text, MAX_REASON), 0.0)
+            tool, arguments = admitted
+        way: Mode = "event" if awaited else mode or await self.mode(tool)
+        limit = timeout if tool.timeout is None else min(timeout, tool.timeout)
+
+        async def work() -> Result:
+            return await (self._by_event if way == "event" else self._inline)(tool, arguments, run, timeout=limit)
+
+        outcome = await outcome_of(
+            tool,
+            run,
+            work,
+            timeout=limit + MARGIN if way == "event" else limit,
+            max_output_bytes=max_output_bytes,
+            max_whole_bytes=self._max_whole_bytes,
+        )
+        if self._admission is not None and tool.id is not None:
+            self._admission.count(tool.id, failed=outcome.status != "done", latency_ms=outcome.latency_ms)
+        return outcome
+
+    async def result(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
+        """What a tool gives in this process, for whoever asked a worker for it; it raises whatever goes wrong."""
+        if self._admission is not None and tool.id is not None:
+            admitted = await self._admission.admit(tool, arguments, run, skill=None)
+            if isinstance(admitted, Refusal):
+                return Result(admitted.text, failed=True)
+            tool, arguments = admitted
+        return await self._inline(tool, arguments, run, timeout=timeout)
+
+    async def cancel(self, key: str) -> None:
+        """Have whatever worker has the call of this key stop."""
+        if self._events is not None:
+            await self._events.cancel(key)
+
+    async def _inline(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
+        runner = self._runners.get(tool.kind)
+        if runner is None:
+            raise Unavailable(
+                f"tools of the kind {tool.kind} cannot be run here", next="`holdfast tools show` tells what it is."
+            )
+        return await runner.run(tool, arguments, run, timeout=timeout)
+
+    async def _by_event(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
+        if self._events is None:
+            raise Unavailable(f"the tool {tool.name} goes to workers, which cannot be asked here")
+        if tool.kind == "java" and tool.mode is None and not await self._is_served(tool):
+            raise Unavailable(
+                f"no worker serves the tool {tool.name}",
+                why="it is written in Java, which does not run here",
+                next="Start a worker that has it, or give it the mode `event` to have calls wait for one.",
+            )
+        return await self._events.run(tool, arguments, run, timeout=timeout)
+
+    async def _is_served(self, tool: Tool) -> bool:
+        return self._presence is not None and await self._presence.serves(tool.name)

@@ -1,0 +1,232 @@
+"""Outcomes: how calls of tools end, and what the model reads of them.
+
+Whatever goes wrong with a call is a text for the model: it reads it and does better, or says so.
+"""
+
+import asyncio
+import logging
+import re
+import traceback
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, Literal, cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.text import dumps, render
+from holdfast.core.threads import abandoned
+from holdfast.execution.runner import JSON, Result, Vanished
+from holdfast.execution.trimming import trimmed
+from holdfast.skills.run import Run
+from holdfast.skills.tool import Tool
+
+MAX_RESULT_BYTES = 1024 * 1024  # of a result that is kept whole, however little of it the model reads
+MAX_WHOLE_BYTES = 10_000_000  # of what is kept aside
+MAX_REASON = 500  # characters of what an exception says
+MAX_SEARCHED = 4 * MAX_REASON  # and of those that secrets are looked for in: it takes its time
+NOTE_BYTES = 200  # of what says where the whole is
+GRACE = 1.0  # seconds that a cancelled tool has to tidy up
+TEXT = "text/plain; charset=utf-8"
+
+NOTHING = "(done, without a result)"
+UNKNOWN = "It is not known whether this call took effect: what ran it stopped meanwhile."
+STRUCK = "[secret]"
+
+Status = Literal["done", "failed", "unknown"]
+
+log = logging.getLogger(__name__)
+
+_SECRET = re.compile(
+    r"(\w{1,40}://)[^\s/@]+(?=@)"  # who logs in, in an address
+    r"|([\w-]{0,40}(?:password|passwd|secret|token|api[_-]?key|authorization)[\"']?\s*[:=]\s*[\"']?(?:bearer\s|basic\s)?)[^\s\"',;&]+"
+    r"|(\bbearer\s+)[\w.~+/=-]+"
+    r"|()\b(?:sk|pk|rk|ghp|gho|xox[abp]|AKIA|eyJ)[-_A-Za-z0-9.]{12,}",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended: what the model reads, the result as JSON, and what went wrong.
+
+    `unknown`: whoever ran it stopped meanwhile, and it may have taken effect. `whole` is the answer as it came, where
+    the result is only a part of it: to be kept aside.
+    """
+
+    status: Status
+    text: str
+    result: Any
+    error: str | None
+    latency_ms: float
+    whole: bytes | None = None
+    content_type: str = JSON
+
+    def kept_as(self, execution: UUID) -> "Outcome":
+        """The same, where the model reads which execution has the whole."""
+        if self.whole is None:
+            return self
+        size, kind = len(self.whole), self.content_type
+        note = f"[all {size:,} bytes ({kind:.60}) are kept as the output of the execution {execution}]"
+        return replace(self, text=f"{self.text}\n{note}")
+
+
+async def outcome_of(
+    tool: Tool,
+    run: Run,
+    work: Callable[[], Awaitable[Result]],
+    *,
+    timeout: float,
+    max_output_bytes: int,
+    max_whole_bytes: int = MAX_WHOLE_BYTES,
+) -> Outcome:
+    """How the work of a call ends, in at most so many seconds.
+
+    Whatever it does is an outcome; only the caller's cancellation is raised. What does not end by then is left behind.
+    """
+    started = perf_counter()
+    try:
+        result: Result = await finished(work, timeout=timeout, name=f"the tool {tool.name}")
+        text, kept, whole, kind = _told(result, max_output_bytes)
+    except Failed as failed:
+        error = failed.error
+    except Exception as raised:  # noqa: BLE001 - of a result that cannot be told
+        error = raised
+    else:
+        status: Status = "failed" if result.failed else "done"
+        reason = cut(text, MAX_REASON) if result.failed else None
+        told = f"{tool.name} failed: {text}" if result.failed else text
+        aside = None if whole is None else whole[:max_whole_bytes]
+        return Outcome(status, told, kept, reason, _since(started), aside, kind)
+    if isinstance(error, Vanished):
+        return Outcome("unknown", UNKNOWN, None, str(error), _since(started))
+    reason = reason_of(error)
+    log.warning("the tool %s failed in the run %s: %s%s", tool.name, run.run_id, reason, trace_of(error))
+    return Outcome("failed", f"{tool.name} failed: {reason}", None, reason, _since(started))
+
+
+class Failed(Exception):
+    """A program's own code failed, by whatever it raised."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__()
+        self.error = error
+
+
+async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None, name: str) -> Any:
+    """What a program's own code gives, in at most so many seconds; `Failed` whatever it raises.
+
+    Only the caller's cancellation is raised as such. What does not end when it is told to is left behind.
+    """
+    task = asyncio.ensure_future(_guarded(work))
+    try:
+        await asyncio.wait({task}, timeout=timeout)
+        in_time = task.done()
+    finally:
+        await _end(task, name)
+    if not in_time:
+        raise Failed(InvalidInput(f"it took longer than the {timeout:g} seconds that it has"))
+    try:
+        return task.result()
+    except BaseException as error:  # the code's, whatever it is: nothing is awaited here
+        raise Failed(error) from error
+
+
+async def _guarded(work: Callable[[], Awaitable[Any]]) -> Any:
+    try:
+        return await work()
+    except (SystemExit, KeyboardInterrupt) as error:  # a task would end the whole process with it
+        raise RuntimeError(f"{type(error).__name__}: {error}") from error
+
+
+async def _end(task: "asyncio.Task[Any]", name: str) -> None:
+    """Stop what is still at work, and give it a moment to tidy up; what does not stop is left behind."""
+    if task.done():
+        return
+    task.cancel()
+    before = abandoned()
+    await asyncio.wait({task}, timeout=GRACE)
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody else asks for it
+    if not task.done() or abandoned() > before:
+        log.warning("a call of %s was left behind; %d threads are", name, abandoned())
+
+
+def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str]:
+    """What the model reads of a result, what is kept of it, and the whole where that is more, with its kind."""
+    plain = plain_of(result.value)
+    text = plain if isinstance(plain, str) else NOTHING if plain is None else render(plain).decode()
+    data = text.encode(errors="surrogatepass")
+    kept, whole, kind = plain, result.whole, result.content_type
+    if len(data) > MAX_RESULT_BYTES:
+        kept = cut(text, MAX_RESULT_BYTES)
+        if whole is None:
+            whole, kind = data, TEXT if isinstance(plain, str) else JSON
+    dumps({"result": kept})  # what could not be stored is refused here
+    room = most if whole is None else max(most // 2, most - NOTE_BYTES)
+    if len(data) > room:
+        text = cut(text, room) if isinstance(plain, str) else render(trimmed(plain, room)).decode()
+    return text, kept, whole, kind
+
+
+def plain_of(value: Any) -> Any:
+    """A result as JSON has it; InvalidInput that says why, where it cannot be."""
+    try:
+        plain = msgspec.to_builtins(value, str_keys=True, builtin_types=(bytes, bytearray, memoryview))
+        _refuse_bytes(plain)
+        render(plain)
+    except RecursionError:
+        raise InvalidInput("its result is nested too deep, or contains itself") from None
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput("its result cannot be written as JSON", why=str(error)) from None
+    return plain
+
+
+def _refuse_bytes(plain: Any) -> None:
+    level = [plain]
+    while level:
+        if any(isinstance(each, bytes | bytearray | memoryview) for each in level):
+            raise InvalidInput("its result has bytes in it, which are no JSON", next="It has to give text.")
+        level = [inner for outer in level for inner in _items(outer)]
+
+
+def _items(value: Any) -> Collection[Any]:
+    if isinstance(value, dict):
+        return cast(dict[str, Any], value).values()
+    return cast(list[Any], value) if isinstance(value, list | tuple) else ()
+
+
+def cut(text: str, most: int) -> str:
+    """A text of at most so many bytes, which says how many are missing."""
+    data = text.encode(errors="surrogatepass")
+    if len(data) <= most:
+        return text
+    note = "\n[cut here: {} of {} bytes are missing]"
+    kept = data[: max(0, most - len(note) - 2 * len(str(len(data))))].decode(errors="ignore")
+    return kept + note.format(len(data) - len(kept.encode()), len(data))
+
+
+def reason_of(error: BaseException) -> str:
+    """What went wrong, without a trace and without secrets."""
+    if isinstance(error, asyncio.CancelledError):
+        return "it was cancelled"
+    try:
+        said = " ".join(str(error)[:MAX_SEARCHED].split())
+    except Exception:  # noqa: BLE001 - an exception may be unable even to say what it is
+        said = ""
+    if not isinstance(error, HoldfastError):
+        said = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    said = _SECRET.sub(lambda found: next(filter(None, found.groups()), "") + STRUCK, said)
+    return said if len(said) <= MAX_REASON else said[:MAX_REASON] + "…"
+
+
+def trace_of(error: BaseException) -> str:
+    """Where something went wrong, for a log: lines of code, and nothing of what they worked on."""
+    if isinstance(error, HoldfastError | asyncio.CancelledError):
+        return ""
+    return "\n" + "".join(traceback.format_tb(error.__traceback__)).rstrip()
+
+
+def _since(started: float) -> float:
+    return 1000 * (perf_counter() - started)

@@ -1,0 +1,384 @@
+"""Executions: calls of tools, each of them a row; and those that somebody makes directly, outside of any turn.
+
+    execution = await engine.executions.call("get_customers_by_id", {"id": 7}, user="ann")
+
+A tool that must not run twice does not: when its caller dies meanwhile the execution is `unknown`, until a person
+decides what it is.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any, Literal, cast, get_args
+from uuid import UUID
+
+from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, InvalidInput, NotFound, Unavailable
+from holdfast.core.ids import uuid7
+from holdfast.core.names import stored_name
+from holdfast.core.text import render, restore, store
+from holdfast.execution.events import ASIDE, correlation_id, unpacked
+from holdfast.execution.executor import MARGIN, Executor
+from holdfast.execution.outcomes import GRACE, TEXT, Outcome
+from holdfast.execution.outputs import Outputs
+from holdfast.execution.runner import JSON
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+from holdfast.skills.arguments import Refusal, check
+from holdfast.skills.run import Run
+from holdfast.skills.tool import LONGEST_TIMEOUT, Tool
+from holdfast.skills.tools import Tools
+
+Status = Literal["running", "done", "failed", "cancelled", "unknown"]
+Finding = Literal["done", "failed", "again"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+FINDINGS: tuple[Finding, ...] = get_args(Finding)
+MAX_LISTED = 1000
+LAST = UUID(int=2**128 - 1)
+TIMEOUT = 120.0  # seconds that a call may take where nobody says
+MAX_OUTPUT_BYTES = 64_000  # of the text of an output
+GRANTED = timedelta(seconds=10 + MARGIN + GRACE)  # beyond the time that a call has, before it is given up
+LOOK = 0.5  # seconds between two looks for calls that somebody has cancelled
+AGAIN = 0.5  # seconds after which what could not be stored is stored again
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A call of a tool: `text` is what a model reads of its output, `result` the output as JSON.
+
+    `has_output`: there is more of it, which `output` gives. `unknown`: whoever made the call stopped meanwhile, and it
+    may have taken effect.
+    """
+
+    id: UUID
+    tool: str
+    tool_id: UUID | None
+    arguments: Any
+    status: Status
+    text: str
+    result: Any
+    error: str | None
+    latency_ms: float | None
+    user: str | None
+    agent: str | None
+    run_id: UUID | None
+    step: int | None
+    key: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    has_output: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """An execution in hand; the end of its lease tells it from one that was begun anew."""
+
+    id: UUID
+    tool: Tool
+    arguments: Mapping[str, Any]
+    run: Run
+    mode: Literal["inline", "event"]
+    timeout: float
+    leased_until: datetime
+
+
+class Executions:
+    """Calls tools of one tenant, and shows what was called."""
+
+    def __init__(
+        self,
+        database: Database,
+        executor: Executor,
+        tools: Tools,
+        *,
+        timeout: float = TIMEOUT,
+        max_output_bytes: int = MAX_OUTPUT_BYTES,
+    ) -> None:
+        self._database = database
+        self._executor = executor
+        self._tools = tools
+        self._outputs = Outputs(database)
+        self._timeout = timeout
+        self._max_output_bytes = max_output_bytes
+        self._held: dict[UUID, asyncio.Task[Outcome]] = {}
+        self._watching: asyncio.Task[None] | None = None
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Execution:
+        """Call a tool and wait for what it gives; a failed call is an outcome, too.
+
+        With `agent`, as that agent may. The same `key` once more gives what the first call gave.
+        """
+        tool = (await self._tools.get(name)).tool
+        checked = check(tool, {} if arguments is None else arguments)
+        if isinstance(checked, Refusal):
+            raise InvalidInput(checked.text)
+        limit = self._limit(tool, timeout)
+        id = uuid7()
+        run = Run(user, agent, None, None, None, str(id), f"execution:{id}")
+        mode = await self._executor.mode(tool)
+        row = await self._database.one(
+            sql("begin_execution"), id, tool.id, store(tool.name), checked, _stored(user), _stored(agent),
+            None if key is None else stored_name("key", key), timedelta(seconds=limit) + GRANTED,
+            correlation_id(run.key) if mode == "event" else None,
+        )  # fmt: skip
+        assert row is not None
+        if row["outcome"] == "begun":
+            return await self._make(Begun(id, tool, checked, run, mode, limit, row["leased_until"]))
+        _refuse_known(row, str(key))
+        return await self.get(row["id"])
+
+    async def get(self, id: UUID) -> Execution:
+        """One execution, of a turn or a direct one."""
+        row = await self._database.one(sql("execution"), id)
+        if row is None:
+            raise NotFound(f"there is no execution {id}", why="or it ended so long ago that it is forgotten")
+        return _execution(row)
+
+    async def list(
+        self,
+        *,
+        tool: str | None = None,
+        status: Status | None = None,
+        run: UUID | None = None,
+        limit: int = 100,
+        before: UUID | None = None,
+    ) -> list[Execution]:
+        """The newest first: of a tool, or of a run; `before` is the id of the last one of the page before."""
+        if status is not None and status not in STATUSES:
+            raise InvalidInput(f"{status!r:.100} is no status of an execution", next=f"They are {', '.join(STATUSES)}.")
+        if not 0 < limit <= MAX_LISTED:
+            raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_LISTED} at once.")
+        args = (before or LAST, limit, status)
+        if run is not None:
+            rows = await self._database.all(sql("list_executions_of_run"), *args, run)
+            return [found for found in map(_execution, rows) if tool is None or found.tool == tool]
+        if tool is not None:
+            id = (await self._tools.get(tool)).id
+            return [_execution(row) for row in await self._database.all(sql("list_executions_of_tool"), *args, id)]
+        return [_execution(row) for row in await self._database.all(sql("list_executions"), *args)]
+
+    async def output(self, id: UUID) -> tuple[str, bytes]:
+        """The whole output of an execution, and of what kind it is."""
+        kept = await self._outputs.of(id)
+        if kept is not None and kept[0] == ASIDE:  # as a worker left it
+            answer = unpacked(kept[1])
+            kept = answer.content_type, answer.whole if answer.whole is not None else render(answer.value)
+        if kept is not None:
+            return kept
+        result = (await self.get(id)).result
+        if isinstance(result, str):
+            return TEXT, result.encode(errors="surrogatepass")
+        return JSON, render(result)
+
+    async def cancel(self, id: UUID, *, by: str = "") -> Execution:
+        """End a call; whoever makes it, in whatever process, stops within a second."""
+        who = f" by {by}" if by else ""
+        error = store(f"it was cancelled{who}, and may have taken effect")
+        if not await self._database.run(sql("cancel_execution"), id, error):
+            found = await self.get(id)
+            if found.run_id is not None and found.status == "running":
+                raise _of_a_run(found, "Cancel the run.")
+        elif (task := self._held.get(id)) is not None:
+            task.cancel()
+        return await self.get(id)
+
+    async def decide(self, id: UUID, finding: Finding, *, by: str, comment: str = "") -> Execution:
+        """Say what became of a call of which nobody knows it, or have it made again."""
+        if finding not in FINDINGS:
+            raise InvalidInput(f"{finding!r:.100} cannot be decided", next=f"Give one of {', '.join(FINDINGS)}.")
+        if finding == "again":
+            return await self._again(await self.get(id))
+        said = f"{by} found out that it {'took effect' if finding == 'done' else 'did not take effect'}"
+        text = f"{said}: {comment}" if comment else said
+        error = None if finding == "done" else store(text)
+        args = (id, finding, {"text": text, "result": None, "decided_by": by}, error)
+        if not await self._database.run(sql("decide_execution"), *args):
+            raise _decided(await self.get(id))
+        return await self.get(id)
+
+    async def _again(self, found: Execution) -> Execution:
+        """Make a call again, under a key of its own: what the first may have begun is another call."""
+        tool = None if found.tool_id is None else await self._tools.current(found.tool_id)
+        if tool is None:
+            raise NotFound(f"the tool {found.tool} is there no longer", next="Decide that it is done, or failed.")
+        checked = check(tool, found.arguments)
+        if isinstance(checked, Refusal):
+            raise InvalidInput(checked.text)
+        run = Run(found.user, found.agent, None, None, None, str(found.id), f"execution:{found.id}:{uuid7()}")
+        limit, mode = self._limit(tool, None), await self._executor.mode(tool)
+        correlation = correlation_id(run.key) if mode == "event" else None
+        lease = timedelta(seconds=limit) + GRANTED
+        leased_until = await self._database.value(sql("begin_anew"), found.id, lease, correlation)
+        if leased_until is None:
+            raise _decided(await self.get(found.id))
+        return await self._make(Begun(found.id, tool, checked, run, mode, limit, leased_until))
+
+    async def _make(self, begun: Begun) -> Execution:
+        """Make a call that is written down, and write down what it gives."""
+        work = self._held[begun.id] = asyncio.create_task(self._run(begun), name=f"execution {begun.id}")
+        self._watch()
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            work.cancel()
+            await asyncio.wait({work}, timeout=2 * GRACE)
+            await self._end(begun, None)
+            raise
+        finally:
+            self._held.pop(begun.id, None)
+        if work.cancelled():  # by somebody who has written so
+            return await self.get(begun.id)
+        error = work.exception()
+        if error is not None:  # nothing was run
+            await self._end(begun, Outcome("failed", str(error), None, str(error), 0.0))
+            raise error
+        await self._end(begun, work.result().kept_as(begun.id))
+        return await self.get(begun.id)
+
+    async def _run(self, begun: Begun) -> Outcome:
+        return await self._executor.run(
+            begun.tool,
+            begun.arguments,
+            begun.run,
+            timeout=begun.timeout,
+            max_output_bytes=self._max_output_bytes,
+            mode=begun.mode,
+        )
+
+    async def _end(self, begun: Begun, outcome: Outcome | None) -> None:
+        """Write down what a call gave, however often that takes while its lease lasts; None: it was cancelled."""
+        if outcome is None:
+            written = ("cancelled", None, "whoever called it went away; it may have taken effect", None, None, None)
+        else:
+            error = None if outcome.error is None else store(outcome.error)
+            kind = None if outcome.whole is None else outcome.content_type
+            output = {"text": outcome.text, "result": outcome.result}
+            written = (outcome.status, output, error, outcome.latency_ms, kind, outcome.whole)
+        until = monotonic() + GRANTED.total_seconds()
+        while True:
+            try:
+                await self._database.value(sql("end_execution"), begun.id, begun.leased_until, *written)
+                return
+            except Unavailable as error:
+                if monotonic() > until:
+                    raise
+                log.warning("what a call gave waits for the database: %s", error)
+                await asyncio.sleep(AGAIN)
+
+    def _limit(self, tool: Tool, timeout: float | None) -> float:
+        asked = self._timeout if timeout is None else timeout
+        if not isinstance(asked, int | float) or not 0 < asked <= LONGEST_TIMEOUT:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(
+                f"the time-out cannot be {asked!r:.100}", next=f"Give seconds, up to {LONGEST_TIMEOUT:g}."
+            )
+        return asked if tool.timeout is None else min(asked, tool.timeout)
+
+    # Calls that others cancel
+
+    def _watch(self) -> None:
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._stop_unwanted(), name="holdfast cancelled executions")
+
+    async def _stop_unwanted(self) -> None:
+        """Stop what somebody has cancelled, as long as anything is at work."""
+        while True:
+            await asyncio.sleep(LOOK)
+            held = dict(self._held)
+            if not held:
+                return
+            try:
+                rows = await self._database.all(sql("still_wanted"), list(held))
+            except HoldfastError as error:
+                log.warning("it is not known which calls were cancelled, looking again: %s", error)
+                continue
+            for id in held.keys() - {row["id"] for row in rows}:
+                held[id].cancel()
+
+
+def _execution(row: Row) -> Execution:
+    output: object = row["output_result"]
+    told = cast(dict[str, Any], output) if isinstance(output, dict) else {}
+    return Execution(
+        row["id"],
+        restore(row["tool"]),
+        row["tool_id"],
+        row["input_params"],
+        row["status"],
+        str(told.get("text", "")),
+        told.get("result"),
+        _restored(row["error"]),
+        row["latency_ms"],
+        _restored(row["user_name"]),
+        _restored(row["agent"]),
+        row["run_id"],
+        row["step"],
+        _restored(row["key"]),
+        row["created_at"],
+        row["finished_at"],
+        row["has_output"],
+    )
+
+
+def _refuse_known(row: Row, key: str) -> None:
+    """Tell why a key gives no outcome, if it gives none."""
+    details = {"execution_id": str(row["id"])}
+    if row["outcome"] == "another":
+        raise AlreadyExists(
+            f"the key {key!r:.100} is taken",
+            why="by a call of another tool, or with other arguments",
+            next="Use a key of its own for each call.",
+            **details,
+        )
+    if row["status"] == "running":
+        raise Busy(
+            f"the call with the key {key!r:.100} is being made",
+            next=f"Ask again when the execution {row['id']} has ended.",
+            **details,
+        )
+    if row["status"] == "unknown":
+        raise Conflict(
+            f"the call with the key {key!r:.100} is not made again",
+            expected=0,
+            current=1,
+            why="whoever made it stopped meanwhile, and it may have taken effect",
+            next=f"A person has to decide about the execution {row['id']}: done, failed or again.",
+            **details,
+        )
+
+
+def _decided(found: Execution) -> HoldfastError:
+    if found.run_id is not None:
+        return _of_a_run(found, "Its agent asks about it: see `holdfast approvals`.")
+    return Conflict(
+        f"nothing is to be decided about the execution {found.id}",
+        expected=0,
+        current=1,
+        why=f"it is {found.status}",
+        next="Only what is `unknown` is decided by a person.",
+    )
+
+
+def _of_a_run(found: Execution, next: str) -> InvalidInput:
+    return InvalidInput(f"the execution {found.id} is part of the run {found.run_id}", next=next)
+
+
+def _stored(name: str | None) -> str | None:
+    return None if name is None else store(name)
+
+
+def _restored(stored: str | None) -> str | None:
+    return None if stored is None else restore(stored)

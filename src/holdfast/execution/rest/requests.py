@@ -1,0 +1,268 @@
+"""Requests: what is sent to a back end for a call of a tool. Nothing here does I/O.
+
+Arguments become parts of the address, headers, cookies and the body as the tool's `Request` says. Where it says
+nothing, `{name}` in the address are arguments, and the others go into the query, or into a JSON body where the method
+has one. Secrets are put in last, and only into headers, the query and cookies.
+"""
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, unquote
+
+from holdfast.core.errors import InvalidInput, Unavailable
+from holdfast.execution.egress import checked_url
+from holdfast.execution.rest.bodies import written
+from holdfast.execution.rest.styles import in_header, in_path, in_query, pairs
+from holdfast.skills.request import Backend, Body, Field, Parameter, Request, Scheme
+from holdfast.skills.tool import Tool
+
+USER_AGENT = "Holdfast"
+ENCODINGS = "gzip, deflate"  # what we inflate ourselves, as far as there is room
+QUERY_METHODS = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
+
+_ABSOLUTE = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?")
+_PLACE = re.compile(r"\{([^{}/?]+)\}")
+_SECRET = re.compile(r"\{\{\s*secret:([a-zA-Z0-9][a-zA-Z0-9_.-]*)\s*\}\}")
+_METHOD = re.compile(r"(?!CONNECT|TRACE)[A-Z]{1,20}")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-zA-Z-]+")
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+_OURS = frozenset({
+    "accept-encoding", "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization",
+    "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
+_COOKIE = re.compile(r"[\s;,\"\\]")
+_NOTHING = Backend()
+
+
+@dataclass(frozen=True, slots=True)
+class WireRequest:
+    """What is sent; the address is encoded."""
+
+    method: str
+    url: str
+    headers: dict[str, str] = field(repr=False)
+    body: bytes | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """An address with `{name}` in it; what stands between them is encoded."""
+
+    origin: str
+    path: str
+    query: str
+
+
+def origin_of(tool: Tool) -> str:
+    """Scheme, host and port that a tool calls; no argument changes them."""
+    return _address_of(tool).origin
+
+
+def secret_names(tool: Tool) -> frozenset[str]:
+    """The secrets that a call shows to the back end."""
+    backend = tool.backend or _NOTHING
+    named = {backend.auth[scheme.name] for scheme in _shown(tool)}
+    for headers in (_request(tool).headers, backend.headers):
+        for value in headers.values():
+            named.update(_SECRET.findall(value))
+    return frozenset(named)
+
+
+def wire_request(tool: Tool, arguments: Mapping[str, Any], secrets: Mapping[str, str]) -> WireRequest:
+    """The request of a call; `secrets` are the values of those that `secret_names` names."""
+    request = _request(tool)
+    method = request.method.upper()
+    if not _METHOD.fullmatch(method):
+        raise InvalidInput(f"{tool.name} cannot be called", why=f"{request.method[:20]!r} is no method of a tool")
+    given = {name: value for name, value in arguments.items() if value is not None}
+    address = _address_of(tool)
+    if request.parameters or request.body is not None:
+        parameters, body = request.parameters, request.body
+    else:
+        parameters, body = _by_itself(address, method, arguments)
+    draft = _Draft(request.accept)
+    places = {parameter.name: parameter for parameter in parameters if parameter.location == "path"}
+    path = _filled(address.path, places, given)
+    if address.query:
+        draft.query.append(_PLACE.sub(lambda found: in_path(*_placed(found[1], places, given)), address.query))
+    for parameter in parameters:
+        value = given.get(parameter.argument)
+        if value is not None and parameter.location != "path":
+            draft.add(parameter, value)
+    content = written(body, arguments, method=method) if body is not None else None
+    if content is not None:
+        draft.set_header("Content-Type", content[1], "the type of the body")
+    _add_settings(draft, tool, request, secrets)
+    if draft.cookies:
+        draft.set_header("Cookie", "; ".join(draft.cookies), "a cookie")
+    url = f"{address.origin}{path}?{'&'.join(draft.query)}" if draft.query else address.origin + path
+    return WireRequest(method, url, dict(draft.headers.values()), content[0] if content is not None else None)
+
+
+class _Draft:
+    """The parts of a request that grow."""
+
+    def __init__(self, accept: str) -> None:
+        self.query: list[str] = []
+        self.cookies: list[str] = []
+        self.headers = {  # by their names in lower case
+            "accept": ("Accept", accept),
+            "accept-encoding": ("Accept-Encoding", ENCODINGS),
+            "user-agent": ("User-Agent", USER_AGENT),
+        }
+
+    def add(self, parameter: Parameter, value: Any) -> None:
+        match parameter.location:
+            case "query":
+                self.query += in_query(parameter, value)
+            case "cookie":
+                self.cookies += in_query(parameter, value)
+            case _:
+                self.set_header(parameter.name, in_header(parameter, value), f"the argument `{parameter.argument}`")
+
+    def set_header(self, name: str, value: str, source: str) -> None:
+        value = value.strip()
+        if not _HEADER.fullmatch(name) or name.lower() in _OURS:
+            raise InvalidInput(f"the header {name[:60]!r} cannot be sent", why="it is not for a tool to say")
+        if _UNSENDABLE.search(value):
+            why = f"{source[:80]} has characters that no header has, such as the end of a line"
+            raise InvalidInput(f"the header {name} cannot be sent", why=why)
+        self.headers[name.lower()] = (name, value)
+
+
+def _add_settings(draft: _Draft, tool: Tool, request: Request, secrets: Mapping[str, str]) -> None:
+    """What an operator has set goes over what a model says."""
+    backend = tool.backend or _NOTHING
+    for headers in (request.headers, backend.headers):
+        for name, value in headers.items():
+            told = _SECRET.sub(lambda found: secrets[found[1]], value)
+            draft.set_header(name, told, "what is set for the back end")
+    for scheme in _shown(tool):
+        name = backend.auth[scheme.name]
+        _show(draft, scheme, secrets[name], f"the secret {name}")
+
+
+def _show(draft: _Draft, scheme: Scheme, secret: str, source: str) -> None:
+    match scheme.kind:
+        case "bearer":
+            draft.set_header("Authorization", f"Bearer {secret}", source)
+        case "basic":
+            if ":" not in secret:
+                raise Unavailable(f"{source} cannot be used", why="for basic authentication it is `user:password`")
+            draft.set_header("Authorization", f"Basic {base64.b64encode(secret.encode()).decode()}", source)
+        case "header":
+            draft.set_header(scheme.parameter, secret, source)
+        case "query":
+            draft.query += pairs(scheme.parameter, secret)
+        case "cookie":
+            if _COOKIE.search(secret) or _UNSENDABLE.search(secret):
+                raise Unavailable(f"{source} cannot be used", why="it has characters that no cookie has")
+            draft.cookies.append(f"{scheme.parameter}={secret}")
+
+
+def _shown(tool: Tool) -> tuple[Scheme, ...]:
+    """The schemes by which a call says who calls: the first alternative that there are secrets for."""
+    alternatives = _request(tool).security
+    backend = tool.backend or _NOTHING
+    for schemes in alternatives:
+        if schemes and all(scheme.name in backend.auth for scheme in schemes):
+            return schemes
+    if not alternatives or () in alternatives:
+        return ()
+    missing = next(scheme.name for scheme in alternatives[0] if scheme.name not in backend.auth)
+    raise Unavailable(
+        f"{tool.name} cannot be called",
+        why=f"the scheme `{missing}` of the source `{backend.source}` has no secret to show who calls",
+        next=f"An operator sets one (`holdfast secrets set NAME`) and names it as the source's auth for `{missing}`.",
+    )
+
+
+def _request(tool: Tool) -> Request:
+    if tool.request is None:
+        raise InvalidInput(f"{tool.name} cannot be called", why="it has no address")
+    return tool.request
+
+
+def _address_of(tool: Tool) -> _Address:
+    backend = tool.backend or _NOTHING
+    return _address(_request(tool).url, backend.base_url or "", backend.source)
+
+
+@lru_cache(maxsize=4096)
+def _address(url: str, base_url: str, source: str) -> _Address:
+    whole = url if _ABSOLUTE.match(url) else f"{base_url.rstrip('/')}/{url.lstrip('/')}"
+    found = _ABSOLUTE.match(whole)
+    if found is None:
+        raise InvalidInput(
+            f"{url[:200]!r} has no host",
+            why=f"the source `{source}` has no address of its back end",
+            next="An operator sets its base_url.",
+        )
+    scheme, host, path, query = found.groups()
+    if "{" in host or "}" in host:
+        raise InvalidInput(f"{whole[:200]!r} cannot be called", why="no argument may say which host is called")
+    origin = str(checked_url(f"{scheme}://{host}").origin())
+    return _Address(origin, _literal(path) or "/", _literal(query or ""))
+
+
+def _literal(text: str) -> str:
+    """What a document says of an address, encoded as far as it is not; `{name}` stay."""
+    pieces = _PLACE.split(text)  # each other piece is a name
+    safe = "/%:@!$&'()*+,;=?~"
+    return "".join(f"{{{piece}}}" if number % 2 else quote(piece, safe=safe) for number, piece in enumerate(pieces))
+
+
+def _by_itself(
+    address: _Address, method: str, arguments: Mapping[str, Any]
+) -> tuple[tuple[Parameter, ...], Body | None]:
+    """How arguments are sent where nobody has said it."""
+    placed = set(_PLACE.findall(address.path)) | set(_PLACE.findall(address.query))
+    parameters = [Parameter(name, name, "path", "simple") for name in placed]
+    others = [name for name in arguments if name not in placed]
+    if method not in QUERY_METHODS:
+        body = Body("application/json", fields=tuple(Field(name, name) for name in others)) if others else None
+        return tuple(parameters), body
+    for name in others:
+        kind = "application/json" if isinstance(arguments[name], dict) else None
+        parameters.append(Parameter(name, name, "query", explode=True, content_type=kind))
+    return tuple(parameters), None
+
+
+def _filled(template: str, places: Mapping[str, Parameter], given: Mapping[str, Any]) -> str:
+    """A path with its arguments in it; each stays in its place: it adds no segment, and takes none away."""
+    if "{" not in template:
+        return template
+
+    def fill(found: re.Match[str]) -> str:
+        parameter, value = _placed(found[1], places, given)
+        _refuse_wandering(parameter, value)
+        return in_path(parameter, value)
+
+    path = _PLACE.sub(fill, template)
+    for before, after in zip(template.split("/"), path.split("/"), strict=False):
+        if before != after and unquote(after) in ("", ".", ".."):
+            raise InvalidInput(f"the path {path[:200]!r} is not called", why=f"{before} became {after!r}")
+    return path
+
+
+def _refuse_wandering(parameter: Parameter, value: Any) -> None:
+    text = in_header(parameter, value)
+    if text.isalnum():
+        return
+    segments = re.split(r"[/\\]", unquote(text))
+    if not text or "\0" in text or "." in segments or ".." in segments or (parameter.allow_reserved and "" in segments):
+        raise InvalidInput(
+            f"the argument `{parameter.argument[:60]}` cannot stand in a path",
+            why="it is empty" if not text else "it has `.` or `..` as a part, an empty part, or a NUL",
+        )
+
+
+def _placed(name: str, places: Mapping[str, Parameter], given: Mapping[str, Any]) -> tuple[Parameter, Any]:
+    parameter = places.get(name) or places.get(unquote(name)) or Parameter(name, name, "path", "simple")
+    if parameter.argument not in given:
+        raise InvalidInput(f"the argument `{parameter.argument[:60]}` is missing", why="it is a part of the address")
+    return parameter, given[parameter.argument]

@@ -1,0 +1,189 @@
+"""Responses: what a back end answers, read as far as there is room, and told so that a model can act on it."""
+
+import re
+import zlib
+from collections.abc import AsyncIterable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+
+from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge, Unavailable
+from holdfast.core.text import parse
+from holdfast.execution.rest.bodies import is_text
+from holdfast.execution.rest.styles import is_json
+from holdfast.execution.runner import JSON, Result
+
+# What a refusal means for whoever calls a tool.
+ADVICE: Mapping[int, str] = {
+    400: "The back end does not take these arguments: change them.",
+    401: "The back end does not accept who calls: an operator has to look at the source's secrets.",
+    403: "The back end does not allow this to who calls: the same call fails again.",
+    404: "There is no such thing: look whether the arguments name one that is there.",
+    405: "The back end does not do this: an operator has to look at the tool.",
+    408: "The back end waited too long for the request: it can be tried again.",
+    409: "It contradicts the present state: read that first.",
+    410: "It was there once, and is gone for good.",
+    412: "It was changed meanwhile: read it again first.",
+    413: "The arguments are too large: send less.",
+    415: "The back end does not take this type of content: an operator has to look at the tool.",
+    422: "The back end does not take these arguments: change them.",
+    429: "It was called too often: wait before the next call.",
+}
+FAILS = "The back end fails: it may work later."
+IN_DOUBT = "The back end fails, and what was asked for may have been done: look before asking again."
+
+_CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
+_GZIP = zlib.MAX_WBITS | 16
+_SECONDS = re.compile(r"\d{1,9}")
+
+
+async def read_body(chunks: AsyncIterable[bytes], *, encoding: str, limit: int) -> bytes:
+    """A body, inflated; TooLarge as soon as it is over `limit` bytes, however few it was sent as."""
+    body = bytearray()
+    inflater = _inflater(encoding)
+    async for chunk in chunks:
+        body += inflater.feed(chunk, limit + 1 - len(body)) if inflater is not None else chunk
+        if len(body) > limit:
+            next = "Ask for less of it: a page, a filter, fewer fields."
+            raise TooLarge(f"the answer has more than {limit:,} bytes, and was left unread", next=next)
+    if inflater is not None:
+        inflater.finish()
+    return bytes(body)
+
+
+def tell(
+    status: int, headers: Mapping[str, str], body: bytes, *, method: str = "GET", idempotent: bool = True
+) -> Result:
+    """What an answer says. A refusal has its status, what to do about it, and what the back end says."""
+    kind = headers.get("Content-Type", "")
+    if status >= 400:
+        return Result(_refusal(status, headers, _value(kind, body), idempotent=idempotent), failed=True)
+    if 300 <= status < 400 and status != 304:
+        return Result(_elsewhere(status, headers), failed=status != 303)
+    if method == "HEAD":
+        return Result({"status": status, "headers": {name.lower(): value for name, value in headers.items()}})
+    if not body:
+        where = headers.get("Location")
+        return Result({"status": status, "location": where} if where else None)
+    value = _value(kind, body)
+    if isinstance(value, _Bytes):
+        return Result(value.told(), whole=body, content_type=value.kind)
+    return Result(value, content_type=JSON if not isinstance(value, str) else kind.partition(";")[0] or "text/plain")
+
+
+@dataclass(frozen=True, slots=True)
+class _Bytes:
+    """What stands for bytes: their type, and how many they are."""
+
+    kind: str
+    size: int
+
+    def told(self) -> dict[str, Any]:
+        return {"content_type": self.kind, "bytes": self.size, "note": "This is no text, and is not shown here."}
+
+
+def _value(content_type: str, body: bytes) -> Any:
+    kind = content_type.partition(";")[0].strip().lower()
+    json = is_json(kind)
+    if json or kind in ("", "text/plain"):
+        bare = body.lstrip(b"\xef\xbb\xbf \t\r\n")
+        if json or bare[:1] in (b"{", b"["):
+            try:
+                return parse(bare, limit=len(bare))
+            except HoldfastError:
+                pass  # it is told as the text that it is
+    if json or is_text(kind) or _reads_as_text(kind, body):
+        return _text(content_type, body)
+    return _Bytes(kind or "an unknown type", len(body))
+
+
+def _reads_as_text(kind: str, body: bytes) -> bool:
+    """Whether what has no telling type is text: bytes seldom are UTF-8 by chance, and text has no NUL."""
+    if kind not in ("", "application/octet-stream", "application/x-www-form-urlencoded") or b"\0" in body:
+        return False
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _text(content_type: str, body: bytes) -> str:
+    found = _CHARSET.search(content_type)
+    charset = found[1] if found else "utf-8"
+    if body[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        charset = "utf-16"
+    elif body[:3] == b"\xef\xbb\xbf":
+        charset = "utf-8-sig"
+    try:
+        return body.decode(charset, errors="replace")
+    except (LookupError, ValueError):  # a charset that nobody knows, or that is none of text
+        return body.decode(errors="replace")
+
+
+def _refusal(status: int, headers: Mapping[str, str], said: Any, *, idempotent: bool) -> dict[str, Any]:
+    try:
+        name = HTTPStatus(status).phrase
+    except ValueError:
+        name = "refused"
+    advice = ADVICE.get(status, "The back end refuses this call.")
+    if status >= 500:
+        advice = FAILS if idempotent else IN_DOUBT
+    told: dict[str, Any] = {"status": status, "error": f"{name}. {advice}"}
+    if again := headers.get("Retry-After", "").strip()[:60]:
+        told["retry_after"] = f"{again} seconds" if _SECONDS.fullmatch(again) else again
+    return {**told, "body": said.told() if isinstance(said, _Bytes) else said}
+
+
+def _elsewhere(status: int, headers: Mapping[str, str]) -> dict[str, Any]:
+    """A redirect that is not followed."""
+    where = headers.get("Location", "")
+    note = "What was asked for was done; its result is there." if status == 303 else "It was not done: it is elsewhere."
+    return {"status": status, "location": where[:2000], "note": note}
+
+
+class _Inflater:
+    """Inflates what comes, and no more than there is room for."""
+
+    def __init__(self, encoding: str) -> None:
+        self._encoding = encoding
+        self._begun = False
+        self._head = b""
+        self._stream = zlib.decompressobj(_GZIP) if encoding != "deflate" else None
+
+    def feed(self, data: bytes, room: int) -> bytes:
+        """At most `room` bytes of what these are."""
+        self._begun = True
+        if self._stream is None:
+            data = self._head = self._head + data
+            if len(data) < 2:
+                return b""
+            # Some servers send `deflate` without its head.
+            has_head = data[0] & 15 == zlib.DEFLATED and (data[0] << 8 | data[1]) % 31 == 0
+            self._stream = zlib.decompressobj(zlib.MAX_WBITS if has_head else -zlib.MAX_WBITS)
+        found = bytearray()
+        try:
+            while data and len(found) < room:
+                found += self._stream.decompress(data, room - len(found))
+                data = self._stream.unconsumed_tail
+                if self._stream.eof and self._encoding != "deflate" and self._stream.unused_data:
+                    data = self._stream.unused_data  # a gzip stream may have several members
+                    self._stream = zlib.decompressobj(_GZIP)
+        except zlib.error as error:
+            what = f"the back end's answer is no {self._encoding}, though it says so"
+            raise Unavailable(what, why=str(error)) from None
+        return bytes(found)
+
+    def finish(self) -> None:
+        """See that all has come."""
+        if self._begun and (self._stream is None or not self._stream.eof):
+            raise Unavailable("the back end broke off its answer", why=f"its {self._encoding} stream has no end")
+
+
+def _inflater(encoding: str) -> _Inflater | None:
+    encoding = encoding.strip().lower()
+    if encoding in ("", "identity"):
+        return None
+    if encoding in ("gzip", "x-gzip", "deflate"):
+        return _Inflater(encoding)
+    raise InvalidInput(f"the answer is packed as {encoding[:60]!r}", why="only gzip and deflate were asked for")

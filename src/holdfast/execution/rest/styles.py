@@ -1,0 +1,117 @@
+"""Styles: how values are written into addresses, headers and cookies, as OpenAPI names the ways."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+from urllib.parse import quote
+
+from holdfast.core.text import render
+from holdfast.skills.request import Parameter, Style
+
+# Reserved characters that a value may keep where the document says so; those that would end it are written out.
+RESERVED_IN_QUERY = ":/?@!$'()*,;="
+RESERVED_IN_PATH = "/:@!$'()*,;="
+_DELIMITERS: Mapping[str, str] = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "tabDelimited": "%09"}
+_JSON = re.compile(r"\s*(application|text)/([\w.-]+\+)?json\s*(;|$)", re.IGNORECASE)
+
+
+def is_json(content_type: str) -> bool:
+    """Whether a type of content is JSON, of any flavour."""
+    return _JSON.match(content_type) is not None
+
+
+def scalar(value: Any) -> str:
+    """One value as text; what has parts is written as JSON."""
+    return value if isinstance(value, str) else render(value).decode()
+
+
+def in_path(parameter: Parameter, value: Any) -> str:
+    """A value in the place of `{name}`, encoded."""
+    safe = RESERVED_IN_PATH if parameter.allow_reserved else ""
+    if parameter.content_type is not None:
+        return _encoded(render(value).decode() if is_json(parameter.content_type) else scalar(value), safe)
+    name = _encoded(parameter.name)
+    match parameter.style:
+        case "label":
+            return "." + _joined(value, "." if parameter.explode else ",", explode=parameter.explode, safe=safe)
+        case "matrix" if isinstance(value, dict) and parameter.explode:
+            return ";" + _joined(value, ";", explode=True, safe=safe)
+        case "matrix" if isinstance(value, list | tuple) and parameter.explode:
+            return "".join(f";{name}={_encoded(scalar(item), safe)}" for item in _present(value))
+        case "matrix":
+            written = _joined(value, ",", explode=False, safe=safe)
+            return f";{name}={written}" if written else f";{name}"
+        case _:
+            return _joined(value, ",", explode=parameter.explode, safe=safe)
+
+
+def in_query(parameter: Parameter, value: Any) -> list[str]:
+    """The `name=value` pairs of a value, encoded; none of an empty list or object."""
+    safe = RESERVED_IN_QUERY if parameter.allow_reserved else ""
+    if parameter.content_type is not None:
+        text = render(value).decode() if is_json(parameter.content_type) else scalar(value)
+        return [f"{_encoded(parameter.name)}={_encoded(text, safe)}"]
+    return pairs(parameter.name, value, style=parameter.style, explode=parameter.explode, safe=safe)
+
+
+def in_header(parameter: Parameter, value: Any) -> str:
+    """A value as a header's text, which is not encoded."""
+    if parameter.content_type is not None:
+        return render(value).decode() if is_json(parameter.content_type) else scalar(value)
+    if isinstance(value, dict):
+        equals = "=" if parameter.explode else ","
+        items = _members(cast(dict[str, Any], value))
+        return ",".join(f"{name}{equals}{scalar(item)}" for name, item in items)
+    if isinstance(value, list | tuple):
+        return ",".join(map(scalar, _present(value)))
+    return scalar(value)
+
+
+def pairs(name: str, value: Any, *, style: Style = "form", explode: bool = True, safe: str = "") -> list[str]:
+    """The pairs of a value in a query, a cookie or a form."""
+    if style == "deepObject" and isinstance(value, dict | list | tuple):
+        return [f"{_encoded(path)}={_encoded(scalar(leaf), safe)}" for path, leaf in _leaves(name, value)]
+    if not isinstance(value, dict | list | tuple):
+        return [f"{_encoded(name)}={_encoded(scalar(value), safe)}"]
+    if explode and isinstance(value, dict):
+        items = _members(cast(dict[str, Any], value))
+        return [f"{_encoded(key)}={_encoded(scalar(item), safe)}" for key, item in items]
+    if explode:
+        return [f"{_encoded(name)}={_encoded(scalar(item), safe)}" for item in _present(value)]
+    written = _joined(value, _DELIMITERS.get(style, ","), explode=False, safe=safe)
+    return [f"{_encoded(name)}={written}"] if value else []
+
+
+def _joined(value: Any, between: str, *, explode: bool, safe: str) -> str:
+    if isinstance(value, dict):
+        equals = "=" if explode else between
+        items = _members(cast(dict[str, Any], value))
+        return between.join(f"{_encoded(name)}{equals}{_encoded(scalar(item), safe)}" for name, item in items)
+    if isinstance(value, list | tuple):
+        return between.join(_encoded(scalar(item), safe) for item in _present(value))
+    return _encoded(scalar(value), safe)
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """`a[b][c]` of what is nested; scalars of a list have `[]`, whatever else is in it a number."""
+    if isinstance(value, dict):
+        for name, item in _members(cast(dict[str, Any], value)):
+            yield from _leaves(f"{path}[{name}]", item)
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(_present(value)):
+            numbered = isinstance(item, dict | list | tuple)
+            yield from _leaves(f"{path}[{number}]" if numbered else f"{path}[]", item)
+    else:
+        yield path, value
+
+
+def _members(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    return ((name, item) for name, item in value.items() if item is not None)
+
+
+def _present(value: Any) -> Iterator[Any]:
+    return (item for item in cast(Sequence[Any], value) if item is not None)
+
+
+def _encoded(text: str, safe: str = "") -> str:
+    return text if text.isascii() and text.isalnum() else quote(text, safe=safe, errors="replace")

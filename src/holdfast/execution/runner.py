@@ -1,0 +1,39 @@
+"""Runners: what runs tools, a kind or several each."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from holdfast.skills.run import Run
+from holdfast.skills.tool import Tool
+
+JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a tool gave; `failed`: it is what went wrong, in the tool's own words.
+
+    `whole` is the answer as it came, where `value` is only a part of it.
+    """
+
+    value: Any
+    failed: bool = False
+    whole: bytes | None = None
+    content_type: str = JSON
+
+
+class Vanished(Exception):
+    """Whoever ran the tool stopped meanwhile: it is not known whether it took effect."""
+
+
+class Runner(Protocol):
+    """Runs tools of some kinds.
+
+    It raises what keeps a tool from being run, and what the tool raises. Time and output limits are the executor's;
+    cancellation stops the work.
+    """
+
+    async def run(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
+        """Run a tool with arguments that were checked; `timeout` is how many seconds anybody waits for it."""
+        ...

@@ -1,0 +1,49 @@
+"""Sealing: text that only who has the key can read, and only under the name it was sealed under.
+
+AES-256-GCM with a fresh nonce for each text. What a text is about (its tenant and name) is sealed with it: a row that
+is copied to another place does not open there.
+"""
+
+import hashlib
+import os
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+from holdfast.core.errors import Broken, InvalidInput
+
+FORM = b"\x01"  # of what follows: the nonce, then the text with its tag
+NONCE_BYTES = 12
+
+_PURPOSE = b"holdfast secrets 1"
+
+
+class SealingKey:
+    """A key that is derived from a longer secret; `id` tells it from others, and nothing about it."""
+
+    def __init__(self, secret: bytes) -> None:
+        if not secret:
+            raise InvalidInput("secrets cannot be sealed with an empty key", next="Set execution.secret_key.")
+        key = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(secret)
+        self._cipher = AESGCM(key)
+        self.id = hashlib.sha256(b"key id" + key).hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return f"SealingKey({self.id})"
+
+    def seal(self, text: str, *, about: str) -> bytes:
+        """The text, sealed."""
+        nonce = os.urandom(NONCE_BYTES)
+        return FORM + nonce + self._cipher.encrypt(nonce, text.encode(), about.encode())
+
+    def open(self, sealed: bytes, *, about: str) -> str:
+        """The text that was sealed with this key, about the same; Broken if it was not."""
+        nonce, body = sealed[1 : NONCE_BYTES + 1], sealed[NONCE_BYTES + 1 :]
+        try:
+            if sealed[:1] != FORM or len(nonce) < NONCE_BYTES:
+                raise InvalidTag
+            return self._cipher.decrypt(nonce, body, about.encode()).decode()
+        except InvalidTag:
+            raise Broken("what is sealed cannot be opened", why="it was changed, or is somebody else's") from None

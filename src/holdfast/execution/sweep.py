@@ -1,0 +1,84 @@
+"""Sweeping: calls outside of turns whose caller is gone are given up, and those that ended long ago are deleted."""
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
+from time import monotonic
+from typing import Self
+
+from holdfast.core.errors import DatabaseAway, HoldfastError
+from holdfast.core.settings import ExecutionSettings
+from holdfast.postgres.database import Database, Postgres, Row
+from holdfast.postgres.sql import statements
+
+LOOK = 15.0  # seconds between two looks for calls whose caller is gone
+PAUSE = 3600.0  # and for those that ended long ago
+TOGETHER = 200  # executions deleted at once
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+class ExecutionSweeper:
+    """Looks after the calls of every tenant."""
+
+    def __init__(self, postgres: Postgres, settings: ExecutionSettings) -> None:
+        self._postgres = postgres
+        self._kept = timedelta(days=settings.keep_days)
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._keep(), name="holdfast execution sweeper")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def lapse(self) -> int:
+        """Give up calls whose caller was not heard of in time; how many."""
+        return await self._each(await self._postgres.system.all(sql("tenants_with_lapsed_executions")), _lapse)
+
+    async def sweep(self) -> int:
+        """Delete calls that ended long ago; how many."""
+        due = await self._postgres.system.all(sql("tenants_with_old_executions"), self._kept)
+        return await self._each(due, self._forget)
+
+    async def _each(self, tenants: Sequence[Row], work: Callable[[Database], Awaitable[int]]) -> int:
+        done = 0
+        for row in tenants:
+            try:
+                done += await work(self._postgres.tenant(row["id"]))
+            except DatabaseAway:
+                raise
+            except HoldfastError as error:
+                log.warning("executions of %s could not be swept, trying again later: %s", row["id"], error)
+        return done
+
+    async def _forget(self, database: Database) -> int:
+        gone, swept = TOGETHER, 0
+        while gone == TOGETHER:
+            gone = await database.run(sql("forget_executions"), self._kept, TOGETHER)
+            swept += gone
+        return swept
+
+    async def _keep(self) -> None:
+        due = monotonic() + LOOK
+        while True:
+            await asyncio.sleep(LOOK * (0.9 + random.random() / 5))
+            try:
+                lapsed = await self.lapse()
+                if lapsed:
+                    log.warning("%d calls of tools were given up: their callers are gone", lapsed)
+                if monotonic() >= due:
+                    due = monotonic() + PAUSE
+                    await self.sweep()
+            except HoldfastError as error:
+                log.warning("executions could not be swept, trying again later: %s", error)
+            except Exception:
+                log.exception("a defect: executions could not be swept, trying again later")
+
+
+async def _lapse(database: Database) -> int:
+    return await database.value(sql("lapse_executions"))

@@ -1,0 +1,80 @@
+"""Usage: how often tools were called and how long they took, counted behind the callers' backs."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from dataclasses import dataclass
+from uuid import UUID
+
+from holdfast.core.errors import HoldfastError
+from holdfast.postgres.database import Database
+from holdfast.postgres.sql import statements
+
+DELAY = 1.0  # seconds in which calls are gathered
+
+log = logging.getLogger(__name__)
+sql = statements(__name__)
+
+
+@dataclass(slots=True)
+class Count:
+    """Calls of a tool that are not written yet."""
+
+    calls: int = 0
+    failures: int = 0
+    total_ms: float = 0.0
+
+    def add(self, calls: int, failures: int, total_ms: float) -> None:
+        """Count more of them."""
+        self.calls += calls
+        self.failures += failures
+        self.total_ms += total_ms
+
+
+Counts = defaultdict[UUID, Count]
+
+
+class Usage:
+    """Counts calls in batches. Counts that were not written when the process died are lost, and nothing else is."""
+
+    def __init__(self) -> None:
+        self._counts: defaultdict[Database, Counts] = defaultdict(lambda: Counts(Count))
+        self._writing: asyncio.Task[None] | None = None
+
+    def note(self, database: Database, tool: UUID, *, failed: bool, latency_ms: float) -> None:
+        """A tool was called."""
+        self._counts[database][tool].add(1, int(failed), latency_ms)
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.create_task(self._write_later(), name="holdfast tool usage")
+
+    async def flush(self) -> None:
+        """Write what was counted; when it is cancelled, what was not written is kept for the next time."""
+        for database in tuple(self._counts):
+            counts = self._counts.pop(database, Counts(Count))
+            values = list(counts.values())
+            try:
+                await database.run(
+                    sql("count_calls"),
+                    list(counts),
+                    [each.calls for each in values],
+                    [each.failures for each in values],
+                    [each.total_ms for each in values],
+                )
+            except HoldfastError as error:
+                log.warning("the calls of %s tools were not counted: %s", len(counts), error)
+            except asyncio.CancelledError:
+                for tool, each in counts.items():
+                    self._counts[database][tool].add(each.calls, each.failures, each.total_ms)
+                raise
+
+    async def close(self) -> None:
+        """Write what is left, and end."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait([self._writing])
+        await self.flush()
+
+    async def _write_later(self) -> None:
+        while self._counts:
+            await asyncio.sleep(DELAY)
+            await self.flush()

@@ -1,0 +1,142 @@
+"""Executions: calls of tools; those that the caller made, and for who administers the tenant all of them."""
+
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import msgspec
+from starlette.responses import Response
+
+from holdfast.core.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unavailable
+from holdfast.execution.records import Execution, Status
+from holdfast.server.attachments import BYTES, attachment
+from holdfast.server.operations import Call, Operations
+from holdfast.server.routes.tools import seen_tool
+from holdfast.server.visibility import is_seen, sees_all, whose
+from holdfast.skills.tool import LONGEST_TIMEOUT
+
+operations = Operations("executions")
+
+MAX_PAGE = 200
+LOOK, MAX_LOOKS = 100, 20  # calls of everybody that a user's are picked out of at once, and how often
+MARGIN = 30.0  # seconds beyond a call's own that its request may take
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
+
+
+class DirectCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arguments to call a tool with; the same `key` once more gives what the first call gave."""
+
+    arguments: dict[str, Any] = {}
+    key: Name | None = None
+    timeout: Seconds | None = None
+
+
+class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What became of a call that nobody knows the end of; `again` has it made once more."""
+
+    decision: Literal["done", "failed", "again"]
+    comment: str = ""
+
+
+class ExecutionPage(msgspec.Struct, frozen=True):
+    """Executions, the newest first, and what the next page is asked for `before`; null: there is none."""
+
+    executions: list[Execution]
+    cursor: UUID | None
+
+
+@operations.declare("POST", "/api/tools/{name}/call", needs="write", errors=[NotFound, AlreadyExists, Unavailable])
+async def call_tool(call: Call, name: str, body: DirectCall) -> Execution:
+    """Call a tool as the caller, and wait for what it gives; one that failed says so in its `status`."""
+    entry = await seen_tool(call, name)
+    if entry.tool.approve and not sees_all(call.principal):
+        raise Forbidden(
+            f"{call.principal.user!r} may not call the tool {name}",
+            why="a person has to allow its calls, and to make one directly needs the scope 'admin'",
+            next="Have an agent call it, or ask an admin.",
+        )
+    call.visit.stay((body.timeout or call.engine.config.agents.tool_timeout) + MARGIN)
+    made = await call.engine.executions.call(
+        name, body.arguments, user=call.principal.user, key=body.key, timeout=body.timeout
+    )
+    if not await _is_seen(call, made):
+        raise AlreadyExists(
+            f"the key {body.key!r:.100} is taken", why="by a call of somebody else", next="Use another."
+        )
+    return made
+
+
+@operations.declare("GET", "/api/executions", needs="read", errors=[NotFound])
+async def list_executions(
+    call: Call,
+    tool: Name | None = None,
+    status: Status | None = None,
+    user: Name | None = None,
+    limit: Limit = 50,
+    before: UUID | None = None,
+) -> ExecutionPage:
+    """Calls of tools, the newest first: those that the caller made, or for an admin all, also of agents."""
+    of = whose(call.principal, user)
+    found: list[Execution] = []
+    for _ in range(MAX_LOOKS):
+        looked = await call.engine.executions.list(tool=tool, status=status, limit=max(limit, LOOK) + 1, before=before)
+        found += [each for each in looked if of is None or each.user == of]
+        if len(found) > limit:
+            return ExecutionPage(found[:limit], found[limit - 1].id)
+        if len(looked) <= max(limit, LOOK):
+            return ExecutionPage(found, None)
+        before = looked[-1].id
+    return ExecutionPage(found, before)
+
+
+@operations.declare("GET", "/api/executions/{id}", needs="read", errors=[NotFound])
+async def get_execution(call: Call, id: UUID) -> Execution:
+    """A call of a tool, and what came of it."""
+    return await _seen(call, id)
+
+
+@operations.declare("GET", "/api/executions/{id}/output", needs="read", errors=[NotFound], response_format=BYTES)
+async def get_output(call: Call, id: UUID) -> Response:
+    """The whole output of a call, as it came."""
+    await _seen(call, id)
+    media_type, content = await call.engine.executions.output(id)
+    return attachment(content, f"{id}", media_type)
+
+
+@operations.declare("POST", "/api/executions/{id}/cancel", needs="write", errors=[NotFound])
+async def cancel_execution(call: Call, id: UUID) -> Execution:
+    """Have a call stop that was made directly. One that has ended is no error."""
+    await _seen(call, id)
+    return await call.engine.executions.cancel(id, by=call.principal.user)
+
+
+@operations.declare("POST", "/api/executions/{id}/decision", needs="write", errors=[NotFound, Conflict, Unavailable])
+async def decide_execution(call: Call, id: UUID, body: Finding) -> Execution:
+    """Say what became of a call whose state is `unknown`, or have it made again and wait for what it gives."""
+    await _seen(call, id)
+    if body.decision == "again":
+        call.visit.stay(call.engine.config.agents.tool_timeout + MARGIN)
+    return await call.engine.executions.decide(id, body.decision, by=call.principal.user, comment=body.comment)
+
+
+async def _seen(call: Call, id: UUID) -> Execution:
+    """The execution, if the caller may see it."""
+    found = await call.engine.executions.get(id)
+    if not await _is_seen(call, found):
+        raise NotFound(f"there is no execution {id}")
+    return found
+
+
+async def _is_seen(call: Call, execution: Execution) -> bool:
+    """Whether the caller made the call, or it was made in a conversation of theirs."""
+    if sees_all(call.principal):
+        return True
+    if execution.run_id is not None:
+        run = await call.engine.agents.runs.get(execution.run_id)
+        return await is_seen(call, await call.engine.conversations.get(run.conversation))
+    if execution.user is None:
+        return False
+    identities = call.engine.identities
+    return await identities.known_as("user", execution.user) == await identities.known_as("user", call.principal.user)

@@ -1,0 +1,176 @@
+"""Sources: documents whose operations are tools. All of it is for who administers the tenant."""
+
+from typing import Annotated
+
+import msgspec
+
+from holdfast.core.errors import (
+    AlreadyExists,
+    Conflict,
+    InvalidInput,
+    LimitReached,
+    NotFound,
+    Overloaded,
+    TimedOut,
+    TooLarge,
+    Unavailable,
+)
+from holdfast.server.operations import Call, Operations
+from holdfast.skills.sources.reports import SourceDetails, SourceEntry, SourceReport
+from holdfast.skills.sources.source import Choice
+
+operations = Operations("sources")
+
+MAX_BODY_BYTES = 64 * 1024 * 1024  # a document of 50 MB, with what JSON adds to it
+IMPORT_SECONDS = 115.0  # to fetch a large document and import it on a busy machine
+FETCHING = (TooLarge, LimitReached, Overloaded, Unavailable, TimedOut)
+
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
+Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What of a document becomes tools beside what it marks: everything, or operations, tags and paths."""
+
+    everything: bool = False
+    operations: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A source to add: a `document` as it is written, in JSON or YAML, or a `url` to fetch it from.
+
+    With both, `url` says where the document is from. `auth` names the secret that each scheme of the document is shown.
+    """
+
+    name: Name
+    document: str | None = None
+    url: str | None = None
+    choice: Chosen = Chosen()
+    base_url: str | None = None
+    auth: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    timeout: Seconds | None = None
+
+
+class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is said anew of a source; what is left out stays as it is. `version` is the one that is changed.
+
+    The document is needed where what it gives changes, and it was not fetched from an address.
+    """
+
+    version: Version
+    choice: Chosen | None = None
+    base_url: str | msgspec.UnsetType | None = msgspec.UNSET
+    auth: dict[str, str] | None = None
+    headers: dict[str, str] | None = None
+    timeout: Seconds | msgspec.UnsetType | None = msgspec.UNSET
+    document: str | None = None
+
+
+class Reloading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A document to read anew; without one, it is fetched from `url`, or else from where it was before."""
+
+    document: str | None = None
+    url: str | None = None
+    version: Version | None = None
+    dry_run: bool = False
+
+
+class SourceList(msgspec.Struct, frozen=True):
+    """Sources, by name."""
+
+    sources: list[SourceEntry]
+
+
+class Removed(msgspec.Struct, frozen=True):
+    """The tools that went with a source."""
+
+    tools: list[str]
+
+
+@operations.declare("GET", "/api/sources", needs="admin")
+async def list_sources(call: Call) -> SourceList:
+    """Where tools come from."""
+    return SourceList([*await call.engine.sources.list()])
+
+
+@operations.declare(
+    "POST", "/api/sources", needs="admin", status=201, errors=[AlreadyExists, NotFound, *FETCHING],
+    max_body_bytes=MAX_BODY_BYTES,
+)  # fmt: skip
+async def add_source(call: Call, body: NewSource) -> SourceReport:
+    """Make tools of a document: of the operations that it marks, and of those that are chosen."""
+    if body.document is None and body.url is None:
+        raise InvalidInput("there is no document", next="Give it as `document`, or its address as `url`.")
+    call.visit.stay(IMPORT_SECONDS)
+    return await call.engine.sources.add(
+        body.name,
+        document=_bytes(body.document),
+        url=body.url,
+        choice=_choice(body.choice),
+        base_url=body.base_url,
+        auth=body.auth,
+        headers=body.headers,
+        timeout=body.timeout,
+        by=call.principal.user,
+    )
+
+
+@operations.declare("GET", "/api/sources/{name}", needs="admin", errors=[NotFound])
+async def get_source(call: Call, name: str) -> SourceDetails:
+    """A source, its tools, and what of its document became none."""
+    return await call.engine.sources.get(name)
+
+
+@operations.declare(
+    "PUT", "/api/sources/{name}", needs="admin", errors=[NotFound, Conflict, *FETCHING], max_body_bytes=MAX_BODY_BYTES
+)
+async def change_source(call: Call, name: str, body: SourceChange) -> SourceReport:
+    """Change what of a document is taken, or how its back end is reached."""
+    call.visit.stay(IMPORT_SECONDS)
+    return await call.engine.sources.change(
+        name,
+        version=body.version,
+        choice=_choice(body.choice),
+        base_url=body.base_url,
+        auth=body.auth,
+        headers=body.headers,
+        timeout=body.timeout,
+        document=_bytes(body.document),
+        by=call.principal.user,
+    )
+
+
+@operations.declare("DELETE", "/api/sources/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
+async def remove_source(call: Call, name: str, force: bool = False, version: Version | None = None) -> Removed:
+    """Remove a source and its tools; while skills work with these, only with `force`."""
+    removed = await call.engine.sources.remove(name, force=force, version=version, by=call.principal.user)
+    return Removed([*removed])
+
+
+@operations.declare(
+    "POST", "/api/sources/{name}/reload", needs="admin", errors=[NotFound, Conflict, *FETCHING],
+    max_body_bytes=MAX_BODY_BYTES,
+)  # fmt: skip
+async def reload_source(call: Call, name: str, body: Reloading) -> SourceReport:
+    """Read the document anew, and tell what is different; with `dry_run`, change nothing."""
+    call.visit.stay(IMPORT_SECONDS)
+    return await call.engine.sources.reload(
+        name,
+        document=_bytes(body.document),
+        url=body.url,
+        version=body.version,
+        dry_run=body.dry_run,
+        by=call.principal.user,
+    )
+
+
+def _choice(chosen: Chosen | None) -> Choice | None:
+    return None if chosen is None else Choice(**msgspec.structs.asdict(chosen))
+
+
+def _bytes(document: str | None) -> bytes | None:
+    return None if document is None else document.encode(errors="surrogatepass")

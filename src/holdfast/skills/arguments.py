@@ -1,0 +1,125 @@
+"""Arguments: what a model or a person wrote for a tool, checked before anything is run."""
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
+from holdfast.core.text import dumps, loads, parse
+from holdfast.skills.misfits import misfits, short
+from holdfast.skills.overlays import Overlay
+from holdfast.skills.tool import Tool
+from holdfast.skills.validators import Checker, checker_of
+
+MAX_ARGUMENTS_BYTES = 1024 * 1024
+MAX_ECHO = 200  # characters of what the model wrote
+MAX_NAMES = 500  # characters of the names of all arguments
+
+_UNCONVERTED = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a tool is not called, for the model to read."""
+
+    text: str
+
+
+def unknown_tool(name: str, known: Collection[str]) -> Refusal:
+    """There is no such tool."""
+    there = f"The tools are {', '.join(sorted(known))}." if known else "There are no tools."
+    return Refusal(f"there is no tool {name[:MAX_ECHO]!r}. {there}")
+
+
+def parse_arguments(tool: Tool, raw: str, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
+    """The arguments that a model wrote, under an overlay, if the tool takes them; nothing at all is an empty object."""
+    try:
+        given: object = parse(raw.encode(errors="surrogatepass"), limit=MAX_ARGUMENTS_BYTES) if raw.strip() else {}
+        dumps({"tool_calls": [{"arguments": given}]})  # as they are kept
+    except HoldfastError as error:
+        return _unreadable(tool, error)
+    return _checked(tool, given, overlay)
+
+
+def check(tool: Tool, arguments: object) -> dict[str, Any] | Refusal:
+    """Arguments as the tool takes them: checked by its schema, and with the defaults of those that are not there."""
+    try:
+        text = dumps({"tool_calls": [{"arguments": arguments}]})  # as they are kept
+        size = len(text.encode())
+        if size > MAX_ARGUMENTS_BYTES:
+            raise TooLarge("they are too large", why=f"they have {size} bytes, at most {MAX_ARGUMENTS_BYTES} are taken")
+        given = loads(text)["tool_calls"][0]["arguments"]
+    except HoldfastError as error:
+        return _unreadable(tool, error)
+    return _checked(tool, given)
+
+
+def _checked(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
+    if not isinstance(given, dict):
+        return _refusal(tool, f"its arguments are {_kind(given)}, not an object", "Write one JSON object.")
+    try:
+        # What a program declares is converted to its types below, which takes dates in more forms.
+        checker = checker_of(tool.parameters, formats=tool.function is None)
+    except InvalidInput as error:
+        return _refusal(tool, f"{error.what}, {error.why}", "Tell the user that somebody has to mend the tool.")
+    # What is fixed is not in the schema that the model was told, and so it is checked without.
+    fixed = overlay.fixed if overlay is not None else ()
+    wrote = {name: value for name, value in cast(dict[str, Any], given).items() if name not in fixed}
+    arguments = checker.defaults.filled(wrote)
+    if not checker.validator.is_valid(arguments):
+        return _misfits(tool, checker, arguments)
+    if overlay is not None:
+        arguments = overlay.apply(arguments)
+    try:
+        if tool.function is not None:
+            tool.function.converted(arguments)
+    except msgspec.ValidationError as error:
+        return _unconverted(tool, str(error))
+    return arguments
+
+
+def _misfits(tool: Tool, checker: Checker, arguments: dict[str, Any]) -> Refusal:
+    found, more = misfits(checker, arguments)
+    takes = {short(each.takes): each.where for each in reversed(found) if each.takes is not None and each.path}
+    hints = [f"`{where}` takes {schema}." for schema, where in reversed(takes.items())]
+    if any(each.kind == "unknown" and len(each.path) == 1 for each in found):
+        names = ", ".join(tool.parameters.get("properties", {})) or "none"
+        hints.append(f"Its arguments: {names[:MAX_NAMES]}{'…' if len(names) > MAX_NAMES else ''}.")
+    why = " ".join("; ".join([*map(str, found), *(["and more is wrong"] if more else [])]).split())
+    return Refusal(" ".join([f"{tool.name} was not called: {why}.", *hints]))
+
+
+def _unreadable(tool: Tool, error: HoldfastError) -> Refusal:
+    return _refusal(tool, f"its arguments cannot be read, {error.what}: {error.why}", "Write one JSON object.")
+
+
+def _unconverted(tool: Tool, message: str) -> Refusal:
+    """What msgspec says of arguments that the types of a function do not take, in words for a model."""
+    found = _UNCONVERTED.fullmatch(message)
+    what, where = (found["what"], (found["path"] or "").lstrip(".")) if found else (message, "")
+    name = re.split(r"[.\[]", where, maxsplit=1)[0]
+    schema = tool.parameters.get("properties", {}).get(name)
+    takes = "" if schema is None else f"`{name:.60}` takes {short(schema)}."
+    return _refusal(tool, f"the argument `{where:.60}` is wrong, {what[:1].lower()}{what[1:140]}", takes)
+
+
+def _refusal(tool: Tool, why: str, next: str) -> Refusal:
+    why = " ".join(why.split())
+    return Refusal(f"{tool.name} was not called: {why[: 2 * MAX_ECHO]}. {next}".rstrip())
+
+
+def _kind(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "a truth value"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case _:
+            return "a number"

@@ -1,0 +1,175 @@
+"""Declaring: what a program brings becomes rows when it starts, and follows the program from then on."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import cast
+
+from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound
+from holdfast.core.text import dumps, restore, store
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+from holdfast.skills.drafts import check_tool, checked_object, tool_item
+from holdfast.skills.skill import Declared
+from holdfast.skills.skills import circle, file_columns, skill_item, unknown_agent, unknown_skill
+from holdfast.skills.tool import LEVELS, Tool
+from holdfast.skills.tools import unknown_tool
+
+sql = statements(__name__)
+
+
+class Declaring:
+    """Stores what programs of one tenant declare."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def declare(
+        self,
+        app_name: str,
+        tools: Iterable[Tool],
+        skills: Iterable[Declared] = (),
+        assignments: Mapping[str, Sequence[str]] | None = None,
+    ) -> Mapping[str, Tool]:
+        """Store tools, skills, and the skills of agents in their order: all of it or nothing; the tools as stored.
+
+        Whether tools and skills are active, permissions, and links that somebody has changed stay as they are.
+        """
+        brought = {tool.name: tool for tool in tools}
+        ordered = in_order(skills)
+        for tool in brought.values():
+            check_tool(tool)
+
+        async def work(tx: Transaction) -> Mapping[str, Tool]:
+            stored = await self._tools(tx, app_name, brought)
+            await self._skills(tx, ordered)
+            await self._links(tx, ordered, assignments or {})
+            return stored
+
+        return await self._database.atomically(work)
+
+    async def _tools(self, tx: Transaction, app_name: str, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+        if not tools:
+            return {}
+        items = [tool_item(tool, app_name=app_name) for tool in tools.values()]
+        rows = await tx.all(sql("declare_tools"), items)
+        for row in rows:
+            if row["taken"] is not None:
+                raise _taken(row)
+        return {row["name"]: replace(tools[row["name"]], id=row["id"], version=row["version"]) for row in rows}
+
+    async def _skills(self, tx: Transaction, skills: Sequence[Declared]) -> None:
+        if not skills:
+            return
+        files = [(each.name, *file) for each in skills for file in zip(*_files(each), strict=True)]
+        row = cast(Row, await tx.one(
+            sql("declare_skills"),
+            [store(each.name) for each in skills],
+            [None if each.parent is None else store(each.parent) for each in skills],
+            [
+                skill_item(each.name, each.description, each.instructions, each.label)
+                | {"front_matter": checked_object(f"the skill {each.name}", "front matter", each.front_matter)}
+                for each in skills
+            ],
+            [store(name) for name, _, _, _ in files],
+            [path for _, path, _, _ in files],
+            [content for _, _, content, _ in files],
+            [executable for _, _, _, executable in files],
+        ))  # fmt: skip
+        name = restore(row["subject"])
+        match row["outcome"]:
+            case "taken":
+                raise AlreadyExists(
+                    f"the skill {name} cannot be declared",
+                    why="there is one of that name that somebody has stored",
+                    next=f"Remove it with `holdfast skills rm {name}`, or give this one another name.",
+                )
+            case "parent":
+                raise unknown_skill(next(each.parent or "" for each in skills if each.name == name))
+            case "circle":
+                raise circle([name, *map(restore, row["names"])], "is part of")
+            case _:
+                pass
+
+    async def _links(
+        self, tx: Transaction, skills: Sequence[Declared], assignments: Mapping[str, Sequence[str]]
+    ) -> None:
+        if not skills and not assignments:
+            return
+        row = cast(Row, await tx.one(
+            sql("declare_links"),
+            [store(each.name) for each in skills],
+            [dumps(list(each.tools.items())) for each in skills],
+            [dumps(_needs(each)) for each in skills],
+            [store(agent) for agent in assignments],
+            [dumps(list(dict.fromkeys(given))) for given in assignments.values()],
+        ))  # fmt: skip
+        if row["outcome"] == "missing":
+            raise _missing(row)
+        if row["outcome"] == "circle":
+            raise circle([restore(row["owner"]), *map(restore, row["names"])], "needs")
+
+
+def in_order(skills: Iterable[Declared]) -> list[Declared]:
+    """Skills, each after the one that it is a part of; InvalidInput where one could not be stored."""
+    declared: dict[str, Declared] = {}
+    for each in skills:
+        if each.name in declared:
+            raise AlreadyExists(f"the skill {each.name} is declared twice", next="Give each a name of its own.")
+        _check(each)
+        declared[each.name] = each
+    ordered: dict[str, Declared] = {}
+    for each in declared.values():
+        way = [each]
+        while (parent := declared.get(way[-1].parent or "")) is not None and parent.name not in ordered:
+            if parent in way:
+                names = [one.name for one in way[way.index(parent) :]]
+                raise circle([*names, names[0]], "is part of")
+            way.append(parent)
+        ordered.update((one.name, one) for one in reversed(way))
+    return list(ordered.values())
+
+
+def _check(skill: Declared) -> None:
+    wrong = [level for level in skill.tools.values() if level is not None and level not in LEVELS]
+    both = set(skill.requires) & set(skill.optional)
+    if wrong or both:
+        raise InvalidInput(
+            f"the skill {skill.name!r:.200} cannot be declared",
+            why=f"there is no access {wrong[0]!r:.100}" if wrong else f"{min(both)} is both required and optional",
+            next=f"Give one of {', '.join(LEVELS)}." if wrong else "Name it once.",
+        )
+
+
+def _needs(skill: Declared) -> list[tuple[str, bool]]:
+    return [*((name, True) for name in skill.requires), *((name, False) for name in skill.optional)]
+
+
+def _files(skill: Declared) -> tuple[list[str], list[bytes], list[bool]]:
+    paths, contents, executables = file_columns(skill.name, skill.files)
+    return paths or [], contents or [], executables or []
+
+
+def _taken(row: Row) -> HoldfastError:
+    name, source = row["name"], row["source"]
+    return AlreadyExists(
+        f"the tool {name} cannot be declared",
+        why="there is one of that name that somebody has stored"
+        if source is None
+        else f"there is one of that name from the source {source}",
+        next=f"Remove it with `holdfast tools rm {name}`, or give this one another name."
+        if source is None
+        else "Give this one another name.",
+    )
+
+
+def _missing(row: Row) -> NotFound:
+    owner, other = restore(row["owner"]), restore(row["other"])
+    match row["absent"]:
+        case "tool":
+            error = unknown_tool(other)
+        case "agent":
+            error = unknown_agent(owner)
+        case _:
+            error = unknown_skill(other)
+    error.why = f"{owner} is declared to have {other}"
+    return error

@@ -1,0 +1,219 @@
+"""Disclosure: what an agent is told of its skills and tools, step by step. Pure.
+
+At first it reads names and descriptions of the skills that it has. One that it opens comes with those that it requires,
+with the tools of all of them, and with the names of what it leads to: its parts, and what it can use when asked.
+"""
+
+import difflib
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+from holdfast.core.errors import NotFound
+from holdfast.llm.tokens import TokenCounter
+from holdfast.skills.permits import permits
+from holdfast.skills.tool import Access
+
+MAX_NAMED = 20  # skills named in an error
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A tool as a skill gives it: calling it takes `access`, the skill grants `level`.
+
+    `permissions` are the tool's own, `config` is the skill's for it.
+    """
+
+    id: UUID
+    name: str
+    description: str
+    access: Access
+    level: Access
+    permissions: Mapping[str, Any]
+    config: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSkill:
+    """A skill that an agent can use, without its instructions.
+
+    `config` is of the assignment by which the agent has it, or has what led to it; `optional` is what it can use.
+    """
+
+    id: UUID
+    name: str
+    description: str
+    parts: tuple[UUID, ...] = ()
+    requires: tuple[UUID, ...] = ()
+    optional: tuple[UUID, ...] = ()
+    tools: tuple[Grant, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def leads_to(self) -> tuple[UUID, ...]:
+        """What can be asked for once it is open."""
+        return tuple(dict.fromkeys((*self.parts, *self.optional)))
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Everything that an agent can use: `assigned` are the skills it has, in order, `skills` with what they lead to."""
+
+    agent: str
+    revision: int = 0
+    assigned: tuple[UUID, ...] = ()
+    skills: Mapping[UUID, KnownSkill] = field(default_factory=dict[UUID, KnownSkill])
+
+    @cached_property
+    def by_name(self) -> Mapping[str, KnownSkill]:
+        """The skills by their names."""
+        return {skill.name: skill for skill in self.skills.values()}
+
+    @cached_property
+    def tool_ids(self) -> frozenset[UUID]:
+        """The tools that it could come to use."""
+        return frozenset(
+            grant.id for skill in self.skills.values() for grant in skill.tools if not refusal(grant, self.agent)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The skills that an agent is told of at first, a line each, and those that had no room."""
+
+    lines: tuple[str, ...]
+    tokens: int
+    shown: tuple[KnownSkill, ...]
+    left_out: tuple[KnownSkill, ...]
+
+    @property
+    def text(self) -> str:
+        """As the prompt has it."""
+        return "\n".join(self.lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Skills to open, what they require before them, each once.
+
+    `tools` are those that may be called, by name, each with the skill that gives it; `refused` are the others, and why.
+    """
+
+    skills: tuple[KnownSkill, ...]
+    tools: Mapping[str, tuple[Grant, KnownSkill]]
+    refused: Mapping[str, str]
+
+
+def catalog_of(
+    agent: str, revision: int, assigned: Mapping[UUID, Mapping[str, Any]], skills: Iterable[KnownSkill]
+) -> Catalog:
+    """The catalogue of an agent; `assigned` are its assignments' configs, in order.
+
+    What is not there, such as a skill that is not active, is cut off, and so is what nothing else leads to.
+    """
+    there = {skill.id: skill for skill in skills}
+    config = {id: given for id, given in assigned.items() if id in there}
+    waiting = deque(config)
+    while waiting:
+        found = there[waiting.popleft()]
+        for id in (*found.requires, *found.leads_to):
+            if id in there and id not in config:
+                config[id] = config[found.id]
+                waiting.append(id)
+
+    def kept(ids: Iterable[UUID]) -> tuple[UUID, ...]:
+        return tuple(id for id in ids if id in config)
+
+    reached = {
+        id: KnownSkill(
+            id,
+            there[id].name,
+            there[id].description,
+            kept(there[id].parts),
+            kept(there[id].requires),
+            kept(there[id].optional),
+            there[id].tools,
+            given,
+        )
+        for id, given in config.items()
+    }
+    return Catalog(agent, revision, kept(assigned), reached)
+
+
+def listed(catalog: Catalog, budget: int, counter: TokenCounter) -> Listing:
+    """The skills that an agent has, in order, as many as have room in `budget` tokens."""
+    lines: list[str] = []
+    shown: list[KnownSkill] = []
+    left_out: list[KnownSkill] = []
+    tokens = 0
+    for skill in (catalog.skills[id] for id in catalog.assigned):
+        line = line_of(skill.name, skill.description)
+        takes = counter.count(line + "\n")
+        if tokens + takes > budget:
+            left_out.append(skill)
+        else:
+            tokens += takes
+            lines.append(line)
+            shown.append(skill)
+    return Listing(tuple(lines), tokens, tuple(shown), tuple(left_out))
+
+
+def line_of(name: str, description: str) -> str:
+    """A skill or a tool in one line, so that no description begins a line of its own."""
+    said = " ".join(description.split())
+    return f"- {name}: {said}" if said else f"- {name}"
+
+
+def opened(catalog: Catalog, names: Sequence[str]) -> Opening:
+    """The skills of these names, and what they require; NotFound where the agent cannot use one."""
+    unknown = [name for name in names if name not in catalog.by_name]
+    if unknown:
+        raise _unknown(catalog, unknown[0])
+    return opening(catalog, [catalog.by_name[name].id for name in names])
+
+
+def opening(catalog: Catalog, ids: Iterable[UUID]) -> Opening:
+    """The skills of these ids, as far as the agent can use them, and what they require."""
+    skills = in_load_order(catalog, ids)
+    tools: dict[str, tuple[Grant, KnownSkill]] = {}
+    refused: dict[str, str] = {}
+    for skill in skills:
+        for grant in skill.tools:
+            if why := refusal(grant, catalog.agent):
+                refused[grant.name] = why
+            else:
+                tools.setdefault(grant.name, (grant, skill))
+    return Opening(skills, tools, {name: why for name, why in refused.items() if name not in tools})
+
+
+def in_load_order(catalog: Catalog, ids: Iterable[UUID]) -> tuple[KnownSkill, ...]:
+    """Skills and all that they require, transitively: what is required stands before what requires it."""
+    ordered: dict[UUID, KnownSkill] = {}
+    begun: set[UUID] = set()
+    stack = [id for id in reversed([*ids]) if id in catalog.skills]
+    while stack:
+        skill = catalog.skills[stack[-1]]
+        if skill.id not in begun:
+            begun.add(skill.id)
+            stack += [id for id in reversed(skill.requires) if id not in begun]
+        else:  # what it requires is done, or part of a circle, which the registry lets nobody make
+            stack.pop()
+            ordered.setdefault(skill.id, skill)
+    return tuple(ordered.values())
+
+
+def refusal(grant: Grant, agent: str) -> str:
+    """Why an agent may not call a tool by this skill; nothing where it may."""
+    return permits(grant.access, grant.level, grant.permissions, agent)
+
+
+def _unknown(catalog: Catalog, name: str) -> NotFound:
+    names = list(catalog.by_name)
+    near = difflib.get_close_matches(name[:200], names, n=3) or names[:MAX_NAMED]
+    return NotFound(
+        f"there is no skill {name!r:.200} that {catalog.agent} can use",
+        next=f"Some of them are {', '.join(near)}; search for others." if near else "It has no skills.",
+    )

@@ -1,0 +1,172 @@
+"""Drafts: what is to be registered, checked, and as the registry's functions take it. Pure."""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.text import store
+from holdfast.skills.parameters import ParameterRow, normal, parameters_of
+from holdfast.skills.terms import terms_of
+from holdfast.skills.tool import KINDS, LEVELS, LONGEST_TIMEOUT, MODES, Tool
+from holdfast.skills.validators import checker_of
+
+if TYPE_CHECKING:
+    from holdfast.skills.sources.source import ImportedTool
+
+MAX_DESCRIPTION = 20_000  # characters of a tool's
+MAX_SKILL_DESCRIPTION = 1024
+MAX_INSTRUCTIONS = 200_000
+MAX_SCRIPT = 1_000_000
+MAX_NAME = 126
+MAX_LABEL = 20
+MAX_BY = 126
+
+_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the APIs of all models take
+_REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+_PARAMETER = tuple(field.name for field in fields(ParameterRow))
+_SCRIPTS = ("python", "javascript", "bash")
+
+
+def checked_text(what: str, field: str, text: object, longest: int, *, empty: bool = True) -> str:
+    """A text that a column of the registry can hold; `what` it is a `field` of stands in the error."""
+    if not isinstance(text, str):
+        raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is no text", next="Give a text.")
+    size = len(store(text))
+    if size > longest:
+        raise InvalidInput(
+            f"{what} cannot be stored",
+            why=f"its {field} has {size} characters",
+            next=f"At most {longest} are taken: shorten it.",
+        )
+    if not empty and not text.strip():
+        raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is empty", next="Give one.")
+    return text
+
+
+def checked_skill_name(name: object) -> str:
+    """What a skill may be called: one line of text, without space around it."""
+    what = f"the skill {name!r:.200}"
+    text = checked_text(what, "name", name, MAX_NAME, empty=False)
+    if text != text.strip() or any(unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp") for each in text):
+        raise InvalidInput(
+            f"{what} cannot be stored",
+            why="its name has control characters, or space around it",
+            next="Give one line of plain text.",
+        )
+    return text
+
+
+def checked_object(what: str, field: str, value: object) -> dict[str, Any]:
+    """A JSON object."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is no object", next="Give a JSON object.")
+    return dict(cast(Mapping[str, Any], value))
+
+
+def check_tool(tool: Tool) -> None:
+    """Refuse a tool that nobody could call, and say why."""
+    what = f"the tool {tool.name!r:.200}"
+    wrong = _wrong(tool)
+    if wrong is not None:
+        raise InvalidInput(f"{what} cannot be stored", why=wrong[0], next=wrong[1])
+    checked_text(what, "description", tool.description, MAX_DESCRIPTION)
+    try:
+        checker_of(normal(tool.parameters))
+    except InvalidInput as error:
+        why = f"the JSON Schema of its arguments cannot be used ({error.why})"
+        raise InvalidInput(f"{what} cannot be stored", why=why, next="Mend the schema.") from None
+
+
+def tool_item(tool: Tool, **columns: Any) -> dict[str, Any]:
+    """The columns of a tool and its parameters; `columns` are what a `Tool` does not say."""
+    rows, rest = parameters_of(tool.parameters)
+    request = tool.request
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "implementation_type": tool.kind,
+        "implementation_class": tool.reference or None,
+        "api_endpoint": request.url[:1024] if request else None,
+        "api_method": request.method[:10] if request else None,
+        "request": msgspec.to_builtins(request) if request else None,
+        "schema_rest": rest,
+        "access": tool.access,
+        "mode": tool.mode,
+        "idempotent": tool.idempotent,
+        "approve": tool.approve,
+        "timeout": tool.timeout,
+        "parameters": [{name: getattr(row, name) for name in _PARAMETER} for row in rows],
+        "terms": terms_of(tool.name, tool.description),
+        **columns,
+    }
+
+
+def imported_item(imported: "ImportedTool") -> dict[str, Any]:
+    """A tool of a source; how it is reached is the source's affair, and who may use it the administrators'."""
+    item = tool_item(imported.tool, display_name=imported.display_name, openapi_schema=imported.raw)
+    del item["name"]
+    return item
+
+
+def _wrong(tool: Tool) -> tuple[str, str] | None:
+    """What is wrong with a tool, and what to do about it."""
+    if not isinstance(tool.name, str) or not _TOOL_NAME.fullmatch(tool.name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return "models take no such name", "Use 1 to 64 letters, digits, underscores and hyphens."
+    for field, value, known in (
+        ("kind", tool.kind, KINDS), ("access", tool.access, LEVELS), ("mode", tool.mode, (None, *MODES)),
+    ):  # fmt: skip
+        if value not in known:
+            return f"its {field} cannot be {value!r:.100}", f"Give one of {', '.join(map(str, filter(None, known)))}."
+    if not isinstance(tool.parameters, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return "the JSON Schema of its arguments is no object", "Give one like {}."
+    timeout = tool.timeout
+    if timeout is not None and not (_is_number(timeout) and 0 < timeout <= LONGEST_TIMEOUT):
+        return f"its time-out cannot be {timeout!r:.100}", f"Give seconds, up to {LONGEST_TIMEOUT:g}."
+    for field in ("idempotent", "approve"):
+        if not isinstance(getattr(tool, field), bool):
+            return f"`{field}` is neither true nor false", "Give one of them."
+    return _wrong_request(tool) if tool.kind in ("rest", "graphql") else _wrong_reference(tool)
+
+
+def _wrong_request(tool: Tool) -> tuple[str, str] | None:
+    request = tool.request
+    if request is None or not request.url or not request.method:
+        return f"a {tool.kind} tool needs a method and an endpoint", "Give both."
+    if request.method not in _METHODS:
+        return f"there is no HTTP method {request.method!r:.100}", f"Give one of {', '.join(_METHODS)}."
+    if len(store(request.url)) > 1024:
+        return "its endpoint has more than 1024 characters", "Shorten it; what varies is an argument."
+    if tool.backend is None and not _is_web_address(request.url):
+        return f"its endpoint {request.url!r:.200} is no address on the web", "Begin it with https:// or http://."
+    return None
+
+
+def _wrong_reference(tool: Tool) -> tuple[str, str] | None:
+    needs = {"function": "reference", "java": "reference", "mcp_server": "server"}.get(tool.kind, "script")
+    if not tool.reference:
+        return f"a {tool.kind} tool needs a {needs}", f"Give its {needs}."
+    if tool.kind == "function" and not _REFERENCE.fullmatch(tool.reference):
+        return f"its reference {tool.reference!r:.100} names no function", "Write it as module:name."
+    longest = {"mcp_server": 126}.get(tool.kind, MAX_SCRIPT if tool.kind in _SCRIPTS else 500)
+    if len(store(tool.reference)) > longest:
+        return f"its {needs} has more than {longest} characters", "Shorten it."
+    return None
+
+
+def _is_web_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and not re.search(r"[\s\x00-\x1f\x7f]", url)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,321 @@
+"""Folders: skills as the open SKILL.md format has them, in and out.
+
+A folder has a `SKILL.md`, whose front matter says `name`, `description` and what else there is to say, and whose text
+is the instructions; scripts and references lie beside it. What is ours stands below `metadata.holdfast`:
+
+    name: returns
+    description: How to take goods back.
+    metadata:
+      holdfast:
+        version: 1.2.0
+        parent: sales
+        requires: [orders]        # loaded with it
+        optional: [refunds]       # when asked for
+        tools:
+          - track
+          - {name: refund, access: execute}
+"""
+
+import os
+import re
+import stat
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, cast
+
+from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, TooLarge
+from holdfast.skills.front_matter import FILE, Page, read_page, write_page, wrong
+from holdfast.skills.parameters import storable
+from holdfast.skills.tool import LEVELS, Access
+
+MAX_BYTES = 10 * 1024 * 1024  # of a skill with all its files
+MAX_FILES = 1000
+MAX_NAME = 64
+MAX_OWN_NAME = 126  # of a skill that came otherwise
+MAX_DESCRIPTION = 1024
+MAX_VERSION = 20
+MAX_PATH = 255
+FIRST_VERSION = "1.0.0"
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_UNSAFE = re.compile(r"[\x00-\x1f\x7f\\:\ud800-\udfff]")
+_LEFT_OUT = frozenset((".git", ".DS_Store", "__pycache__"))
+_OURS = ("name", "version", "parent", "requires", "optional", "tools")
+
+
+@dataclass(frozen=True, slots=True)
+class FolderTool:
+    """A tool that a skill works with, and how far; None: as far as calling the tool takes."""
+
+    name: str
+    access: Access | None = None
+    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSkill:
+    """A skill as a folder has it. `front_matter`: what it says beside what has a place of its own here."""
+
+    name: str
+    description: str
+    instructions: str
+    front_matter: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    files: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
+    executable: frozenset[str] = frozenset()
+    version: str = FIRST_VERSION
+    parent: str | None = None
+    requires: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    tools: tuple[FolderTool, ...] = ()
+
+
+def read_folder(files: Mapping[str, bytes], *, executable: Collection[str] = ()) -> FolderSkill:
+    """The skill that files are, by their paths in its folder; InvalidInput that says in which line what is wrong."""
+    check_files({path: len(content) for path, content in files.items()})
+    if FILE not in files:
+        raise InvalidInput(f"there is no {FILE}", next="A folder with a skill has one; it is written so.")
+    page = read_page(_decoded(files[FILE]))
+    head = dict(page.head)
+    name, description = _text(page, head, "name"), _text(page, head, "description", most=MAX_DESCRIPTION)
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+        raise wrong(
+            page.lines["name"],
+            f"the name {name!r:.100} cannot be used",
+            f"Use up to {MAX_NAME} lower-case letters and digits, with hyphens between them.",
+        )
+    ours = _taken(page, head)
+    beside = {path: bytes(content) for path, content in files.items() if path != FILE}
+    return FolderSkill(
+        name=_own(page, ours, "name", MAX_OWN_NAME) or name,
+        description=description,
+        instructions=page.text,
+        front_matter=head,
+        files=beside,
+        executable=frozenset(executable) & beside.keys(),
+        version=_own(page, ours, "version", MAX_VERSION) or _version(head),
+        parent=_own(page, ours, "parent", MAX_OWN_NAME),
+        requires=_names(page, ours, "requires"),
+        optional=_names(page, ours, "optional"),
+        tools=tuple(_tools(page, ours)),
+    )
+
+
+def write_folder(skill: FolderSkill) -> dict[str, bytes]:
+    """The files of a skill's folder; `read_folder` gives the same skill back."""
+    check_files({path: len(content) for path, content in skill.files.items()})
+    rest = storable(skill.front_matter)
+    if ours := _ours(skill, rest):
+        metadata = _mapping(rest.get("metadata"))
+        kept = None if metadata is None else _mapping(metadata.get("holdfast"))
+        if metadata is None or kept is None:
+            raise InvalidInput(f"the skill {skill.name:.100} cannot be written", why="its metadata is no mapping")
+        rest["metadata"] = {**metadata, "holdfast": {**kept, **ours}}
+    head = {"name": folder_name(skill.name), "description": skill.description, **rest}
+    page = write_page(storable(head), skill.instructions)
+    return {FILE: page.encode(errors="replace"), **skill.files}
+
+
+def folder_name(name: str) -> str:
+    """What a skill is called in the open format: itself, or what comes nearest."""
+    if len(name) <= MAX_NAME and _NAME.fullmatch(name):
+        return name
+    return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MAX_NAME].strip("-") or "skill"
+
+
+def load_folders(path: Path) -> list[FolderSkill]:
+    """The skill of a folder, or those of the folders in it, by name."""
+    if not path.is_dir():
+        raise InvalidInput(f"there is no folder {path}", next=f"Give a folder with a {FILE}, or one with such folders.")
+    if (path / FILE).is_file():
+        return [_load(path)]
+    folders = sorted(each for each in path.iterdir() if each.is_dir() and (each / FILE).is_file())
+    if not folders:
+        raise InvalidInput(f"there is no {FILE} in {path}, nor in a folder in it", next="Look for it elsewhere.")
+    return [_load(each) for each in folders]
+
+
+def save_folder(path: Path, skill: FolderSkill, *, force: bool = False) -> None:
+    """Write a skill's folder, and leave nothing of a former skill there.
+
+    A folder that has something else in it is refused; with `force` the skill is put beside that.
+    """
+    former = (path / FILE).is_file() and not path.is_symlink()
+    if (
+        not force
+        and not former
+        and (path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))))
+    ):
+        raise AlreadyExists(f"{path} is no skill's folder", next="Choose another one, or force it.")
+    files = write_folder(skill)
+    for name in files:
+        for place in (path / name, *(path / each for each in PurePosixPath(name).parents)):
+            if place.is_symlink():
+                raise InvalidInput(f"{place} is a link", why="what it leads to is not ours", next="Remove it first.")
+    stale = {name for name, _ in _walked(path)} - files.keys() if former else ()
+    for name, content in files.items():
+        place = path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        place.chmod(0o755 if name in skill.executable else 0o644)
+    for name in stale:
+        (path / name).unlink()
+
+
+def check_files(sizes: Mapping[str, int]) -> None:
+    """Refuse files that are too many or too large, and paths that lead out of their folder."""
+    if len(sizes) > MAX_FILES:
+        raise TooLarge(
+            f"the skill has {len(sizes)} files", why=f"at most {MAX_FILES} are taken", next="Leave some out."
+        )
+    size = sum(sizes.values())
+    if size > MAX_BYTES:
+        raise TooLarge(f"the skill has {size} bytes", why=f"at most {MAX_BYTES} are taken", next="Leave files out.")
+    for path in sizes:
+        parts = path.split("/")
+        if not path or _UNSAFE.search(path) or len(path) > MAX_PATH or any(each in ("", ".", "..") for each in parts):
+            raise InvalidInput(
+                f"a skill has no file {path!r:.200}",
+                why="its path leads out of the folder, or is not one that every system has",
+                next=f"Use paths such as scripts/check.py, of up to {MAX_PATH} characters.",
+            )
+        if any("/".join(parts[:end]) in sizes for end in range(1, len(parts))):
+            raise InvalidInput(f"the file {path!r:.200} lies in a file", next="Rename one of them.")
+
+
+def _decoded(content: bytes) -> str:
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise wrong(content[: error.start].count(b"\n") + 1, "this is not UTF-8", "Store it as UTF-8.") from None
+
+
+def _text(page: Page, head: dict[str, Any], key: str, *, most: int | None = None) -> str:
+    if key not in head:
+        raise wrong(1, f"its front matter has no {key}", f"Add a line `{key}: …`.")
+    text = head.pop(key)
+    if not isinstance(text, str):
+        raise wrong(page.lines[key], f"the {key} is no text", "Put it in quotes.")
+    if most is not None and len(text) > most:
+        raise wrong(page.lines[key], f"the {key} has {len(text)} characters", f"At most {most} are taken.")
+    return text
+
+
+def _taken(page: Page, head: dict[str, Any]) -> dict[str, Any]:
+    """What is ours, taken out of the front matter."""
+    kept, place = _mapping(head.get("metadata")), page.lines.get("metadata", 1)
+    if kept is None:
+        raise wrong(place, "`metadata` is no mapping", "Write `key: value` lines below it.")
+    if "holdfast" not in kept:
+        return {}
+    ours = _mapping(kept.pop("holdfast"))
+    if ours is None:
+        raise wrong(place, "`metadata.holdfast` is no mapping", "Write `key: value` lines below it.")
+    if unknown := {key: value for key, value in ours.items() if key not in _OURS}:
+        kept["holdfast"] = unknown
+    if kept:
+        head["metadata"] = kept
+    else:
+        del head["metadata"]
+    return ours
+
+
+def _version(head: Mapping[str, Any]) -> str:
+    """The version where it is not said in our place: many write it into their metadata."""
+    said = (_mapping(head.get("metadata")) or {}).get("version")
+    return str(said) if isinstance(said, str | int | float) and 0 < len(str(said)) <= MAX_VERSION else FIRST_VERSION
+
+
+def _own(page: Page, ours: Mapping[str, Any], key: str, most: int) -> str | None:
+    said = ours.get(key)
+    if said is None:
+        return None
+    text = str(said) if isinstance(said, str | int | float) and not isinstance(said, bool) else ""
+    if not text.strip() or len(text) > most:
+        why = f"`metadata.holdfast.{key}` cannot be {said!r:.60}"
+        raise wrong(page.lines["metadata"], why, f"Give a text of up to {most} characters.")
+    return text
+
+
+def _names(page: Page, ours: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    said: object = ours.get(key) or []
+    if not isinstance(said, list) or not all(isinstance(each, str) and each for each in cast(list[Any], said)):
+        why = f"`metadata.holdfast.{key}` is no list of names"
+        raise wrong(page.lines["metadata"], why, f"Write `{key}: [orders, refunds]`.")
+    return tuple(dict.fromkeys(cast(list[str], said)))
+
+
+def _tools(page: Page, ours: Mapping[str, Any]) -> Iterator[FolderTool]:
+    said: object = ours.get("tools") or []
+    if not isinstance(said, list):
+        raise wrong(page.lines["metadata"], "`metadata.holdfast.tools` is no list", "Write `tools: [track]`.")
+    for each in cast(list[Any], said):
+        tool = {"name": each} if isinstance(each, str) else _mapping(each) or {}
+        name, access, config = tool.get("name"), cast(Access | None, tool.get("access")), _mapping(tool.get("config"))
+        known = tool.keys() <= {"name", "access", "config"} and access in (None, *LEVELS)
+        if not known or config is None or not isinstance(name, str) or not name:
+            why = f"`metadata.holdfast.tools` has {each!r:.100} in it"
+            next = f"Write a name, or {{name: …, access: …}} with one of {', '.join(LEVELS)}."
+            raise wrong(page.lines["metadata"], why, next)
+        yield FolderTool(name, access, config)
+
+
+def _mapping(value: object) -> dict[str, Any] | None:
+    """A copy of a mapping; nothing is an empty one, and None says that it is something else."""
+    return {} if value is None else dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else None
+
+
+def _ours(skill: FolderSkill, rest: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands below `metadata.holdfast`, without what goes without saying."""
+    said = {
+        "name": None if folder_name(skill.name) == skill.name else skill.name,
+        "version": None if skill.version == _version(rest) else skill.version,
+        "parent": skill.parent,
+        "requires": list(skill.requires),
+        "optional": list(skill.optional),
+        "tools": [_told(each) for each in skill.tools],
+    }
+    return {key: value for key, value in said.items() if value}
+
+
+def _told(tool: FolderTool) -> str | dict[str, Any]:
+    if tool == FolderTool(tool.name):
+        return tool.name
+    said = {"name": tool.name, "access": tool.access, "config": dict(tool.config)}
+    return {key: value for key, value in said.items() if value}
+
+
+def _load(folder: Path) -> FolderSkill:
+    try:
+        found = dict(_walked(folder))
+        check_files({name: status.st_size for name, status in found.items()})
+        contents = {name: (folder / name).read_bytes() for name in found}
+        runs = [name for name, status in found.items() if status.st_mode & stat.S_IXUSR]
+        return read_folder(contents, executable=runs)
+    except OSError as error:
+        raise InvalidInput(f"{folder} cannot be read", why=str(error.strerror), next="Mend it.") from None
+    except HoldfastError as error:
+        error.what = f"{folder.name}/{error.what}" if error.what.startswith(FILE) else f"{folder.name}: {error.what}"
+        raise
+
+
+def _walked(folder: Path) -> Iterable[tuple[str, os.stat_result]]:
+    """The files of a folder, however deep, no link among them."""
+    for count, place in enumerate(_places(folder)):
+        status = place.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a link" if stat.S_ISLNK(status.st_mode) else "no file"
+            raise InvalidInput(f"{place.relative_to(folder)} is {kind}", next="Put a copy of the file in its place.")
+        if count > MAX_FILES:
+            raise TooLarge(f"the skill has more than {MAX_FILES} files", next="Leave some out.")
+        yield place.relative_to(folder).as_posix(), status
+
+
+def _places(folder: Path) -> Iterator[Path]:
+    for place in sorted(folder.iterdir()):
+        if place.name in _LEFT_OUT:
+            continue
+        if place.is_dir() and not place.is_symlink():
+            yield from _places(place)
+        else:
+            yield place

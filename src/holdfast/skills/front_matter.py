@@ -1,0 +1,130 @@
+"""Front matter: the YAML between two lines of three hyphens at the head of a Markdown file. Pure.
+
+Plain words are null, true, false, a number if it would be written so again, and else text: `yes`, `1.10` and 2026-01-31
+stay as they are. Aliases are refused, and so is a key that stands twice.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import yaml
+
+from holdfast.core.errors import InvalidInput
+
+FILE = "SKILL.md"
+MAX_HEADER = 64 * 1024  # characters
+MAX_DEPTH = 20
+
+_HEADER = re.compile(r"---[ \t]*\r?\n(?P<header>.*?)(?<=\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_parsed = cast(Callable[..., Iterator[yaml.Event]], vars(yaml)["parse"])  # whose types are not known
+_compose = cast(Callable[..., yaml.Node | None], vars(yaml)["compose"])
+_WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,99})")
+_FLOAT = re.compile(r"-?[0-9]+\.[0-9]+(?:e[-+][0-9]+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A Markdown file: what its head says, in which line each key stands, and the text below, as it was written."""
+
+    head: dict[str, Any]
+    lines: Mapping[str, int]
+    text: str
+
+
+class _Dumper(yaml.CSafeDumper):
+    """Writes what stands twice twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def read_page(text: str) -> Page:
+    """A Markdown file with front matter; InvalidInput that says in which line it is wrong."""
+    found = _HEADER.match(text)
+    if found is None:
+        begun = re.match(r"---[ \t]*\r?\n", text)
+        why = "its front matter has no end" if begun else "there is no front matter"
+        raise wrong(1, why, "Begin it with `---`, then `name:` and `description:`, then `---` on a line.")
+    header = found["header"]
+    if len(header) > MAX_HEADER:
+        raise wrong(1, f"its front matter has {len(header)} characters", f"At most {MAX_HEADER} are taken.")
+    root = _composed(header)
+    if not isinstance(root, yaml.MappingNode):
+        raise wrong(2, "its front matter is no mapping", "Write `name: …` and `description: …`, each on a line.")
+    head = cast(dict[str, Any], _value(root))
+    lines = {str(key.value): _line(key) for key, _ in _pairs(root)}
+    return Page(head, lines, text[found.end() :])
+
+
+def write_page(head: Mapping[str, Any], text: str) -> str:
+    """A Markdown file with front matter; its lines end as those of the text do."""
+    written = yaml.dump(
+        dict(head), Dumper=_Dumper, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**31 - 1
+    )
+    page = f"---\n{written}---\n"
+    return (page.replace("\n", "\r\n") if re.match(r"[^\n]*\r\n", text) else page) + text
+
+
+def wrong(line: int, why: str, next: str) -> InvalidInput:
+    """What is wrong, and where."""
+    return InvalidInput(f"{FILE}:{line}: {why}", next=next, line=line)
+
+
+def _composed(header: str) -> yaml.Node | None:
+    """The tree of a header that is neither deep nor made of aliases: composing it is safe only then."""
+    depth = 0
+    try:
+        for event in _parsed(header, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                raise wrong(_line(event), "it has an alias", "Write out what the alias stands for.")
+            if isinstance(event, yaml.CollectionStartEvent | yaml.CollectionEndEvent):
+                depth += 1 if isinstance(event, yaml.CollectionStartEvent) else -1
+            if depth > MAX_DEPTH:
+                raise wrong(_line(event), f"it is nested more than {MAX_DEPTH} levels deep", "Flatten it.")
+        return _compose(header, Loader=yaml.CSafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        why = " ".join(filter(None, (error.context, error.problem)))
+        raise wrong(2 if mark is None else mark.line + 2, f"this is not YAML, {why}", "Mend the line.") from None
+    except yaml.YAMLError as error:
+        why = str(error).partition("\n")[0]
+        raise wrong(2, f"this is not YAML, {why}", "Remove what is no text from it.") from None
+
+
+def _value(node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        read: dict[str, Any] = {}
+        for key, value in _pairs(node):
+            if not isinstance(key, yaml.ScalarNode):
+                raise wrong(_line(key), "a key is no text", "Give each value a name.")
+            name = str(cast(object, key.value))
+            if name in read:
+                raise wrong(_line(key), f"`{name:.60}` stands there twice", "Leave one of them out.")
+            read[name] = _value(value)
+        return read
+    if isinstance(node, yaml.SequenceNode):
+        return [_value(each) for each in cast(list[yaml.Node], node.value)]
+    scalar = cast(yaml.ScalarNode, node)
+    text = str(cast(object, scalar.value))
+    return text if scalar.style else _plain(text)  # pyright: ignore[reportUnknownMemberType]
+
+
+def _plain(text: str) -> Any:
+    """What a word without quotes is."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    # PyYAML writes 1e+16 as 1.0e+16.
+    return float(text) if _FLOAT.fullmatch(text) and repr(float(text)) in (text, text.replace(".0e", "e")) else text
+
+
+def _pairs(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
+    return cast(list[tuple[yaml.Node, yaml.Node]], node.value)
+
+
+def _line(of: Any) -> int:
+    return of.start_mark.line + 2  # the first one is that of the hyphens

@@ -1,0 +1,221 @@
+"""Functions of a program as tools, described by their signature and their docstring."""
+
+import functools
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+from typing import Annotated, Any, cast
+
+import msgspec
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.threads import in_thread
+from holdfast.skills.docstrings import described
+from holdfast.skills.run import Run, begin_run
+from holdfast.skills.tool import LEVELS, LONGEST_TIMEOUT, MODES, Access, Mode, Tool
+
+MOST_ABANDONED = 8  # threads of one tool that nobody waits for any more: what blocks for ever fills no process
+
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the APIs of all models take
+_PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+_DEFS = "#/$defs/{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function of this program, and how it takes its arguments; `run_argument` is what it takes its `Run` by."""
+
+    call: Callable[..., Any]
+    arguments: type[msgspec.Struct]
+    run_argument: str | None = None
+
+    @property
+    def is_async(self) -> bool:
+        """Whether it runs on the event loop; else it runs in a thread."""
+        inner = getattr(self.call, "__call__", None)  # noqa: B004 - of an object that is called like a function
+        return inspect.iscoroutinefunction(self.call) or inspect.iscoroutinefunction(inner)
+
+    @property
+    def reference(self) -> str:
+        """Where it is declared, as `module:name`."""
+        inner = _inner(self.call)
+        name = getattr(inner, "__qualname__", type(inner).__qualname__)
+        return f"{getattr(inner, '__module__', '?')}:{name}"
+
+    def converted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments from JSON as the function's types; msgspec.ValidationError if they do not fit."""
+        values = msgspec.convert(dict(arguments), self.arguments)
+        return {name: getattr(values, name) for name in arguments}  # the others have the function's own defaults
+
+    async def run(self, run: Run, arguments: Mapping[str, Any], *, name: str) -> Any:
+        """Call it in a run: an async one on the event loop, a plain one in a thread of its own, which has the name."""
+        values = self.converted(arguments)
+        if self.run_argument is not None:
+            values[self.run_argument] = run
+        begin_run(run)
+        if self.is_async:
+            return await self.call(**values)
+        result = await in_thread(lambda: self.call(**values), name=name, most_abandoned=MOST_ABANDONED)
+        return await result if inspect.isawaitable(result) else result
+
+
+def tool_of(
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    approve: bool = False,
+    access: Access = "execute",
+    mode: Mode = "inline",
+) -> Tool:
+    """The tool that a function is; InvalidInput that says why, if a model could not call it."""
+    inner = _inner(function)
+    named = getattr(inner, "__name__", type(inner).__name__) if name is None else name
+    signature = _signature(named, function)
+    _check(named, signature, timeout)
+    if access not in LEVELS:
+        raise _refused(named, f"its access cannot be {access!r:.100}", f"Give one of {', '.join(LEVELS)}.")
+    if mode not in MODES:
+        raise _refused(named, f"its mode cannot be {mode!r:.100}", f"Give one of {', '.join(MODES)}.")
+    hints = _hints(named, inner)
+    run_argument = next((each for each in signature.parameters if _is_run(hints.get(each))), None)
+    said = described(inspect.getdoc(inner) or "")
+    fields = [
+        _field(named, parameter, hints, said.parameters.get(parameter.name))
+        for parameter in signature.parameters.values()
+        if parameter.name != run_argument
+    ]
+    try:
+        arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+        schema = _schema(arguments)
+    except (TypeError, ValueError) as error:
+        raise _refused(
+            named,
+            f"its types cannot be told to a model ({str(error).partition(chr(10))[0]:.200})",
+            "Use str, int, float, bool, list, dict, Literal, enums, dataclasses, TypedDict, datetime or UUID.",
+        ) from None
+    declared = Function(function, arguments, run_argument)
+    return Tool(
+        named,
+        said.text,
+        schema,
+        access=access,
+        mode=mode,
+        idempotent=idempotent,
+        approve=approve,
+        timeout=timeout,
+        function=declared,
+        reference=declared.reference,
+    )
+
+
+def _inner(function: Any) -> Any:
+    while isinstance(function, functools.partial):
+        function = function.func  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return function  # pyright: ignore[reportUnknownVariableType]
+
+
+def _signature(name: str, function: object) -> inspect.Signature:
+    if not callable(function):
+        raise _refused(name, "there is no function to call", "Write @app.tool above a function.")
+    try:
+        return inspect.signature(function)
+    except (TypeError, ValueError):  # of what is not written in Python
+        raise _refused(name, "its arguments are not known", "Wrap it in a function that names them.") from None
+
+
+def _check(name: str, signature: inspect.Signature, timeout: float | None) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _refused(
+            name, "models take no such name", "Give name=, of 1 to 64 letters, digits, underscores and hyphens."
+        )
+    for each in signature.parameters.values():
+        if each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL):
+            raise _refused(name, f"arguments come by name, and {each.name} has none", "Name each of them.")
+        if each.kind is each.VAR_KEYWORD:
+            raise _refused(name, f"a model cannot know what **{each.name} takes", "Name each argument, or take a dict.")
+        if not _PARAMETER.fullmatch(each.name):
+            raise _refused(name, f"models take no argument called {each.name!r:.100}", "Use up to 64 ASCII letters.")
+    if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout <= LONGEST_TIMEOUT):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise _refused(name, f"its time-out cannot be {timeout!r:.100}", f"Give seconds, up to {LONGEST_TIMEOUT:g}.")
+
+
+def _hints(name: str, function: Any) -> dict[str, Any]:
+    of = function if inspect.isroutine(function) else function.__call__
+    try:
+        return typing.get_type_hints(of, include_extras=True)
+    except (NameError, TypeError, AttributeError) as error:
+        raise _refused(name, f"its annotations cannot be read ({error})", "Define its types in the module.") from None
+
+
+def _field(
+    tool: str, parameter: inspect.Parameter, hints: Mapping[str, Any], description: str | None
+) -> tuple[str, Any] | tuple[str, Any, Any]:
+    """A parameter as a field of the arguments. A default that is no plain value remains the function's own affair."""
+    name, default = parameter.name, parameter.default
+    if name not in hints:
+        raise _refused(tool, f"the type of {name} is not known", f"Annotate it, such as {name}: str.")
+    kind = _told(hints[name])
+    if default is None:
+        kind = kind | None
+    if description and not (typing.get_origin(kind) is Annotated and _describes(kind)):
+        kind = Annotated[kind, msgspec.Meta(description=description)]
+    if default is parameter.empty:
+        return name, kind
+    if default is None or isinstance(default, str | int | float | Enum):
+        return name, kind, default
+    return name, kind | msgspec.UnsetType, msgspec.UNSET
+
+
+def _is_run(kind: object) -> bool:
+    return kind is Run or Run in typing.get_args(kind)
+
+
+def _told(kind: Any) -> Any:
+    """A type, with the form in which a model has to write it where the schema would not tell."""
+    if kind is datetime:
+        return Annotated[datetime, msgspec.Meta(extra_json_schema={"format": "date-time"})]
+    if typing.get_origin(kind) in (typing.Union, types.UnionType):
+        return functools.reduce(lambda one, other: one | other, map(_told, typing.get_args(kind)))
+    return kind
+
+
+def _describes(kind: Any) -> bool:
+    return any(isinstance(each, msgspec.Meta) and each.description for each in kind.__metadata__)
+
+
+def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON Schema of an object; what it refers to lies in its `$defs`."""
+    [top], defs = msgspec.json.schema_components([arguments], ref_template=_DEFS)
+    schema = defs.pop(top["$ref"].rpartition("/")[2])
+    schema.pop("title")
+    for each in (schema, *defs.values()):
+        _type_enums(each)
+    return {**schema, "$defs": defs} if defs else schema
+
+
+def _type_enums(schema: Any) -> None:
+    """Some models' APIs want a type beside the values of a closed set."""
+    if isinstance(schema, list):
+        for each in cast(list[Any], schema):
+            _type_enums(each)
+    if isinstance(schema, dict):
+        found = cast(dict[str, Any], schema)
+        values = found.get("enum")
+        if isinstance(values, list) and all(isinstance(each, str) for each in cast(list[Any], values)):
+            found.setdefault("type", "string")
+        for name in ("properties", "$defs"):
+            for each in found.get(name, {}).values():
+                _type_enums(each)
+        for name in ("items", "prefixItems", "anyOf", "additionalProperties"):
+            _type_enums(found.get(name))
+
+
+def _refused(name: object, why: str, next: str) -> InvalidInput:
+    return InvalidInput(f"the tool {name!r:.200} cannot be declared", why=why, next=next)

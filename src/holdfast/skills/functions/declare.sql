@@ -1,0 +1,156 @@
+-- What a program declares becomes rows of the origin `code`, in one transaction: tools, skills, links. What is as it was is not written
+-- again, and what whoever administers the tenant has said stays.
+
+-- Stores the tools of a program. A row of another origin is left alone, and told by its `taken`, that origin.
+create or replace function holdfast.declare_tools(tenant uuid, items jsonb[])
+returns table (name text, id uuid, version bigint, taken text, source text) language plpgsql as $$
+#variable_conflict use_column
+declare
+  ids uuid[];
+begin
+  perform holdfast.lock_registry(tenant);
+  return query
+    select t.name::text, t.tool_id, t.aggregate_version, t.origin, o.name::text
+    from public.tool_t t left join public.tool_source o on o.host_id = tenant and o.source_id = t.source_id
+    where t.host_id = tenant and t.origin <> 'code' and t.name = any(select g.item ->> 'name' from unnest(items) g (item))
+    order by t.name;
+  if found then
+    return;
+  end if;
+  ids := array(
+    select coalesce(t.tool_id, holdfast.uuid7()) from unnest(items) with ordinality g (item, place)
+      left join public.tool_t t on t.host_id = tenant and t.name = g.item ->> 'name'
+    order by g.place);
+  return query
+    select items[w.place] ->> 'name', w.id, w.version, null::text, null::text
+    from holdfast.write_tools(tenant, ids, array(
+      select g.item || '{"origin": "code"}'::jsonb from unnest(items) with ordinality g (item, place) order by g.place
+    ), 'code') with ordinality w (id, version, change, place);
+end $$;
+revoke execute on function holdfast.declare_tools from public;
+grant execute on function holdfast.declare_tools to holdfast_app;
+
+-- Stores the skills of a program, those that others are parts of first; `below[n]` is what the nth is a part of, `owners` are the names of
+-- the skills that the files lie beside. `outcome`: stored; else what is wrong with `subject`: taken (somebody has stored it), parent,
+-- circle (`names` as of holdfast.put_skill).
+create or replace function holdfast.declare_skills(
+  tenant uuid, called text[], below text[], items jsonb[], owners text[], paths text[], contents bytea[], executables boolean[],
+  out outcome text, out subject text, out names text[]
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  was public.skill_t;
+  parent uuid;
+  place int;
+begin
+  perform holdfast.lock_registry(tenant);
+  for place in 1 .. coalesce(cardinality(called), 0) loop
+    subject := called[place];
+    select s.* into was from public.skill_t s where s.host_id = tenant and s.name = subject for update;
+    select s.skill_id into parent from public.skill_t s where s.host_id = tenant and s.name = below[place];
+    names := holdfast.way_between(tenant, 'parent', parent, was.skill_id);
+    outcome := case
+      when was.origin = 'db' then 'taken'
+      when names is not null then 'circle'
+      when below[place] is not null and parent is null then 'parent' end;
+    exit when outcome is not null;
+    perform holdfast.write_skill(
+      tenant, subject, items[place] || jsonb_build_object('origin', 'code', 'parent_skill_id', parent),
+      array(select f.path from unnest(owners, paths) with ordinality f (owner, path, n) where f.owner = subject order by f.n),
+      array(select f.content from unnest(owners, contents) with ordinality f (owner, content, n) where f.owner = subject order by f.n),
+      array(select f.executable from unnest(owners, executables) with ordinality f (owner, executable, n) where f.owner = subject order by f.n),
+      'code');
+  end loop;
+  outcome := coalesce(outcome, 'stored');
+end $$;
+revoke execute on function holdfast.declare_skills from public;
+grant execute on function holdfast.declare_skills to holdfast_app;
+
+-- Links the skills of a program, each list as pairs: tools with the access that is granted, needs with whether they are required; and its
+-- agents, to skills in their order. A link that somebody else has changed since is theirs, and one that nobody declares any more is taken
+-- away if it was a program's. `outcome`: stored; else what keeps `owner` from being linked to `other`: missing (`absent`), circle (`names`).
+create or replace function holdfast.declare_links(
+  tenant uuid, called text[], tools jsonb[], needs jsonb[], agents text[], assigned jsonb[],
+  out outcome text, out owner text, out other text, out absent text, out names text[]
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  stale record;
+  link record;
+begin
+  perform holdfast.lock_registry(tenant);
+  for stale in
+    select 'skill_tool' as kind, s.name as owner, t.name as other
+    from public.skill_t s join public.skill_tool_t k on k.host_id = tenant and k.skill_id = s.skill_id
+      join public.tool_t t on t.host_id = tenant and t.tool_id = k.tool_id
+    where s.host_id = tenant and s.name = any(called) and k.update_user = 'code' and not exists (
+      select from jsonb_array_elements(tools[array_position(called, s.name::text)]) e where e ->> 0 = t.name)
+    union all
+    select 'skill_dependency', s.name, n.name
+    from public.skill_t s join public.skill_dependency_t d on d.host_id = tenant and d.skill_id = s.skill_id
+      join public.skill_t n on n.host_id = tenant and n.skill_id = d.depends_on_skill_id
+    where s.host_id = tenant and s.name = any(called) and d.update_user = 'code' and not exists (
+      select from jsonb_array_elements(needs[array_position(called, s.name::text)]) e where e ->> 0 = n.name)
+    union all
+    select 'agent_skill', a.name, s.name
+    from public.agent_definition_t a join public.agent_skill_t g on g.host_id = tenant and g.agent_def_id = a.agent_def_id
+      join public.skill_t s on s.host_id = tenant and s.skill_id = g.skill_id
+    where a.host_id = tenant and a.name = any(agents) and g.update_user = 'code' and not exists (
+      select from jsonb_array_elements_text(assigned[array_position(agents, a.name)]) e where e = s.name)
+  loop
+    perform holdfast.unlink(tenant, stale.kind, stale.owner, stale.other, null, 'code');
+  end loop;
+  for link in
+    select called[c.place] as owner, e.pair ->> 0 as other, e.pair ->> 1 as level, k.config, k.active
+    from generate_subscripts(called, 1) c (place) cross join lateral jsonb_array_elements(tools[c.place]) with ordinality e (pair, number)
+      left join public.skill_t s on s.host_id = tenant and s.name = called[c.place]
+      left join public.tool_t t on t.host_id = tenant and t.name = e.pair ->> 0
+      left join public.skill_tool_t k on k.host_id = tenant and k.skill_id = s.skill_id and k.tool_id = t.tool_id
+    where coalesce(k.update_user, 'code') = 'code' order by c.place, e.number
+  loop
+    select l.outcome, l.absent into outcome, absent from holdfast.link_tool(
+      tenant, link.owner, link.other, link.level, coalesce(link.config, '{}'), coalesce(link.active, true), null, 'code') l;
+    owner := link.owner;
+    other := link.other;
+    if outcome <> 'stored' then
+      return;
+    end if;
+  end loop;
+  for link in
+    select called[c.place] as owner, e.pair ->> 0 as other, (e.pair ->> 1)::boolean as required, d.active
+    from generate_subscripts(called, 1) c (place) cross join lateral jsonb_array_elements(needs[c.place]) with ordinality e (pair, number)
+      left join public.skill_t s on s.host_id = tenant and s.name = called[c.place]
+      left join public.skill_t n on n.host_id = tenant and n.name = e.pair ->> 0
+      left join public.skill_dependency_t d on d.host_id = tenant and d.skill_id = s.skill_id and d.depends_on_skill_id = n.skill_id
+    where coalesce(d.update_user, 'code') = 'code' order by c.place, e.number
+  loop
+    select l.outcome, l.absent, l.names into outcome, absent, names from holdfast.link_need(
+      tenant, link.owner, link.other, link.required, coalesce(link.active, true), null, 'code') l;
+    owner := link.owner;
+    other := link.other;
+    if outcome <> 'stored' then
+      return;
+    end if;
+  end loop;
+  for link in
+    select agents[c.place] as owner, e.skill as other, e.number, g.config, g.priority, g.active
+    from generate_subscripts(agents, 1) c (place)
+      cross join lateral jsonb_array_elements_text(assigned[c.place]) with ordinality e (skill, number)
+      left join public.agent_definition_t a on a.host_id = tenant and a.name = agents[c.place]
+      left join public.skill_t s on s.host_id = tenant and s.name = e.skill
+      left join public.agent_skill_t g on g.host_id = tenant and g.agent_def_id = a.agent_def_id and g.skill_id = s.skill_id
+    where coalesce(g.update_user, 'code') = 'code' order by c.place, e.number
+  loop
+    select l.outcome, l.absent into outcome, absent from holdfast.assign_skill(
+      tenant, link.owner, link.other, coalesce(link.config, '{}'), coalesce(link.priority, 0), link.number::int,
+      coalesce(link.active, true), null, 'code') l;
+    owner := link.owner;
+    other := link.other;
+    if outcome <> 'stored' then
+      return;
+    end if;
+  end loop;
+  outcome := 'stored';
+end $$;
+revoke execute on function holdfast.declare_links from public;
+grant execute on function holdfast.declare_links to holdfast_app;

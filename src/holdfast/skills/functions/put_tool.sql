@@ -1,0 +1,89 @@
+-- Stores a tool that neither a program nor a source has, or changes one of the expected version.
+-- `outcome`: stored; missing; conflict (`version` is the current one); code or source (theirs alone to change; `source` names the latter).
+create or replace function holdfast.put_tool(
+  tenant uuid, called text, given jsonb, expected bigint, person text, out outcome text, out version bigint, out source text
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  was public.tool_t;
+begin
+  perform holdfast.lock_registry(tenant);
+  select t.* into was from public.tool_t t where t.host_id = tenant and t.name = called for update;
+  select o.name into source from public.tool_source o where o.host_id = tenant and o.source_id = was.source_id;
+  put_tool.version := was.aggregate_version;
+  outcome := case
+    when was.tool_id is null and expected is not null then 'missing'
+    when was.origin <> 'db' then was.origin
+    when was.aggregate_version is distinct from expected then 'conflict'
+    else 'stored' end;
+  if outcome = 'stored' then
+    select w.version into put_tool.version
+    from holdfast.write_tools(tenant, array[coalesce(was.tool_id, holdfast.uuid7())], array[given], person) w;
+  end if;
+end $$;
+revoke execute on function holdfast.put_tool from public;
+grant execute on function holdfast.put_tool to holdfast_app;
+
+-- Changes what whoever administers the tenant says of a tool, wherever it comes from: whether it is active, and its permissions.
+-- `outcome`: stored, missing, conflict.
+create or replace function holdfast.administer_tool(
+  tenant uuid, called text, given jsonb, expected bigint, person text, out outcome text, out version bigint
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  was public.tool_t;
+begin
+  perform holdfast.lock_registry(tenant);
+  select t.* into was from public.tool_t t where t.host_id = tenant and t.name = called for update;
+  administer_tool.version := was.aggregate_version;
+  outcome := case when was.tool_id is null then 'missing' when was.aggregate_version <> expected then 'conflict' else 'stored' end;
+  if outcome = 'stored' then
+    select w.version into administer_tool.version from holdfast.write_tools(tenant, array[was.tool_id], array[given], person) w;
+  end if;
+end $$;
+revoke execute on function holdfast.administer_tool from public;
+grant execute on function holdfast.administer_tool to holdfast_app;
+
+-- Takes tools away, with the links of skills to them. They are there, and the caller holds the registry.
+create or replace function holdfast.delete_tools(tenant uuid, ids uuid[], person text) returns void language plpgsql as $$
+#variable_conflict use_column
+begin
+  perform holdfast.note_changes(tenant, array_agg(c.kind), array_agg(c.name), array_agg(c.before), array_agg(null::jsonb), person)
+  from (
+    select 'tool' as kind, t.name::text as name, holdfast.tool_told(t) as before
+    from public.tool_t t where t.host_id = tenant and t.tool_id = any(ids)
+    union all
+    select 'skill_tool', s.name, to_jsonb(k) || jsonb_build_object('skill', s.name, 'tool', t.name)
+    from public.skill_tool_t k join public.skill_t s on s.host_id = tenant and s.skill_id = k.skill_id
+      join public.tool_t t on t.host_id = tenant and t.tool_id = k.tool_id
+    where k.host_id = tenant and k.tool_id = any(ids)
+  ) c;
+  perform holdfast.unindex(tenant, 'tool', ids);
+  delete from public.tool_t t where t.host_id = tenant and t.tool_id = any(ids);
+end $$;
+revoke execute on function holdfast.delete_tools from public;
+grant execute on function holdfast.delete_tools to holdfast_app;
+
+-- Removes a tool that neither a program nor a source has. `outcome`: removed, missing, conflict, code, source (`source` names it).
+create or replace function holdfast.remove_tool(
+  tenant uuid, called text, expected bigint, person text, out outcome text, out version bigint, out source text
+) language plpgsql as $$
+#variable_conflict use_column
+declare
+  was public.tool_t;
+begin
+  perform holdfast.lock_registry(tenant);
+  select t.* into was from public.tool_t t where t.host_id = tenant and t.name = called for update;
+  select o.name into source from public.tool_source o where o.host_id = tenant and o.source_id = was.source_id;
+  remove_tool.version := was.aggregate_version;
+  outcome := case
+    when was.tool_id is null then 'missing'
+    when was.origin <> 'db' then was.origin
+    when was.aggregate_version <> expected then 'conflict'
+    else 'removed' end;
+  if outcome = 'removed' then
+    perform holdfast.delete_tools(tenant, array[was.tool_id], person);
+  end if;
+end $$;
+revoke execute on function holdfast.remove_tool from public;
+grant execute on function holdfast.remove_tool to holdfast_app;

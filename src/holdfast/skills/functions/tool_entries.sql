@@ -1,0 +1,23 @@
+-- Tools as they are read: `told` is all that a call takes, as one value. A row has a column of another table only where it is asked for.
+create or replace view holdfast.tool_entries with (security_invoker = true) as
+select t.host_id, t.tool_id, t.name, t.aggregate_version, t.version, t.app_name, t.display_name, t.implementation_type, t.origin, t.source_id,
+  o.name as source, t.operation, t.permissions, t.active, t.created_at, t.update_ts, t.update_user,
+  coalesce(u.calls, 0) as calls, coalesce(u.failures, 0) as failures, u.total_ms / nullif(u.calls, 0) as latency_ms,
+  jsonb_build_object(
+    'tool_id', t.tool_id, 'name', t.name, 'description', t.description, 'implementation_type', t.implementation_type,
+    'implementation_class', t.implementation_class, 'mcp_server_name', t.mcp_server_name, 'api_endpoint', t.api_endpoint,
+    'api_method', t.api_method, 'request', t.request, 'schema_rest', t.schema_rest, 'access', t.access, 'mode', t.mode,
+    'idempotent', t.idempotent, 'approve', t.approve, 'timeout', t.timeout, 'aggregate_version', t.aggregate_version,
+    'source', o.name, 'backend', o.settings -> 'backend', 'parameters', (
+      select coalesce(jsonb_agg(jsonb_build_object(
+        'name', p.name, 'param_type', p.param_type, 'required', p.required, 'default_value', p.default_value,
+        'description', p.description, 'validation_schema', p.validation_schema, 'order_index', p.order_index
+      )), '[]')
+      from public.tool_param_t p where p.host_id = t.host_id and p.tool_id = t.tool_id and p.active
+    )
+  ) as told
+from public.tool_t t
+  left join public.tool_source o on o.host_id = t.host_id and o.source_id = t.source_id
+  left join public.tool_usage u on u.host_id = t.host_id and u.tool_id = t.tool_id;
+revoke all on holdfast.tool_entries from public;
+grant select on holdfast.tool_entries to holdfast_app;

@@ -1,0 +1,85 @@
+"""The history of the registry: every change of skills, tools, sources, secrets and links, who made it and when."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+from holdfast.skills.tools import check_limit
+
+ChangeKind = Literal["skill", "tool", "source", "agent_skill", "skill_tool", "skill_dependency", "secret"]
+
+KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
+_LAST = (2**63 - 1, 2**31 - 1)
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What was there before, and what is there since; a link goes by the name of the skill or agent that has it."""
+
+    revision: int
+    number: int
+    kind: ChangeKind
+    name: str
+    operation: Literal["created", "changed", "removed"]
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+    by: str
+    at: datetime
+
+    @property
+    def cursor(self) -> str:
+        """What lists the changes before this one."""
+        return f"{self.revision}.{self.number}"
+
+
+class History:
+    """Reads what was changed in the registry of one tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def of(
+        self, kind: ChangeKind | None = None, name: str | None = None, *, limit: int = 100, before: str | None = None
+    ) -> list[Change]:
+        """Changes, the newest first; `before`: the `cursor` of the last one of a former list."""
+        check_limit(limit)
+        if kind is not None and kind not in KINDS:
+            raise InvalidInput(f"there is no kind {kind!r:.100} of changes", next=f"The kinds are {', '.join(KINDS)}.")
+        kinds = KINDS if kind is None else (kind,)
+        if name is None:
+            rows = await self._database.all(sql("registry_changes"), *_position(before), limit, [*kinds])
+        else:
+            rows = await self._database.all(
+                sql("registry_changes_of_name"), *_position(before), limit, [*kinds], store(name)
+            )
+        return [_change(row) for row in rows]
+
+
+def _position(cursor: str | None) -> tuple[int, int]:
+    if cursor is None:
+        return _LAST
+    revision, _, number = cursor.partition(".")
+    if not (revision.isdecimal() and number.isdecimal()) or len(revision) > 18 or len(number) > 9:
+        raise InvalidInput(f"{cursor!r:.100} is no place in the history", next="Give the cursor of a change.")
+    return int(revision), int(number)
+
+
+def _change(row: Row) -> Change:
+    return Change(
+        row["revision"],
+        row["number"],
+        row["kind"],
+        restore(row["name"]),
+        row["operation"],
+        row["before"],
+        row["after"],
+        restore(row["update_user"]),
+        row["at"],
+    )

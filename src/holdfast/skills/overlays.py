@@ -1,0 +1,149 @@
+"""Overlays: what skills and agents say of calls beforehand. Pure.
+
+A `config` may have fixed `arguments`, which the model is not told of; `defaults` for those that it leaves out; a
+`timeout` in seconds; and `approve`, by which a person has to allow each call. The config of an agent's skill goes over
+that of the skill's tool; but what a tool or a config wants to have approved stays so.
+"""
+
+from collections.abc import Collection, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from holdfast.core.errors import InvalidInput
+from holdfast.skills.tool import LONGEST_TIMEOUT, Tool
+from holdfast.skills.validators import below, checker_of
+
+Config = Mapping[str, Any]
+
+KEYS = ("arguments", "defaults", "timeout", "approve")
+
+# What may speak of several arguments at once; and `required`, which is told anew.
+_TOGETHER = (
+    "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Overlay:
+    """What a call gets beside the model's arguments."""
+
+    fixed: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    def apply(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of the call: what is fixed is so whatever the model wrote."""
+        missing = {name: deepcopy(value) for name, value in self.defaults.items() if name not in arguments}
+        return {**arguments, **missing, **deepcopy(dict(self.fixed))}
+
+
+def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
+    """The tool as a model is told of it, and what its calls get; each config goes over those before it.
+
+    Arguments that the tool does not have are left out: an agent's config is for all tools of a skill.
+    """
+    names = _names(tool)
+    fixed = {name: value for config in configs for name, value in _said(config, "arguments") if name in names}
+    defaults = {
+        name: value
+        for config in configs
+        for name, value in _said(config, "defaults")
+        if name in names and name not in fixed
+    }
+    timeouts = [config["timeout"] for config in configs if _is_timeout(config.get("timeout"))]
+    approve = tool.approve or any(config.get("approve") is True for config in configs)
+    if not fixed and not defaults and not timeouts and approve == tool.approve:
+        return tool, Overlay()
+    parameters = _told(tool.parameters, fixed, defaults) if fixed or defaults else tool.parameters
+    timeout = float(timeouts[-1]) if timeouts else tool.timeout
+    return replace(tool, parameters=parameters, timeout=timeout, approve=approve), Overlay(fixed, defaults)
+
+
+def check_config(tool: Tool | None, config: object) -> dict[str, Any]:
+    """A config, if it can be used; InvalidInput that says what is wrong.
+
+    For a tool, its arguments have to be there and the values have to fit; without one it is for any that has them.
+    """
+    if not isinstance(config, Mapping):
+        raise _refused("it is no object")
+    said = cast(Config, config)
+    for key in said:
+        if key not in KEYS:
+            raise _refused(f"there is no `{key!s:.60}` in it")
+    for key in ("arguments", "defaults"):
+        if not isinstance(said.get(key, {}), Mapping):
+            raise _refused(f"`{key}` is no object")
+    if "timeout" in said and not _is_timeout(said["timeout"]):
+        raise _refused(f"its time-out cannot be {said['timeout']!r:.60}; it is in seconds, up to {LONGEST_TIMEOUT:g}")
+    if not isinstance(said.get("approve", False), bool):
+        raise _refused(f"`approve` cannot be {said['approve']!r:.60}; it is true or false")
+    if tool is not None:
+        _check_values(tool, said)
+    return dict(said)
+
+
+def _check_values(tool: Tool, config: Config) -> None:
+    names = _names(tool)
+    parts = checker_of(tool.parameters).parts()
+    for key in ("arguments", "defaults"):
+        for name, value in _said(config, key):
+            if name not in names:
+                there = ", ".join(names) or "none"
+                raise _refused(f"the tool {tool.name} has no argument `{name:.60}`; its arguments: {there:.300}")
+            if not parts.fits(below("", "properties", name), value):
+                raise _refused(f"`{key}.{name:.60}` does not fit the schema of the tool {tool.name}")
+
+
+def _told(schema: Mapping[str, Any], fixed: Collection[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema without the fixed arguments, and with the defaults."""
+    properties = {
+        name: _with_default(each, defaults[name]) if name in defaults else each
+        for name, each in schema["properties"].items()
+        if name not in fixed
+    }
+    told = {**schema, "properties": properties}
+    required = [name for name in schema.get("required", ()) if name not in fixed and name not in defaults]
+    told.pop("required", None)
+    # What speaks of an argument that the model does not see could never hold for it.
+    hidden = [key for key in _TOGETHER if key in told and _mentions(told[key], fixed)]
+    for key in hidden:
+        del told[key]
+    if hidden:
+        told.setdefault("additionalProperties", True)
+    return {**told, "required": required} if required else told
+
+
+def _with_default(schema: Any, default: Any) -> dict[str, Any]:
+    return (
+        {**cast(Mapping[str, Any], schema), "default": default} if isinstance(schema, Mapping) else {"default": default}
+    )
+
+
+def _mentions(value: Any, names: Collection[str]) -> bool:
+    if isinstance(value, Mapping):
+        said = cast(Mapping[str, Any], value)
+        return any(key in names or _mentions(each, names) for key, each in said.items())
+    if isinstance(value, list):
+        return any(_mentions(each, names) for each in cast(list[Any], value))
+    return isinstance(value, str) and value in names
+
+
+def _names(tool: Tool) -> tuple[str, ...]:
+    return tuple(tool.parameters.get("properties", {}))
+
+
+def _said(config: Config, key: str) -> list[tuple[str, Any]]:
+    said = config.get(key)
+    return list(cast(Mapping[str, Any], said).items()) if isinstance(said, Mapping) else []
+
+
+def _is_timeout(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_TIMEOUT
+
+
+def _refused(why: str) -> InvalidInput:
+    return InvalidInput(
+        "the config of the skill cannot be used",
+        why=why,
+        next=f"It may have {', '.join(KEYS)}; see the page about skills.",
+    )

@@ -1,0 +1,176 @@
+"""Parameters: the JSON Schema of a tool's arguments as rows of tool_param_t, and back. Pure.
+
+A row says of an argument what its columns can say, and `validation_schema` the rest. What the schema says beside its
+properties is `rest`. `schema_of(*parameters_of(schema))` is the schema again, but for what `normal` puts in order:
+
+    the root says that it is an object, and which properties it has, even if none
+    properties whose names are too long for a row come last, by name
+    `required` stands in the order of the properties, each name once, and is left out where it is empty
+    text has no NUL and no lone surrogate, which PostgreSQL cannot hold
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.text import MAX_JSON_DEPTH
+
+ParameterType = Literal["string", "number", "boolean", "object", "array", "any"]
+Schema = Mapping[str, Any]
+
+LONGEST_NAME = 255  # of a row; an argument with a longer one is told in `rest`
+
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+_INSTEAD = "\ufffd"
+_TYPES: dict[str, ParameterType] = {
+    "string": "string",
+    "number": "number",
+    "integer": "number",
+    "boolean": "boolean",
+    "object": "object",
+    "array": "array",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterRow:
+    """A row of tool_param_t.
+
+    In `validation_schema` stand a default of JSON's null, and a `type` that goes before `param_type`.
+    """
+
+    name: str
+    param_type: ParameterType = "any"
+    required: bool = True
+    default_value: Any = None
+    description: str | None = None
+    validation_schema: dict[str, Any] | bool | None = None
+    order_index: int = 0
+
+
+def parameters_of(schema: Schema | bool) -> tuple[list[ParameterRow], dict[str, Any]]:
+    """The rows that a schema is stored as, and the rest of it; InvalidInput where it is no schema of arguments."""
+    whole = normal(schema)
+    del whole["type"]
+    properties = cast(dict[str, Any], whole.pop("properties"))
+    required = cast(list[str], whole.pop("required", []))
+    told = {name: each for name, each in properties.items() if len(name) <= LONGEST_NAME}
+    rows = [
+        _row(name, each, required=name in required, order_index=index)
+        for index, (name, each) in enumerate(told.items())
+    ]
+    if untold := {name: each for name, each in properties.items() if name not in told}:
+        whole["properties"] = untold
+    if unnamed := [name for name in required if name not in told]:
+        whole["required"] = unnamed
+    return rows, whole
+
+
+def schema_of(rows: Iterable[ParameterRow], rest: Schema) -> dict[str, Any]:
+    """The schema that rows and the rest stand for."""
+    ordered = sorted(rows, key=lambda row: (row.order_index, row.name))
+    properties = {row.name: _property(row) for row in ordered} | dict(rest.get("properties", {}))
+    required = list(dict.fromkeys([row.name for row in ordered if row.required] + list(rest.get("required", ()))))
+    told: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        told["required"] = required
+    return told | {key: value for key, value in rest.items() if key not in told and key != "required"}
+
+
+def normal(schema: Schema | bool) -> dict[str, Any]:
+    """A schema of arguments as it is stored and read again; InvalidInput where it is none."""
+    if schema is True:
+        schema = {}
+    if not isinstance(schema, Mapping):
+        raise _refused("it is no object", "Give a JSON Schema of an object, such as {}.")
+    clean = storable(schema)
+    types = clean.pop("type", "object")
+    if types != "object" and not (isinstance(types, list) and "object" in types):
+        raise _refused(f"its type is {types!r:.80}", 'Arguments come by name: give "type": "object".')
+    properties = clean.pop("properties", {})
+    if not isinstance(properties, dict):
+        raise _refused("its `properties` are no object", "Give a schema for each name.")
+    for name, each in cast(dict[str, Any], properties).items():
+        if not isinstance(each, dict | bool):
+            raise _refused(f"`properties.{name:.80}` is no schema", "Give an object, or true.")
+    required = clean.pop("required", [])
+    if not isinstance(required, list) or not all(isinstance(each, str) for each in cast(list[Any], required)):
+        raise _refused("its `required` is no list of names", "Give a list of names.")
+    properties = dict(sorted(cast(dict[str, Any], properties).items(), key=_untold_last))
+    names = _in_order(cast(list[str], required), properties)
+    told: dict[str, Any] = {"type": "object", "properties": properties}
+    return told | ({"required": names} if names else {}) | clean
+
+
+def storable(schema: Schema) -> dict[str, Any]:
+    """A schema that jsonb can hold: what it cannot, NUL and lone surrogates, is replaced by U+FFFD."""
+    return cast(dict[str, Any], _clean(schema, 0))
+
+
+def _row(name: str, schema: dict[str, Any] | bool, *, required: bool, order_index: int) -> ParameterRow:
+    if isinstance(schema, bool):
+        return ParameterRow(name, "any", required, None, None, schema, order_index)
+    rest = dict(schema)
+    param_type = _type(rest.get("type"))
+    if param_type != "any" and rest["type"] == param_type:
+        del rest["type"]
+    default = rest["default"] if rest.get("default") is not None else None
+    description = rest["description"] if isinstance(rest.get("description"), str) else None
+    if default is not None:
+        del rest["default"]
+    if description is not None:
+        del rest["description"]
+    return ParameterRow(name, param_type, required, default, description, rest or None, order_index)
+
+
+def _property(row: ParameterRow) -> dict[str, Any] | bool:
+    rest = row.validation_schema
+    if isinstance(rest, bool):
+        plain = (row.param_type, row.default_value, row.description) == ("any", None, None)
+        if plain or not rest:
+            return rest
+        rest = {}
+    told: dict[str, Any] = {} if row.param_type == "any" else {"type": row.param_type}
+    if row.description is not None:
+        told["description"] = row.description
+    if row.default_value is not None:
+        told["default"] = row.default_value
+    return told | (rest or {})
+
+
+def _type(said: object) -> ParameterType:
+    """The type that a column can say of one or more that a schema says."""
+    if isinstance(said, list):
+        others: set[ParameterType] = {_type(each) for each in cast(list[object], said) if each != "null"}
+        return others.pop() if len(others) == 1 else "any"
+    return _TYPES.get(said, "any") if isinstance(said, str) else "any"
+
+
+def _untold_last(item: tuple[str, Any]) -> str:
+    return item[0] if len(item[0]) > LONGEST_NAME else ""
+
+
+def _in_order(required: Sequence[str], properties: Mapping[str, Any]) -> list[str]:
+    named = set(required)
+    return [name for name in properties if name in named] + [
+        name for name in dict.fromkeys(required) if name not in properties
+    ]
+
+
+def _clean(value: Any, depth: int) -> Any:
+    if depth > MAX_JSON_DEPTH:
+        raise _refused(f"it has more than {MAX_JSON_DEPTH} levels", "Put what repeats into `$defs`.")
+    if isinstance(value, str):
+        return _UNSTORABLE.sub(_INSTEAD, value)
+    if isinstance(value, Mapping):
+        items = cast(Mapping[str, Any], value).items()
+        return {_UNSTORABLE.sub(_INSTEAD, str(key)): _clean(each, depth + 1) for key, each in items}
+    if isinstance(value, list | tuple):
+        return [_clean(each, depth + 1) for each in cast(Sequence[Any], value)]
+    return value
+
+
+def _refused(why: str, next: str) -> InvalidInput:
+    return InvalidInput("the schema of a tool's arguments cannot be used", why=why, next=next)

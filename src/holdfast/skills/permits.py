@@ -1,0 +1,76 @@
+"""Permits: whether an agent may call a tool. Pure.
+
+Three levels, each of which allows what those before it allow: read, write, execute. A tool takes one of them; a skill
+grants one; and the tool's permissions may cap what all agents, or some, may do with it:
+
+    {"default": "read", "agents": {"support": "execute", "guest": "none"}}
+
+A call is allowed where grant and cap both reach what the tool takes. Without a cap the grant alone says so.
+"""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from holdfast.core.errors import InvalidInput
+from holdfast.skills.tool import LEVELS, Access
+
+NONE = "none"
+CAPS = (NONE, *LEVELS)
+
+
+def permits(access: Access, level: Access, permissions: Mapping[str, Any], agent: str) -> str:
+    """Why an agent may not call a tool that takes `access` by a skill that grants `level`; nothing where it may."""
+    if _rank(level) < _rank(access):
+        return f"calling it takes the access {access}, and the skill grants {level:.40}. Do without it."
+    cap = cap_of(permissions, agent)
+    if cap is not None and _rank(cap) < _rank(access):
+        said = "not use it" if cap == NONE else f"only {cap} with it"
+        return f"calling it takes the access {access}, and {agent:.100} may {said}. Do without it."
+    return ""
+
+
+def cap_of(permissions: Mapping[str, Any], agent: str) -> str | None:
+    """The most that an agent may do with a tool; None where nothing is said. What cannot be read allows nothing."""
+    if not permissions:
+        return None
+    agents = permissions.get("agents", {})
+    if not isinstance(agents, Mapping):
+        return NONE
+    said: object = cast(Mapping[str, object], agents).get(agent, permissions.get("default"))
+    if said is None:
+        return None
+    return said if isinstance(said, str) and said in CAPS else NONE
+
+
+def check_permissions(permissions: object) -> dict[str, Any]:
+    """The permissions of a tool, if they can be read; InvalidInput that says what is wrong."""
+    if not isinstance(permissions, Mapping):
+        raise _refused("they are no object")
+    said = cast(Mapping[str, Any], permissions)
+    unknown = [str(key) for key in said if key not in ("default", "agents")]
+    if unknown:
+        raise _refused(f"there is no `{unknown[0]:.60}` in them")
+    agents: object = said.get("agents", {})
+    if not isinstance(agents, Mapping):
+        raise _refused("`agents` is no object")
+    caps = {f"agents.{name:.60}": cap for name, cap in cast(Mapping[str, object], agents).items()}
+    if "default" in said:
+        caps["default"] = said["default"]
+    for place, cap in caps.items():
+        if cap not in CAPS:
+            raise _refused(f"`{place}` cannot be {cap!r:.60}")
+    return dict(said)
+
+
+def _rank(level: str) -> int:
+    """How far a level goes; what cannot be read goes nowhere."""
+    return CAPS.index(level) if level in CAPS else 0
+
+
+def _refused(why: str) -> InvalidInput:
+    form = '{"default": "read", "agents": {"support": "execute"}}'
+    return InvalidInput(
+        "the permissions of the tool cannot be used",
+        why=why,
+        next=f"Give them like {form}, each of {', '.join(CAPS)}.",
+    )

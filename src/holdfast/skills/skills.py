@@ -1,0 +1,361 @@
+"""Skills as they are registered: what they are, what they work with, what they need, and which agents have them."""
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import PurePosixPath
+from typing import Any, cast
+
+from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
+from holdfast.core.names import stored_name
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+from holdfast.skills.drafts import (
+    MAX_INSTRUCTIONS,
+    MAX_LABEL,
+    MAX_SKILL_DESCRIPTION,
+    checked_object,
+    checked_skill_name,
+    checked_text,
+)
+from holdfast.skills.overlays import check_config
+from holdfast.skills.skill import Assignment, File, Link, Need, Skill
+from holdfast.skills.terms import terms_of
+from holdfast.skills.tool import LEVELS, Access
+from holdfast.skills.tools import Tools, by_of, check_limit, unknown_tool
+
+MAX_FILES = 1000
+MAX_FILES_BYTES = 10_000_000
+MAX_PATH_BYTES = 1000
+_MOST = 2**31 - 1
+
+sql = statements(__name__)
+
+
+class Skills:
+    """Stores and finds the skills of one tenant, and links them.
+
+    A link is made, or changed if it is there; with `version` only if that is its version (0: there is none yet).
+    """
+
+    def __init__(self, database: Database, tools: Tools) -> None:
+        self._database = database
+        self._tools = tools
+
+    async def put(
+        self,
+        name: str,
+        *,
+        instructions: str,
+        description: str = "",
+        label: str = "1.0.0",
+        parent: str | None = None,
+        front_matter: Mapping[str, Any] | None = None,
+        files: Mapping[str, bytes | File] | None = None,
+        active: bool = True,
+        version: int | None = None,
+        by: str = "",
+    ) -> Skill:
+        """Store a skill, or change one; `version`: the one it must have, None where there is none yet.
+
+        Without `files` and `front_matter` those of a skill that is changed stay as they are.
+        """
+        given = skill_item(name, description, instructions, label) | {"active": bool(active)}
+        if front_matter is not None:
+            given["front_matter"] = checked_object(f"the skill {name}", "front matter", front_matter)
+        row = await self._one(
+            "put_skill", store(name), None if parent is None else store(parent), given, *file_columns(name, files),
+            version, by_of(by),
+        )  # fmt: skip
+        match row["outcome"]:
+            case "parent":
+                raise unknown_skill(parent or "")
+            case "circle":
+                raise circle([name, *map(restore, row["names"])], "is part of")
+            case "conflict" if version is None:
+                raise AlreadyExists(
+                    f"there is a skill {name} already", next=f"Give its version, {row['version']}, to change it."
+                )
+            case _:
+                _refuse(row, name, version, "Change")
+        return await self.get(name)
+
+    async def get(self, name: str) -> Skill:
+        """A skill."""
+        row = await self._database.one(sql("skill"), store(name))
+        if row is None:
+            raise unknown_skill(name)
+        return _skill(row)
+
+    async def files(self, name: str) -> dict[str, File]:
+        """What lies beside a skill's instructions, by path."""
+        rows = await self._rows("skill_files", name, "path")
+        return {restore(row["path"]): File(row["content"], row["executable"]) for row in rows}
+
+    async def remove(self, name: str, *, version: int | None = None, by: str = "") -> None:
+        """Remove a skill that no other one needs or is a part of; agents that had it do without."""
+        row = await self._one("remove_skill", store(name), version, by_of(by))
+        if row["outcome"] == "needed":
+            parts, dependents = ([restore(each) for each in row[column]] for column in ("parts", "dependents"))
+            reasons = [f"{each} is part of it" for each in parts] + [f"{each} needs it" for each in dependents]
+            raise InvalidInput(
+                f"the skill {name} cannot be removed",
+                why=f"{', '.join(reasons)}"[:2000],
+                next="Remove them first, or have them do without it.",
+                parts=parts,
+                dependents=dependents,
+            )
+        _refuse(row, name, version, "Remove")
+
+    async def activate(self, name: str, active: bool, *, version: int | None = None, by: str = "") -> Skill:
+        """Have a skill be used or not, wherever it comes from."""
+        row = await self._one("activate_skill", store(name), bool(active), version, by_of(by))
+        _refuse(row, name, version, "Change")
+        return await self.get(name)
+
+    async def link(
+        self,
+        skill: str,
+        tool: str,
+        *,
+        access: Access | None = None,
+        config: Mapping[str, Any] | None = None,
+        active: bool = True,
+        version: int | None = None,
+        by: str = "",
+    ) -> Link:
+        """Have a skill work with a tool; `access` is what it grants, by default what the tool takes."""
+        if access is not None and access not in LEVELS:
+            raise InvalidInput(f"there is no access {access!r:.100}", next=f"Give one of {', '.join(LEVELS)}.")
+        if config:
+            known = await self._tools.by_names([tool])
+            if tool not in known:
+                raise unknown_tool(tool)
+            config = check_config(known[tool], config)
+        row = await self._one(
+            "link_tool", store(skill), store(tool), access, check_config(None, config or {}), bool(active), version,
+            by_of(by),
+        )  # fmt: skip
+        if row["outcome"] == "missing":
+            raise unknown_skill(skill) if row["absent"] == "skill" else unknown_tool(tool)
+        _refuse_stale(row, f"the link of the skill {skill} to the tool {tool}", version)
+        return next(link for link in await self.tools_of(skill) if link.tool == tool)
+
+    async def unlink(self, skill: str, tool: str, *, version: int | None = None, by: str = "") -> None:
+        """Have a skill do without a tool."""
+        await self._unlink("skill_tool", f"the skill {skill} works with no tool {tool}", skill, tool, version, by)
+
+    async def depend(
+        self,
+        skill: str,
+        on: str,
+        *,
+        required: bool = True,
+        active: bool = True,
+        version: int | None = None,
+        by: str = "",
+    ) -> Need:
+        """Have a skill need another one, which is loaded with it, or only when asked for if it is not `required`."""
+        row = await self._one(
+            "link_need", store(skill), store(on), bool(required), bool(active), version, by_of(by)
+        )  # fmt: skip
+        if row["outcome"] == "missing":
+            raise unknown_skill(skill if row["absent"] == "skill" else on)
+        if row["outcome"] == "circle":
+            raise circle([skill, *map(restore, row["names"])], "needs")
+        _refuse_stale(row, f"that the skill {skill} needs {on}", version)
+        return next(need for need in await self.needs(skill) if need.on == on)
+
+    async def undepend(self, skill: str, on: str, *, version: int | None = None, by: str = "") -> None:
+        """Have a skill do without another one."""
+        await self._unlink("skill_dependency", f"the skill {skill} needs no {on}", skill, on, version, by)
+
+    async def assign(
+        self,
+        agent: str,
+        skill: str,
+        *,
+        config: Mapping[str, Any] | None = None,
+        priority: int = 0,
+        sequence: int = 0,
+        active: bool = True,
+        version: int | None = None,
+        by: str = "",
+    ) -> Assignment:
+        """Give a skill to an agent; in the prompt those of a high `priority` come first, then by `sequence`."""
+        for field, number in (("priority", priority), ("sequence", sequence)):
+            if not isinstance(number, int) or abs(number) > _MOST:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise InvalidInput(f"the {field} cannot be {number!r:.100}", next="Give a whole number.")
+        row = await self._one(
+            "assign_skill", stored_name("agent", agent), store(skill), check_config(None, config or {}), priority,
+            sequence, bool(active), version, by_of(by),
+        )  # fmt: skip
+        if row["outcome"] == "missing":
+            raise unknown_agent(agent) if row["absent"] == "agent" else unknown_skill(skill)
+        _refuse_stale(row, f"the assignment of the skill {skill} to the agent {agent}", version)
+        return next(each for each in await self.skills_of(agent) if each.skill == skill)
+
+    async def unassign(self, agent: str, skill: str, *, version: int | None = None, by: str = "") -> None:
+        """Take a skill from an agent."""
+        await self._unlink("agent_skill", f"the agent {agent} has no skill {skill}", agent, skill, version, by)
+
+    async def tools_of(self, skill: str) -> list[Link]:
+        """The tools that a skill works with, by name."""
+        return [
+            Link(skill, row["tool"], row["access_level"], row["config"], *_audit(row))
+            for row in await self._rows("tools_of_skill", skill, "tool")
+        ]
+
+    async def needs(self, skill: str) -> list[Need]:
+        """The skills that a skill needs, by name."""
+        return [
+            Need(skill, restore(row["needed"]), row["required"], *_audit(row))
+            for row in await self._rows("needs_of_skill", skill, "needed")
+        ]
+
+    async def skills_of(self, agent: str) -> list[Assignment]:
+        """The skills of an agent, in the order in which its prompt has them."""
+        rows = await self._database.all(sql("skills_of_agent"), stored_name("agent", agent))
+        if not rows:
+            raise unknown_agent(agent)
+        return [_assignment(row) for row in rows if row["skill"] is not None]
+
+    async def agents_of(self, skill: str) -> list[Assignment]:
+        """The agents that have a skill, by name."""
+        return [_assignment(row) for row in await self._rows("agents_of_skill", skill, "agent")]
+
+    async def list(self, *, limit: int = 100, after: str | None = None, active: bool | None = None) -> list[Skill]:
+        """Skills by name; `after` the last one of a former list, for those that follow."""
+        check_limit(limit)
+        return [_skill(row) for row in await self._database.all(sql("list_skills"), store(after or ""), limit, active)]
+
+    async def _unlink(self, kind: str, absent: str, owner: str, other: str, version: int | None, by: str) -> None:
+        row = await self._one("unlink", kind, store(owner), store(other), version, by_of(by))
+        if row["outcome"] == "missing":
+            raise NotFound(absent)
+        _refuse_stale(row, f"the link between {owner} and {other}", version)
+
+    async def _one(self, statement: str, *args: object) -> Row:
+        return cast(Row, await self._database.one(sql(statement), *args))
+
+    async def _rows(self, statement: str, skill: str, column: str) -> Sequence[Row]:
+        """What a skill has; a row without it only says that there is the skill."""
+        rows = await self._database.all(sql(statement), store(skill))
+        if not rows:
+            raise unknown_skill(skill)
+        return [row for row in rows if row[column] is not None]
+
+
+def skill_item(name: str, description: str, instructions: str, label: str) -> dict[str, Any]:
+    """The columns of a skill; InvalidInput that says why it cannot be stored."""
+    checked_skill_name(name)
+    what = f"the skill {name}"
+    return {
+        "description": checked_text(what, "description", description, MAX_SKILL_DESCRIPTION),
+        "content_markdown": checked_text(what, "instructions", instructions, MAX_INSTRUCTIONS),
+        "version": checked_text(what, "label", label, MAX_LABEL, empty=False),
+        "terms": terms_of(name, description),
+    }
+
+
+def file_columns(
+    name: str, files: Mapping[str, bytes | File] | None
+) -> tuple[list[str] | None, list[bytes] | None, list[bool] | None]:
+    """Paths, contents and whether they are programs; InvalidInput where a file cannot lie beside a skill."""
+    if files is None:
+        return None, None, None
+    whole = {path: each if isinstance(each, File) else File(each) for path, each in files.items()}
+    size = sum(len(each.content) for each in whole.values())
+    if len(whole) > MAX_FILES or size > MAX_FILES_BYTES:
+        raise InvalidInput(
+            f"the files of the skill {name} cannot be stored",
+            why=f"there are {len(whole)} with {size} bytes",
+            next=f"At most {MAX_FILES} with {MAX_FILES_BYTES} bytes are taken.",
+        )
+    for path in whole:
+        _check_path(name, path)
+    return (
+        [store(path) for path in whole],
+        [each.content for each in whole.values()],
+        [each.executable for each in whole.values()],
+    )
+
+
+def _check_path(name: str, path: str) -> None:
+    parts = PurePosixPath(path).parts
+    plain = path == "/".join(parts) and parts and not {"/", "..", "."} & set(parts) and "\\" not in path
+    if not plain or "\0" in path or len(store(path).encode()) > MAX_PATH_BYTES:
+        raise InvalidInput(
+            f"the file {path!r:.200} cannot lie beside the skill {name}",
+            why="its path is not one below the skill's folder",
+            next=f"Use a relative path of at most {MAX_PATH_BYTES} bytes, such as scripts/check.py.",
+        )
+
+
+def _skill(row: Row) -> Skill:
+    return Skill(
+        row["skill_id"],
+        restore(row["name"]),
+        restore(row["description"]),
+        restore(row["content_markdown"]),
+        restore(row["version"]),
+        None if row["parent"] is None else restore(row["parent"]),
+        row["front_matter"],
+        row["origin"],
+        row["active"],
+        row["aggregate_version"],
+        row["created_at"],
+        row["update_ts"],
+        restore(row["update_user"]),
+    )
+
+
+def _assignment(row: Row) -> Assignment:
+    return Assignment(
+        restore(row["agent"]), restore(row["skill"]), row["config"], row["priority"], row["sequence_id"], *_audit(row)
+    )
+
+
+def _audit(row: Row) -> tuple[Any, ...]:
+    return row["active"], row["aggregate_version"], row["update_ts"], restore(row["update_user"])
+
+
+def unknown_skill(name: str) -> NotFound:
+    """There is no such skill."""
+    return NotFound(f"there is no skill {name!r:.200}", next="`holdfast skills ls` and `GET /api/skills` list them.")
+
+
+def unknown_agent(name: str) -> NotFound:
+    """There is no such agent."""
+    return NotFound(f"there is no agent {name!r:.200}", next="`holdfast agents ls` and `GET /api/agents` list them.")
+
+
+def circle(way: Sequence[str], verb: str) -> InvalidInput:
+    """Skills that would lead to one another; `way` begins and ends with the same one."""
+    told = ", ".join(f"{one} {verb} {other}" for one, other in pairwise(way))
+    return InvalidInput(
+        f"the skill {way[0]} cannot be stored so" if verb != "needs" else f"the skill {way[0]} cannot need {way[1]}",
+        why=f"that would be a circle: {told}"[:2000],
+        next="Take one of these links away first.",
+        circle=list(way),
+    )
+
+
+def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
+    """Tell why nothing was done, if nothing was."""
+    refusal: HoldfastError
+    match row["outcome"]:
+        case "missing":
+            refusal = unknown_skill(name)
+        case "code":
+            refusal = AlreadyExists(f"the skill {name} is declared in a program", next=f"{verb} it there.")
+        case "conflict":
+            refusal = Conflict(f"the skill {name} has changed", expected=version or 0, current=row["version"])
+        case _:
+            return
+    raise refusal
+
+
+def _refuse_stale(row: Row, what: str, version: int | None) -> None:
+    if row["outcome"] == "conflict":
+        raise Conflict(f"{what} has changed", expected=version or 0, current=row["version"] or 0)

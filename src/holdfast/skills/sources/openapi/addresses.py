@@ -1,0 +1,93 @@
+"""Where a back end is reached: the address of an operation, from the servers that its document names."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+from urllib.parse import urljoin, urlsplit
+
+from holdfast.skills.sources.openapi.references import Unusable
+
+MAX_URL = 1024  # characters: as much as a row of a tool has place for
+
+_VARIABLE = re.compile(r"\{([^{}]*)\}")
+
+
+def address(servers: Sequence[tuple[Any, str]], path: str, *, location: str, base_url: str | None) -> str:
+    """The address of a path, with its parameters in braces.
+
+    `servers` are lists of servers, each with its place in the document; the first that is there counts. A relative
+    address starts at the document's `location`; where that is not known, or there is a `base_url`, it stays a path.
+    """
+    below = path.partition("#")[0]
+    if base_url is not None:
+        return _checked(below)
+    said = [(cast(list[Any], listed), place) for listed, place in servers if isinstance(listed, list) and listed]
+    listed, place = said[0] if said else ([], "")
+    trouble: Unusable | None = None
+    for index, server in enumerate(listed):
+        try:
+            return _checked(_below(_server(server, f"{place}.{index}", location), below))
+        except Unusable as error:
+            trouble = trouble or error
+    if trouble is not None:
+        raise trouble
+    return _checked(_below(_resolved("/", "servers", location), below))
+
+
+def swagger_servers(root: dict[str, Any], operation: dict[str, Any]) -> list[Any]:
+    """The servers that a Swagger 2.0 document means by schemes, host and basePath."""
+    listed: Any = operation.get("schemes") or root.get("schemes")
+    schemes = [
+        scheme for scheme in cast(list[Any], listed if isinstance(listed, list) else []) if isinstance(scheme, str)
+    ]
+    host, base = root.get("host"), root.get("basePath")
+    base = base if isinstance(base, str) else "/"
+    if not isinstance(host, str) or not host:
+        return [{"url": base}]
+    schemes.sort(key=lambda scheme: scheme != "https")
+    return [{"url": f"{scheme}://{host}/{base.lstrip('/')}"} for scheme in schemes or ("https",)]
+
+
+def _server(server: Any, place: str, location: str) -> str:
+    said = cast(dict[str, Any], server) if isinstance(server, dict) else {}
+    if not isinstance(said.get("url"), str):
+        raise Unusable(place, "the server has no address")
+    variables = said.get("variables")
+
+    def default(found: re.Match[str]) -> str:
+        variable: Any = cast(dict[str, Any], variables).get(found[1]) if isinstance(variables, dict) else None
+        value: Any = cast(dict[str, Any], variable).get("default") if isinstance(variable, dict) else None
+        if not isinstance(value, str | int | float):
+            raise Unusable(place, f"the server's address has a variable without a default: {found[1]}")
+        return str(value)
+
+    return _resolved(_VARIABLE.sub(default, said["url"].strip()), place, location)
+
+
+def _resolved(url: str, place: str, location: str) -> str:
+    try:
+        if location.startswith(("http://", "https://")):
+            url = urljoin(location, url)
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise Unusable(place, f"the server's address is none: {error}") from None
+    if parts.scheme and parts.scheme not in ("http", "https"):
+        raise Unusable(place, f"the server is reached by {parts.scheme}, only http and https are used")
+    if url.startswith("//"):
+        url = f"https:{url}"
+    if "@" in parts.netloc:
+        raise Unusable(place, "the server's address holds a name or a password, which belong into a secret")
+    return url.partition("?")[0].partition("#")[0]
+
+
+def _below(server: str, path: str) -> str:
+    server = server.rstrip("/")
+    if server and not urlsplit(server).netloc:
+        server = f"/{server.lstrip('./')}" if server.strip("./") else ""
+    return f"{server}/{path.lstrip('/')}"
+
+
+def _checked(url: str) -> str:
+    if len(url) > MAX_URL:
+        raise Unusable("", f"its address is longer than {MAX_URL} characters")
+    return url

@@ -1,0 +1,47 @@
+"""Arguments of a tool: what an operation takes in its address, headers, cookies and body, as one object."""
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from holdfast.skills.sources.openapi.keywords import MAX_EXAMPLE, described
+from holdfast.skills.sources.openapi.names import argument_name
+from holdfast.skills.sources.openapi.schemas import Fragment, references_of
+
+
+@dataclass(slots=True)
+class Arguments:
+    """Grows by one argument after another; the order in which they come decides who keeps a shared name."""
+
+    properties: dict[str, Any] = field(default_factory=dict[str, Any])
+    required: list[str] = field(default_factory=list[str])
+    notes: list[str] = field(default_factory=list[str])
+
+    def add(self, name: str, place: str, schema: Any, *, required: bool) -> str:
+        """Take an argument that goes to a place by a name; what it is called."""
+        argument = argument_name(name, place, self.properties)
+        self.properties[argument] = schema if isinstance(schema, dict) else {}
+        if required:
+            self.required.append(argument)
+        return argument
+
+    def fragment(self) -> Fragment:
+        """The schema of all of them."""
+        schema: dict[str, Any] = {"type": "object", "properties": self.properties, "additionalProperties": False}
+        if self.required:
+            schema["required"] = self.required
+        return Fragment(schema, references_of(schema), self.notes)
+
+
+def told(schema: Any, said: dict[str, Any]) -> dict[str, Any]:
+    """A schema with what is said around it: of a parameter or a body, which is nearer than what is said of its type."""
+    found: dict[str, Any] = dict(cast(dict[str, Any], schema)) if isinstance(schema, dict) else {}
+    description = described(said.get("description"))
+    if description is not None:
+        found["description"] = description
+    if said.get("deprecated") is True:
+        found["deprecated"] = True
+    example = said.get("example")
+    is_scalar = isinstance(example, str | int | float) and 0 < len(str(example)) <= MAX_EXAMPLE
+    if is_scalar and not found.keys() & {"examples", "enum", "const", "default"}:
+        found["examples"] = [example]
+    return found

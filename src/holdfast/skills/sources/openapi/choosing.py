@@ -1,0 +1,102 @@
+"""Which operations of a document become tools: those that it marks with `x-ai-enabled`, and those that are chosen.
+
+The nearest mark counts: of the operation, of its path, of one of its tags, of the document. `false` at an operation is
+the last word, whoever chooses it; elsewhere it is outdone by a choice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+from holdfast.skills.sources.source import Choice, Skipped
+
+MARK = "x-ai-enabled"
+NOT_CHOSEN = f"not marked `{MARK}: true`, and not chosen"
+FORBIDDEN = f"the document forbids it: `{MARK}: false`"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An operation as it is asked for."""
+
+    method: str
+    path: str
+    id: str
+    tags: tuple[str, ...]
+    own_mark: object
+    path_mark: object
+
+    @property
+    def key(self) -> str:
+        """What it is known by in its document."""
+        return f"{self.method} {self.path}"
+
+
+@dataclass(slots=True)
+class Chooser:
+    """Applies a choice to the operations of one document, and remembers what of the choice met none."""
+
+    choice: Choice
+    root_mark: object
+    tag_marks: Mapping[str, object]
+    _met: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    def refusal(self, asked: Asked) -> str | None:
+        """Why an operation is left out; None: it is to be a tool."""
+        chosen = self._is_chosen(asked)
+        if asked.own_mark is False:
+            return FORBIDDEN
+        return None if chosen or self._is_marked(asked) else NOT_CHOSEN
+
+    def unmet(self) -> list[Skipped]:
+        """What was chosen and is not in the document."""
+        chosen = self.choice
+        asked = [("operation", name) for name in chosen.operations]
+        asked += [("tag", name) for name in chosen.tags]
+        asked += [("path", name) for name in chosen.paths]
+        return [
+            Skipped(name, "", f"chosen as {kind}, but the document has no such operation")
+            for kind, name in asked
+            if (kind, name) not in self._met
+        ]
+
+    def _is_chosen(self, asked: Asked) -> bool:
+        met = {("operation", name) for name in self.choice.operations if _is_named(asked, name)}
+        met |= {("tag", tag) for tag in self.choice.tags if tag in asked.tags}
+        met |= {("path", pattern) for pattern in self.choice.paths if is_below(asked.path, pattern)}
+        self._met |= met
+        return self.choice.everything or bool(met)
+
+    def _is_marked(self, asked: Asked) -> bool:
+        for mark in (asked.own_mark, asked.path_mark):
+            if isinstance(mark, bool):
+                return mark
+        marks = [mark for tag in asked.tags if isinstance(mark := self.tag_marks.get(tag), bool)]
+        return any(marks) if marks else self.root_mark is True
+
+
+def chooser(choice: Choice, root: Mapping[str, Any]) -> Chooser:
+    """The choice, applied to a document."""
+    listed = root.get("tags")
+    tags = [
+        cast(dict[str, Any], tag)
+        for tag in cast(list[Any], listed if isinstance(listed, list) else [])
+        if isinstance(tag, dict)
+    ]
+    return Chooser(choice, root.get(MARK), {str(tag.get("name")): tag.get(MARK) for tag in tags})
+
+
+def is_below(path: str, pattern: str) -> bool:
+    """Whether a path is what a beginning or a pattern of paths means."""
+    if any(sign in pattern for sign in "*?["):
+        return fnmatchcase(path, pattern)
+    beginning = pattern.rstrip("/")
+    return path in (pattern, beginning) or path.startswith(f"{beginning}/")
+
+
+def _is_named(asked: Asked, name: str) -> bool:
+    if name in (asked.id, asked.key):
+        return True
+    method, _, path = name.partition(" ")
+    return path.strip() == asked.path and method.upper() == asked.method

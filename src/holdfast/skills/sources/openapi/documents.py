@@ -1,0 +1,131 @@
+"""Documents that describe an API, as they are read: OpenAPI 3.x and Swagger 2.0, written in JSON or in YAML."""
+
+import codecs
+import re
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
+
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.text import parse
+from holdfast.skills.sources.openapi.yaml_reader import read_yaml
+
+MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+
+Version = Literal["2.0", "3.0", "3.1"]  # 3.1 stands for what comes after it, too
+
+_JSON_STARTS = (b"{", b"[")
+# What PostgreSQL cannot hold may be written as an escape: NUL, and half a surrogate pair.
+_ESCAPED = re.compile(rb"\\(0|x00|u0000|U00000000|[uU](0000)?[dD][89a-fA-F][0-9a-fA-F]{2})")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A description of an API. `location` is the address it was read from: its own relative addresses start there."""
+
+    root: dict[str, Any] = field(repr=False)
+    version: Version
+    title: str
+    label: str
+    location: str = ""
+
+
+def read_document(data: bytes, *, location: str = "") -> Document:
+    """The document, or InvalidInput that says in which line or at which path it is wrong."""
+    if len(data) > MAX_DOCUMENT_BYTES:
+        raise InvalidInput(
+            "the document is too large",
+            why=f"it has {len(data)} bytes, at most {MAX_DOCUMENT_BYTES} are taken",
+            next="Take what is needed of it into a document of its own.",
+        )
+    root = _value(data)
+    if not isinstance(root, dict):
+        raise misshapen("", "it is no object", "Give an OpenAPI or Swagger document.")
+    if _ESCAPED.search(data):
+        root = _storable(root)
+    root = cast(dict[str, Any], root)
+    version = _version(root)
+    if not isinstance(root.get("paths") or {}, dict):
+        raise misshapen("paths", "it is no object", "Write one entry per path.")
+    info = root.get("info")
+    said = cast(dict[str, Any], info) if isinstance(info, dict) else {}
+    return Document(root, version, _text(said.get("title")), _text(said.get("version")), location)
+
+
+def misshapen(path: str, why: str, next: str) -> InvalidInput:
+    """What a document of the wrong structure is refused with."""
+    where = f"at `{path}` " if path else ""
+    return InvalidInput("the document describes no API that can be read", why=f"{where}{why}", next=next, path=path)
+
+
+def _value(data: bytes) -> Any:
+    for mark, encoding in (
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
+        if data.startswith(mark):
+            data = data[len(mark) :].decode(encoding, "replace").encode()
+            break
+    if data.lstrip().startswith(_JSON_STARTS):
+        return _json(data)
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        place = _place(data, error.start)
+        raise InvalidInput(
+            "this is neither JSON nor YAML",
+            why=f"it is not UTF-8 (line {place['line']}, column {place['column']})",
+            next="Give the text of an OpenAPI or Swagger document.",
+            **place,
+        ) from None
+    return read_yaml(text)
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return parse(data, limit=MAX_DOCUMENT_BYTES)
+    except HoldfastError as error:
+        offset = error.details.get("offset", len(data) if "truncated" in error.why else None)
+        if not isinstance(offset, int):
+            raise
+        place = _place(data, offset)
+        why = re.sub(r"\s*\(byte \d+\)$", "", error.why)
+        raise InvalidInput(
+            error.what,
+            why=f"{why} (line {place['line']}, column {place['column']})",
+            next="Mend the document.",
+            **place,
+        ) from None
+
+
+def _place(data: bytes, offset: int) -> dict[str, int]:
+    before = data[:offset]
+    start = before.rfind(b"\n") + 1
+    return {"line": before.count(b"\n") + 1, "column": len(before[start:].decode(errors="replace")) + 1}
+
+
+def _version(root: dict[str, Any]) -> Version:
+    swagger, openapi = _text(root.get("swagger")), _text(root.get("openapi"))
+    if swagger in ("2.0", "2"):
+        return "2.0"
+    if re.fullmatch(r"3(\.\d+)*(-.*)?", openapi):
+        return "3.0" if re.match(r"3(\.0\b|$)", openapi) else "3.1"
+    if not swagger and not openapi:
+        raise misshapen("", "it says neither `openapi` nor `swagger`", "Give an OpenAPI 3 or Swagger 2.0 document.")
+    path, said = ("openapi", openapi) if openapi else ("swagger", swagger)
+    raise misshapen(path, f"it says {said[:40]!r}", "Give an OpenAPI 3 or Swagger 2.0 document.")
+
+
+def _text(value: object) -> str:
+    return str(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else ""
+
+
+def _storable(value: Any) -> Any:
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_storable(key): _storable(item) for key, item in cast(dict[str, Any], value).items()}
+    if isinstance(value, list):
+        return [_storable(item) for item in cast(list[Any], value)]
+    return value

@@ -1,0 +1,195 @@
+"""OpenAPI and Swagger documents become tools, one per operation that is chosen."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
+from holdfast.skills.request import Request
+from holdfast.skills.sources.openapi.addresses import address, swagger_servers
+from holdfast.skills.sources.openapi.arguments import Arguments
+from holdfast.skills.sources.openapi.bodies import take_body
+from holdfast.skills.sources.openapi.choosing import MARK, Asked, chooser
+from holdfast.skills.sources.openapi.documents import Document, read_document
+from holdfast.skills.sources.openapi.keywords import compiled, short
+from holdfast.skills.sources.openapi.names import tool_names
+from holdfast.skills.sources.openapi.parameters import listed, take_parameters
+from holdfast.skills.sources.openapi.pruning import Pruning
+from holdfast.skills.sources.openapi.references import References, Unusable
+from holdfast.skills.sources.openapi.schemas import Schemas
+from holdfast.skills.sources.openapi.security import Security
+from holdfast.skills.sources.openapi.swagger import upgraded
+from holdfast.skills.sources.source import Choice, Imported, ImportedTool, Skipped
+from holdfast.skills.tool import Access, Tool
+
+METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+READING = frozenset({"GET", "HEAD", "QUERY"})
+IDEMPOTENT = READING | {"PUT", "DELETE", "OPTIONS"}
+UNSENT = frozenset({"TRACE", "CONNECT"})  # they are about the connection
+MAX_DESCRIPTION = 4000  # characters
+SHORT_DESCRIPTION = 1000
+MAX_NOTES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """An operation, its path's entry, and its place in the document."""
+
+    method: str
+    path: str
+    said: dict[str, Any]
+    item: dict[str, Any]
+    place: str
+
+    @property
+    def asked(self) -> Asked:
+        """As it is chosen by."""
+        id, tags = self.said.get("operationId"), self.said.get("tags")
+        named = [tag for tag in cast(list[Any], tags if isinstance(tags, list) else []) if isinstance(tag, str)]
+        id = id if isinstance(id, str) else ""
+        return Asked(self.method, self.path, id, tuple(named), self.said.get(MARK), self.item.get(MARK))
+
+
+class OpenAPI:
+    """The source that OpenAPI 3.x and Swagger 2.0 documents are."""
+
+    def read(self, data: bytes, choice: Choice, *, location: str = "", base_url: str | None = None) -> Imported:
+        """The tools of a document, or InvalidInput that says where it is wrong."""
+        return import_document(read_document(data, location=location), choice, base_url=base_url)
+
+
+def import_document(document: Document, choice: Choice, *, base_url: str | None = None) -> Imported:
+    """The tools that are chosen of a document; what cannot be one is skipped, and nothing raises."""
+    importer = _Importer(document, base_url)
+    skipped: list[Skipped] = []
+    operations = list(importer.operations(skipped))
+    names = tool_names((operation.method, operation.path) for operation in operations)
+    chosen = chooser(choice, document.root)
+    tools: dict[str, ImportedTool] = {}
+    for operation in operations:
+        asked = operation.asked
+        refusal = chosen.refusal(asked)
+        if refusal is not None:
+            skipped.append(Skipped(asked.key, operation.place, refusal, chosen=False))
+            continue
+        name = names[asked.key]
+        try:
+            if name in tools:
+                raise Unusable(operation.place, f"its name {name} is taken by {tools[name].operation}")
+            tools[name] = importer.tool(operation, name)
+        except Unusable as error:
+            skipped.append(Skipped(asked.key, error.path or operation.place, error.reason))
+    return Imported(document.title, document.label, tuple(tools.values()), (*skipped, *chosen.unmet()))
+
+
+class _Importer:
+    """Makes tools of the operations of one document."""
+
+    def __init__(self, document: Document, base_url: str | None) -> None:
+        self._document = document
+        self._base_url = base_url
+        self._is_swagger = document.version == "2.0"
+        self._references = References(document.root)
+        self._schemas = Schemas(self._references, document.version)
+        self._pruning = Pruning(self._schemas)
+        self._security = Security(document.root, self._references, swagger=self._is_swagger)
+
+    def operations(self, skipped: list[Skipped]) -> Iterator[Operation]:
+        """The operations in the document's order; what is none is skipped."""
+        paths: dict[str, Any] = self._document.root.get("paths") or {}
+        for path, said in paths.items():
+            if path.startswith("x-") or said is None:
+                continue
+            place = f"paths.{path}"
+            try:
+                item = self._item(said, place)
+            except Unusable as error:
+                skipped.append(Skipped(path, error.path, error.reason))
+                continue
+            others: Any = item.get("additionalOperations")
+            others = cast(dict[str, Any], others if isinstance(others, dict) else {})
+            found = [(method, item[method], f"{place}.{method}") for method in METHODS if method in item]
+            found += [(method, other, f"{place}.additionalOperations.{method}") for method, other in others.items()]
+            for method, operation, where in found:
+                if isinstance(operation, dict):
+                    yield Operation(method.upper(), path, cast(dict[str, Any], operation), item, where)
+                else:
+                    skipped.append(Skipped(f"{method.upper()} {path}", where, "it is no object"))
+
+    def _item(self, said: Any, place: str) -> dict[str, Any]:
+        item, _ = self._references.followed(said, place)
+        return {**item, **{key: value for key, value in said.items() if key != "$ref"}} if item is not said else item
+
+    def tool(self, operation: Operation, name: str) -> ImportedTool:
+        """The operation as a tool; Unusable if it cannot be one."""
+        said, place, method = operation.said, operation.place, operation.method
+        if method in UNSENT or not (method.isascii() and method.isalpha() and len(method) <= 10):
+            raise Unusable(place, f"{method[:20]} is no method that a tool is called by")
+        parameters = listed(operation.item, said, place, self._references)
+        body: dict[str, Any] | None = None
+        if self._is_swagger:
+            parameters, body = upgraded(parameters, self._document.root, said)
+        elif said.get("requestBody") is not None:
+            body, _ = self._references.followed(said["requestBody"], f"{place}.requestBody")
+        arguments = Arguments()
+        security, notes = self._security.alternatives(said, place)
+        arguments.notes += notes
+        schemes = [scheme for alternative in security for scheme in alternative]
+        request = Request(
+            method,
+            self._url(operation),
+            take_parameters(parameters, operation.path, place, schemes, self._schemas, arguments),
+            take_body(body, f"{place}.requestBody", self._schemas, arguments) if body is not None else None,
+            security,
+        )
+        pruned = self._pruning.pruned(arguments.fragment(), place)
+        try:
+            compiled(pruned.schema)
+        except ValueError as error:
+            why = " ".join(str(error).partition("\n")[0].split())
+            raise Unusable(place, f"its arguments give no valid schema: {short(why, 300)}") from None
+        access: Access = "read" if method in READING else "write"
+        tool = Tool(
+            name,
+            _description(operation),
+            pruned.schema,
+            kind="rest",
+            access=access,
+            idempotent=method in IDEMPOTENT,
+            request=request,
+        )
+        asked = operation.asked
+        return ImportedTool(tool, asked.key, asked.id or _line(said.get("summary")), said, _few(pruned.notes))
+
+    def _url(self, operation: Operation) -> str:
+        root = self._document.root
+        if self._is_swagger:
+            servers: list[tuple[Any, str]] = [(swagger_servers(root, operation.said), "host")]
+        else:
+            servers = [
+                (operation.said.get("servers"), f"{operation.place}.servers"),
+                (operation.item.get("servers"), f"paths.{operation.path}.servers"),
+                (root.get("servers"), "servers"),
+            ]
+        return address(servers, operation.path, location=self._document.location, base_url=self._base_url)
+
+
+def _description(operation: Operation) -> str:
+    summary, description = (_text(operation.said.get(key)) for key in ("summary", "description"))
+    if summary and summary.rstrip(".").lower() not in description.lower():
+        both = f"{summary}\n\n{description}".strip()
+        description = both if len(both) <= SHORT_DESCRIPTION else description or summary
+    return short(description or summary or f"{operation.method} {operation.path}", MAX_DESCRIPTION)
+
+
+def _text(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _line(value: Any) -> str:
+    return " ".join(short(_text(value), 200).split())
+
+
+def _few(notes: list[str]) -> tuple[str, ...]:
+    once = list(dict.fromkeys(notes))
+    more = len(once) - MAX_NOTES
+    return (*once[:MAX_NOTES], f"and {more} more") if more > 0 else tuple(once)

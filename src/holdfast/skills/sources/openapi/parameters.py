@@ -1,0 +1,125 @@
+"""Parameters of an operation: what goes into the address, headers and cookies."""
+
+import re
+from collections.abc import Collection
+from typing import Any, cast
+
+from holdfast.skills.request import Location, Parameter, Scheme, Style
+from holdfast.skills.sources.openapi.arguments import Arguments, told
+from holdfast.skills.sources.openapi.references import References, Unusable
+from holdfast.skills.sources.openapi.schemas import Schemas
+
+Said = tuple[dict[str, Any], str]  # a parameter and its place in the document
+
+PLACES: tuple[Location, ...] = ("path", "query", "header", "cookie")
+_STYLES: dict[Location, tuple[Style, ...]] = {
+    "path": ("simple", "label", "matrix"),
+    "query": ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject"),
+    "header": ("simple",),
+    "cookie": ("form",),
+}
+# The standard says to ignore the first three; the others are the connection's, and not for a caller to say.
+_NOT_ARGUMENTS = frozenset({
+    "accept", "content-type", "authorization", "accept-encoding", "connection", "content-length", "expect", "host",
+    "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-zA-Z-]+")
+_PLACEHOLDER = re.compile(r"\{([^{}/?]+)\}")
+
+
+def listed(item: dict[str, Any], operation: dict[str, Any], place: str, references: References) -> list[Said]:
+    """The parameters of an operation, those of its path included; one of its own goes before one of its path.
+
+    `place` is the operation's.
+    """
+    found: dict[tuple[str, str], Said] = {}
+    for said, path in ((item, place.rpartition(".")[0]), (operation, place)):
+        parameters: Any = said.get("parameters")
+        if parameters is None:
+            continue
+        if not isinstance(parameters, list):
+            raise Unusable(f"{path}.parameters", "they are no list")
+        for index, one in enumerate(cast(list[Any], parameters)):
+            where = f"{path}.parameters.{index}"
+            parameter, _ = references.followed(one, where)
+            name, location = parameter.get("name"), parameter.get("in")
+            if not isinstance(name, str) or not isinstance(location, str):
+                raise Unusable(where, "the parameter has no name, or does not say where it goes")
+            found[location, name] = (parameter, where)
+    return list(found.values())
+
+
+def take_parameters(
+    said: Collection[Said], path: str, place: str, shown: Collection[Scheme], schemas: Schemas, into: Arguments
+) -> tuple[Parameter, ...]:
+    """Make arguments of the parameters of `path`; `shown` are the schemes for which a secret goes instead of one."""
+    found: list[Parameter] = []
+    wanted = list(dict.fromkeys(_PLACEHOLDER.findall(path)))
+    secret = {(scheme.kind, scheme.parameter.lower()) for scheme in shown}
+    by_name = {parameter["name"]: (parameter, where) for parameter, where in said if parameter["in"] == "path"}
+    for name in wanted:
+        if name not in by_name:
+            into.notes.append(f"{place}: the path has {{{name}}}, and no parameter says what that is")
+        parameter, where = by_name.get(name, ({"name": name, "in": "path", "schema": {"type": "string"}}, place))
+        found.append(_taken(parameter, "path", where, schemas, into))
+    for location in PLACES[1:]:
+        for parameter, where in said:
+            if parameter["in"] != location or (location, parameter["name"].lower()) in secret:
+                continue
+            if location != "header" or _is_sendable(parameter, where, into):
+                found.append(_taken(parameter, location, where, schemas, into))
+    for parameter, where in said:
+        location, name = parameter["in"], parameter["name"]
+        if location == "path" and name not in wanted:
+            into.notes.append(f"{where}: left out, the path has no {{{name}}}")
+        elif location not in PLACES:
+            if parameter.get("required") is True:
+                raise Unusable(
+                    where, f"a parameter that is required goes to a place that is not known: {location[:40]}"
+                )
+            into.notes.append(f"{where}: left out, its place is not known: {location[:40]}")
+    return tuple(found)
+
+
+def _is_sendable(parameter: dict[str, Any], where: str, into: Arguments) -> bool:
+    name = parameter["name"]
+    if name.lower() not in _NOT_ARGUMENTS and _HEADER.fullmatch(name):
+        return True
+    into.notes.append(f"{where}: left out, the header {name[:60]} is not for a caller to say")
+    return False
+
+
+def _taken(parameter: dict[str, Any], location: Location, where: str, schemas: Schemas, into: Arguments) -> Parameter:
+    name = parameter["name"]
+    schema, content_type, at = _schema_of(parameter, where)
+    fragment = schemas.fragment(schema, at)
+    into.notes += fragment.notes
+    required = location == "path" or parameter.get("required") is True
+    argument = into.add(name, location, told(fragment.schema, parameter), required=required)
+    style = parameter.get("style")
+    if style not in _STYLES[location]:
+        if style is not None:
+            into.notes.append(f"{where}: style {str(style)[:40]} is none of a {location} parameter")
+        style = _STYLES[location][0]
+    explode = parameter.get("explode")
+    return Parameter(
+        argument,
+        name,
+        location,
+        style=style,
+        explode=explode if isinstance(explode, bool) else style in ("form", "deepObject"),
+        allow_reserved=parameter.get("allowReserved") is True,
+        content_type=content_type,
+    )
+
+
+def _schema_of(parameter: dict[str, Any], where: str) -> tuple[Any, str | None, str]:
+    content: Any = parameter.get("content")
+    if isinstance(content, dict) and content:
+        content_type, media = next(iter(cast(dict[str, Any], content).items()))
+        schema: Any = cast(dict[str, Any], media).get("schema") if isinstance(media, dict) else None
+        return schema, content_type, f"{where}.content.{content_type}.schema"
+    if "schema" not in parameter and "type" in parameter:  # as Swagger 2.0 says it, in documents of a later version
+        kept = {keyword: value for keyword, value in parameter.items() if keyword not in ("in", "name", "required")}
+        return kept, None, where
+    return parameter.get("schema"), None, f"{where}.schema"

@@ -1,0 +1,68 @@
+"""References in a document, followed inside of it: nothing is fetched."""
+
+import re
+from typing import Any, cast
+from urllib.parse import unquote
+
+MOST_HOPS = 32
+
+_INDEX = re.compile("[0-9]{1,9}")
+
+
+class Unusable(Exception):
+    """A part of the document cannot be used: where it stands, and why."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class References:
+    """Finds what references of one document stand for."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self._root = root
+        self._found: dict[str, tuple[Any, str]] = {}
+
+    def target(self, reference: object, path: str) -> tuple[Any, str]:
+        """What a reference at `path` stands for, and where that is; Unusable if it is nowhere in the document."""
+        if not isinstance(reference, str):
+            raise Unusable(path, "its $ref is no text")
+        found = self._found.get(reference)
+        if found is None:
+            found = self._found[reference] = self._look_up(reference, path)
+        return found
+
+    def followed(self, node: Any, path: str) -> tuple[dict[str, Any], str]:
+        """The object at `path`, or the one that it refers to in the end."""
+        for _ in range(MOST_HOPS):
+            if not isinstance(node, dict):
+                raise Unusable(path, "it is no object")
+            node = cast(dict[str, Any], node)
+            if "$ref" not in node:
+                return node, path
+            node, path = self.target(node["$ref"], path)
+        raise Unusable(path, f"it is reached by more than {MOST_HOPS} references, or refers to itself")
+
+    def _look_up(self, reference: str, path: str) -> tuple[Any, str]:
+        if not reference.startswith("#"):
+            raise Unusable(path, f"it refers to another document, which is not fetched: {reference[:200]}")
+        missing = Unusable(path, f"it refers to what the document does not have: {reference[:200]}")
+        if not reference.startswith("#/"):
+            raise missing
+        names = tokens(reference)
+        node: Any = self._root
+        for name in names:
+            if isinstance(node, dict) and name in node:
+                node = cast(dict[str, Any], node)[name]
+            elif isinstance(node, list) and _INDEX.fullmatch(name) and int(name) < len(cast(list[Any], node)):
+                node = cast(list[Any], node)[int(name)]
+            else:
+                raise missing
+        return node, ".".join(names)
+
+
+def tokens(reference: str) -> list[str]:
+    """The names on the way that a reference inside of a document takes."""
+    return [unquote(token).replace("~1", "/").replace("~0", "~") for token in reference.split("/")[1:]]

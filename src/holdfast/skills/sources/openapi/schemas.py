@@ -1,0 +1,301 @@
+"""Schemas of a document as JSON Schema 2020-12, each part of the document once, with references kept as references.
+
+What a request cannot say is left out: `readOnly` properties, examples of objects, and all that no validator knows.
+What is left out or cut makes a schema looser, never tighter; so `oneOf` becomes `anyOf`: alternatives that differ in
+what was left out would refuse one another. The back end is asked in any case, and knows best.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.skills.sources.openapi.documents import Version
+from holdfast.skills.sources.openapi.keywords import (
+    LISTS,
+    MAPS,
+    MAX_EXAMPLE,
+    MEANT,
+    PLAIN,
+    SINGLES,
+    TYPES,
+    compiled,
+    is_of,
+    is_pattern,
+    short,
+    subschemas,
+)
+from holdfast.skills.sources.openapi.references import References, Unusable, tokens
+
+DEFS = "#/$defs/"
+BASE64 = {"contentEncoding": "base64"}
+
+_NAME = re.compile(r"[^A-Za-z0-9_.-]+")
+_AT_HOME = {
+    True: re.compile(r"#/definitions/([A-Za-z0-9_.-]+)"),
+    False: re.compile(r"#/components/schemas/([A-Za-z0-9_.-]+)"),
+}  # by whether it is Swagger
+_QUIET = frozenset({"required", "description", "uniqueItems", "deprecated"})  # not worth a note
+
+
+@dataclass(slots=True)
+class Fragment:
+    """A schema as it was converted, the definitions that it refers to, and what was left out of it."""
+
+    schema: Any = None
+    references: dict[str, None] = field(default_factory=dict[str, None])
+    notes: list[str] = field(default_factory=list[str])
+    _size: int | None = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes of JSON it takes."""
+        if self._size is None:
+            self._size = len(msgspec.json.encode(self.schema))
+        return self._size
+
+
+class Schemas:
+    """Converts the schemas of one document."""
+
+    def __init__(self, references: References, version: Version) -> None:
+        self._references = references
+        self._version = version
+        self._fragments: dict[int, tuple[Any, Fragment]] = {}
+        self._names: dict[str, str] = {}
+        self._origins: dict[str, str] = {}
+
+    def fragment(self, schema: Any, path: str) -> Fragment:
+        """The schema that stands at `path`. It is shared: nobody may change it."""
+        known = self._fragments.get(id(schema))
+        if known is None:
+            fragment = Fragment()
+            fragment.schema = self._schema(schema, path, fragment)
+            # What is known by its address has to live.
+            known = self._fragments[id(schema)] = (schema, fragment)
+        return known[1]
+
+    def definition(self, name: str, path: str) -> Fragment:
+        """The schema that is called by a name in references; Unusable where the document has none."""
+        node, place = self._references.target(self._origins[name], path)
+        return self.fragment(node, place)
+
+    def _schema(self, node: Any, path: str, into: Fragment) -> Any:
+        if isinstance(node, bool):
+            return node
+        if not isinstance(node, dict):
+            if node is not None:
+                into.notes.append(f"{path}: no schema, so anything is taken")
+            return {}
+        said = cast(dict[str, Any], node)
+        found: dict[str, Any] = {}
+        if "$ref" in said:
+            found["$ref"] = self._reference(said["$ref"], path, into)
+            if self._version != "3.1":  # what stands beside a reference is to be ignored, which harms nobody here
+                said = {keyword: said[keyword] for keyword in ("description", "nullable") if keyword in said}
+        self._take_type(said, path, found, into)
+        for keyword, value in said.items():
+            if keyword in PLAIN:
+                self._take_plain(keyword, value, path, found, into)
+            elif keyword in MAPS:
+                self._take_map(keyword, value, path, found, into)
+            elif keyword in LISTS or keyword == "oneOf":
+                self._take_list(keyword, value, path, found, into)
+            elif keyword in SINGLES:
+                self._take_single(keyword, value, path, found, into)
+        self._take_rest(said, path, found, into)
+        return _nullable(found) if said.get("nullable") is True or said.get("x-nullable") is True else found
+
+    def _reference(self, reference: Any, path: str, into: Fragment) -> str:
+        node, _ = self._references.target(reference, path)
+        reference = cast(str, reference)
+        if not isinstance(node, dict | bool):
+            raise Unusable(path, f"it refers to what is no schema: {reference[:200]}")
+        name = self._names.get(reference)
+        if name is None:
+            name = self._names[reference] = _definition_name(reference, swagger=self._version == "2.0")
+            self._origins[name] = reference
+        into.references[name] = None
+        return DEFS + name
+
+    def _take_type(self, said: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
+        value = said.get("type")
+        if value is None:
+            return
+        listed = cast(list[Any], value) if isinstance(value, list) else [value]
+        types = [_type(one) for one in listed]
+        if types != listed:
+            into.notes.append(f"{path}: type {short(str(listed), 40)} read as {', '.join(types) or 'any'}")
+        if "" not in types and types:
+            types = list(dict.fromkeys(types))
+            found["type"] = types[0] if len(types) == 1 else types
+        if value == "file":
+            found |= BASE64
+
+    def _take_plain(self, keyword: str, value: Any, path: str, found: dict[str, Any], into: Fragment) -> None:
+        if keyword in ("exclusiveMaximum", "exclusiveMinimum") and isinstance(value, bool):
+            return  # OpenAPI 3.0: a flag of the limit; see _take_rest
+        if keyword == "format" and value == "binary" and found.get("type") == "string":
+            found |= BASE64  # as text is the only way that a model can write it
+            return
+        taken = PLAIN[keyword](value)
+        if taken is not None:
+            found[keyword] = taken
+        elif keyword not in _QUIET and value is not None and value != []:
+            into.notes.append(f"{path}: {keyword} {short(str(value), 80)} left out, it is none")
+
+    def _take_map(self, keyword: str, value: Any, path: str, found: dict[str, Any], into: Fragment) -> None:
+        if not isinstance(value, dict):
+            if value is not None:
+                into.notes.append(f"{path}: {keyword} left out, they are no object")
+            return
+        taken: dict[str, Any] = {}
+        for name, inner in cast(dict[str, Any], value).items():
+            place = f"{path}.{keyword}.{name}"
+            if keyword == "patternProperties" and not is_pattern(name):
+                into.notes.append(f"{place}: left out, its pattern cannot be looked for")
+                found["additionalProperties"] = True  # what it allowed stays allowed
+            elif keyword != "properties" or not self._is_read_only(inner, place):
+                taken[name] = self._schema(inner, place, into)
+        found[keyword] = taken
+
+    def _is_read_only(self, node: Any, path: str) -> bool:
+        if not isinstance(node, dict):
+            return False
+        said = cast(dict[str, Any], node)
+        if "$ref" in said and said.get("readOnly") is None:
+            target, _ = self._references.target(said["$ref"], path)
+            said = cast(dict[str, Any], target) if isinstance(target, dict) else {}
+        return said.get("readOnly") is True
+
+    def _take_list(self, keyword: str, value: Any, path: str, found: dict[str, Any], into: Fragment) -> None:
+        if not isinstance(value, list) or not value:
+            into.notes.append(f"{path}: {keyword} left out, it is no list of schemas")
+            return
+        taken = [
+            self._schema(inner, f"{path}.{keyword}.{index}", into) for index, inner in enumerate(cast(list[Any], value))
+        ]
+        keyword = "anyOf" if keyword == "oneOf" else keyword
+        if keyword == "anyOf" and "anyOf" in found:
+            found.setdefault("allOf", []).append({"anyOf": taken})
+        elif keyword == "allOf":
+            found.setdefault("allOf", []).extend(taken)
+        else:
+            found[keyword] = taken
+
+    def _take_single(self, keyword: str, value: Any, path: str, found: dict[str, Any], into: Fragment) -> None:
+        if keyword == "items" and isinstance(value, list):
+            if value:
+                self._take_list("prefixItems", cast(list[Any], value), path, found, into)
+        elif isinstance(value, dict | bool):
+            found.setdefault(keyword, self._schema(value, f"{path}.{keyword}", into))
+        elif value is not None:
+            into.notes.append(f"{path}: {keyword} left out, it is no schema")
+
+    def _take_rest(self, said: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
+        for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
+            if said.get(exclusive) is True and limit in found:
+                found[exclusive] = found.pop(limit)
+        if "required" in found and "properties" in found:
+            read_only = cast(dict[str, Any], said["properties"]).keys() - found["properties"].keys()
+            found["required"] = [name for name in found["required"] if name not in read_only]
+        if "required" in found and not found["required"]:
+            del found["required"]
+        if "additionalProperties" in found and found["additionalProperties"] is True:
+            del found["additionalProperties"]
+        if "const" in said:
+            found["const"] = said["const"]
+        if "enum" in found and "type" in found:
+            self._take_enum(path, found, into)
+        match found.get("allOf"):
+            case [{"$ref": str(reference), **others}] if not others and "$ref" not in found:
+                del found["allOf"]
+                found["$ref"] = reference
+            case _:
+                pass
+        self._take_values(said, path, found, into)
+
+    def _take_enum(self, path: str, found: dict[str, Any], into: Fragment) -> None:
+        # YAML makes numbers of `1.0` and booleans of `true`, and the author meant texts.
+        listed = [_as_text(value) for value in found["enum"]] if found["type"] == "string" else found["enum"]
+        listed = [value for value in listed if is_of(value, found["type"])]
+        if not listed:
+            into.notes.append(f"{path}: enum left out, none of it is of type {found['type']}")
+            del found["enum"]
+        elif listed != found["enum"]:
+            found["enum"] = listed
+
+    def _take_values(self, said: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
+        default = said.get("default")
+        if found.get("type") == "string":
+            default = _as_text(default)
+        if default is not None:
+            # A default that its own schema refuses would be filled in, and refuse every call.
+            if _fits(default, found):
+                found["default"] = default
+            else:
+                into.notes.append(f"{path}: default {short(str(default), 80)} left out, its schema refuses it")
+        elif not found.keys() & {"enum", "const"}:
+            listed = said.get("examples")
+            examples = [said.get("example"), *(cast(list[Any], listed) if isinstance(listed, list) else [])]
+            example = next((value for value in examples if isinstance(value, str | int | float) and value != ""), None)
+            if example is not None and len(str(example)) <= MAX_EXAMPLE:
+                found["examples"] = [example]
+
+
+def references_of(schema: dict[str, Any]) -> dict[str, None]:
+    """The names of the definitions that a schema refers to."""
+    found: dict[str, None] = {}
+    waiting: list[Any] = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "$ref" in node:
+                found[cast(str, node["$ref"]).removeprefix(DEFS)] = None
+            waiting += subschemas(cast(dict[str, Any], node))
+    return found
+
+
+def _type(value: Any) -> str:
+    if not isinstance(value, str):
+        return ""
+    return value if value in TYPES else MEANT.get(value.lower(), value.lower() if value.lower() in TYPES else "")
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
+    kind = schema.get("type")
+    if isinstance(kind, str) and not schema.keys() & {"$ref", "allOf", "anyOf", "const"}:
+        nullable = {**schema, "type": [kind, "null"]}
+        if "enum" in schema and None not in schema["enum"]:
+            nullable["enum"] = [*schema["enum"], None]
+        return nullable
+    if isinstance(kind, list) or not schema.keys() & {"$ref", "allOf", "anyOf", "const", "enum"}:
+        return schema
+    outside = {keyword: schema[keyword] for keyword in ("description", "default") if keyword in schema}
+    inside = {keyword: value for keyword, value in schema.items() if keyword not in outside}
+    return {"anyOf": [inside, {"type": "null"}], **outside}
+
+
+def _fits(value: Any, schema: dict[str, Any]) -> bool:
+    alone = {keyword: inner for keyword, inner in schema.items() if keyword not in ("$ref", *MAPS, *LISTS, *SINGLES)}
+    try:
+        return compiled(alone).is_valid(value)
+    except ValueError:
+        return False
+
+
+def _definition_name(reference: str, *, swagger: bool) -> str:
+    at_home = _AT_HOME[swagger].fullmatch(reference)
+    if at_home:
+        return at_home[1]
+    digest = hashlib.sha256(reference.encode()).hexdigest()[:6]
+    words = _NAME.sub("_", "_".join(tokens(reference)[-2:])).strip("_")
+    return f"{words[-50:]}_{digest}".lstrip("_")

@@ -1,0 +1,62 @@
+"""How an operation wants to know who calls: alternatives of schemes, as far as a secret can be shown for them."""
+
+from typing import Any, cast
+
+from holdfast.skills.request import Scheme
+from holdfast.skills.sources.openapi.references import References, Unusable
+
+Alternatives = tuple[tuple[Scheme, ...], ...]
+
+
+class Security:
+    """Reads the security requirements of one document."""
+
+    def __init__(self, root: dict[str, Any], references: References, *, swagger: bool) -> None:
+        self._references = references
+        self._home = "securityDefinitions" if swagger else "components.securitySchemes"
+        place: Any = root if swagger else root.get("components")
+        schemes: Any = (
+            cast(dict[str, Any], place).get(self._home.rpartition(".")[2]) if isinstance(place, dict) else None
+        )
+        self._schemes = cast(dict[str, Any], schemes if isinstance(schemes, dict) else {})
+        self._default: Any = root.get("security")
+
+    def alternatives(self, operation: dict[str, Any], path: str) -> tuple[Alternatives, list[str]]:
+        """What an operation at `path` asks for, and what of it is left out; Unusable if nothing else is left."""
+        listed: Any = operation.get("security", self._default)
+        if not isinstance(listed, list) or not listed:
+            return (), []
+        found: list[tuple[Scheme, ...]] = []
+        troubles: list[Unusable] = []
+        for alternative in cast(list[Any], listed):
+            try:
+                found.append(self._schemes_of(alternative, path))
+            except Unusable as error:
+                troubles.append(error)
+        if not found:
+            raise troubles[0]
+        return tuple(dict.fromkeys(found)), [f"{error.path}: {error.reason}" for error in troubles]
+
+    def _schemes_of(self, alternative: Any, path: str) -> tuple[Scheme, ...]:
+        if not isinstance(alternative, dict):
+            raise Unusable(f"{path}.security", "an alternative is no object")
+        return tuple(self._scheme(name, path) for name in cast(dict[str, Any], alternative))
+
+    def _scheme(self, name: str, path: str) -> Scheme:
+        if name not in self._schemes:
+            raise Unusable(f"{path}.security", f"the document has no security scheme {name!r}")
+        said, place = self._references.followed(self._schemes[name], f"{self._home}.{name}")
+        match said:
+            case {"type": "apiKey", "in": "header" | "query" | "cookie" as kind, "name": str(parameter)}:
+                return Scheme(name, kind, parameter)
+            case {"type": "basic"}:
+                return Scheme(name, "basic")
+            case {"type": "http", "scheme": str(scheme)} if scheme.lower() == "basic":
+                return Scheme(name, "basic")
+            case {"type": "http", "scheme": str(scheme)} if scheme.lower() == "bearer":
+                return Scheme(name, "bearer")
+            case {"type": "oauth2" | "openIdConnect"}:
+                return Scheme(name, "bearer")
+            case _:
+                kind = " ".join(str(said[key]) for key in ("type", "scheme") if isinstance(said.get(key), str))
+                raise Unusable(place, f"no secret can be shown for its kind of security: {kind or 'none said'}")

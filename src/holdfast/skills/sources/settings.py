@@ -1,0 +1,124 @@
+"""What is said of a source: what of its document is taken, and how its back end is reached. Pure."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+
+from holdfast.core.errors import InvalidInput
+from holdfast.skills.request import Backend
+from holdfast.skills.sources.source import Choice
+from holdfast.skills.tool import LONGEST_TIMEOUT
+
+MAX_ADDRESS = 2000  # characters
+MAX_ENTRIES = 1000  # of a choice, of headers, of schemes
+MAX_ENTRY = 2000  # characters of one
+
+# Headers that are about the connection and the body: not for a source to say.
+_OURS = frozenset({
+    "accept-encoding", "connection", "content-length", "content-type", "cookie", "expect", "host", "keep-alive",
+    "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
+_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,62}")
+_SECRET_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,125}")
+_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-zA-Z-]{1,200}")
+_UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+_MENTION = re.compile(r"\{\{\s*secret:\s*([^{}]*?)\s*\}\}")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What of a document becomes tools, and how these are called."""
+
+    choice: Choice = field(default_factory=Choice)
+    backend: Backend = field(default_factory=Backend)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The names of the secrets that its back end is shown."""
+        mentioned = (name for value in self.backend.headers.values() for name in _MENTION.findall(value))
+        return tuple(sorted({*self.backend.auth.values(), *mentioned}))
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is stored."""
+        choice = {each.name: getattr(self.choice, each.name) for each in fields(Choice)}
+        return {"choice": msgspec.to_builtins(choice), "backend": self.backend.to_json()}
+
+
+def settings_of(stored: Mapping[str, Any]) -> Settings:
+    """The settings as they are stored."""
+    choice = msgspec.convert(stored.get("choice", {}), Choice)
+    return Settings(choice, msgspec.convert(stored.get("backend", {}), Backend))
+
+
+def check_name(name: str) -> None:
+    """Refuse what no source can be called."""
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"a source cannot be called {name!r:.100}",
+            why="its name is not made of 1 to 63 letters, digits, hyphens and underscores",
+            next="Give it a short name: tools that clash with others are led by it.",
+        )
+
+
+def checked(name: str, settings: Settings) -> Settings:
+    """The settings of a source, if they can be used."""
+    check_name(name)
+    backend, choice = settings.backend, settings.choice
+    base_url = None if backend.base_url is None else checked_address(backend.base_url, "its base URL").rstrip("/")
+    if base_url is not None and ("?" in base_url or "#" in base_url):
+        raise _unusable("its base URL has a query", "Give scheme, host and path alone.")
+    for kind in ("operations", "tags", "paths"):
+        _check_texts(getattr(choice, kind), kind)
+    _check_texts([*backend.auth, *backend.headers], "headers and schemes")
+    for scheme, secret in backend.auth.items():
+        if not _SECRET_NAME.fullmatch(secret):
+            next = "Name the secret; its value goes into `holdfast secrets set`."
+            raise _unusable(f"the scheme {scheme!r:.100} is to be shown what is no name of a secret", next)
+    for header, value in backend.headers.items():
+        _check_header(header, value)
+    timeout = backend.timeout
+    if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
+        raise _unusable(f"its time-out cannot be {timeout:g}", f"Give seconds, up to {LONGEST_TIMEOUT:g}.")
+    return Settings(choice, msgspec.structs.replace(backend, source=name, base_url=base_url))
+
+
+def checked_address(text: str, what: str) -> str:
+    """An address on the web that nobody's name or password stands in."""
+    try:
+        parts = urlsplit(text)
+        fit = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        fit, parts = False, urlsplit("")
+    if not fit or len(text) > MAX_ADDRESS or re.search(r"[\s\x00-\x1f\x7f\ud800-\udfff{}]", text):
+        raise _unusable(f"{what} is no address on the web: {text!r:.200}", "Begin it with https:// or http://.")
+    if "@" in parts.netloc:
+        raise _unusable(f"{what} holds a name or a password", "Use a secret: `holdfast secrets set NAME`.")
+    return text
+
+
+def _check_header(name: str, value: str) -> None:
+    if not _HEADER.fullmatch(name) or name.lower() in _OURS:
+        raise _unusable(f"the header {name!r:.100} is not for a source to say", "Leave it out.")
+    if _UNSENDABLE.search(value) or len(value) > MAX_ENTRY:
+        next = f"Give one line of at most {MAX_ENTRY} characters."
+        raise _unusable(f"the header {name} has a value that cannot be sent", next)
+    for mentioned in cast(list[str], _MENTION.findall(value)):
+        if not _SECRET_NAME.fullmatch(mentioned):
+            raise _unusable(f"the header {name} mentions what is no name of a secret", "Write {{secret:NAME}}.")
+
+
+def _check_texts(texts: Iterable[str], what: str) -> None:
+    given = list(texts)
+    if len(given) > MAX_ENTRIES:
+        raise _unusable(f"it has {len(given)} {what}", f"Give at most {MAX_ENTRIES}.")
+    if any(not text.strip() or len(text) > MAX_ENTRY or re.search("[\0\ud800-\udfff]", text) for text in given):
+        next = f"Give texts of up to {MAX_ENTRY} characters, none of them empty."
+        raise _unusable(f"of its {what}, one is empty, too long, or has what cannot be stored", next)
+
+
+def _unusable(why: str, next: str) -> InvalidInput:
+    return InvalidInput("the source cannot be stored", why=why, next=next)

@@ -1,0 +1,409 @@
+"""Sources: documents of back ends, whose operations are tools."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
+from holdfast.core.text import restore, store
+from holdfast.core.threads import in_thread
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+from holdfast.skills.drafts import check_tool
+from holdfast.skills.request import Backend, Scheme
+from holdfast.skills.sources.openapi import OpenAPI
+from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
+from holdfast.skills.sources.settings import Settings, checked, checked_address, settings_of
+from holdfast.skills.sources.source import Choice, Imported, ImportedTool, Skipped, Source
+from holdfast.skills.tools import Diff, Tools, by_of
+
+MAX_DOCUMENT_BYTES = 50_000_000
+MOST_ABANDONED = 4  # imports that nobody waits for any more, and that still run
+MAX_TITLE = 500  # characters
+
+# Gives what is at an address on the web; TooLarge where that has more bytes than asked for.
+Fetch = Callable[[str, int], Awaitable[bytes]]
+Security = tuple[tuple[Scheme, ...], ...]
+
+# What people call the columns of a tool that a document changes; others go by their own names.
+_WORDS = {
+    "api_endpoint": "address",
+    "api_method": "method",
+    "display_name": "title",
+    "openapi_schema": "document",
+    "schema_rest": "parameters",
+}
+# What is told already by another of them.
+_IMPLIED = {
+    "title": {"description"},
+    "request": {"address", "method", "parameters"},
+    "document": {"address", "description", "method", "parameters", "request", "title"},
+}
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """A document that was read, and what of it is stored beside its tools."""
+
+    imported: Imported
+    location: str
+    hash: bytes
+
+    def columns(self) -> dict[str, Any]:
+        imported = self.imported
+        skipped = [[each.operation, each.path, each.reason, each.chosen] for each in imported.skipped]
+        notes = {each.operation: list(each.notes) for each in imported.tools if each.notes}
+        return {
+            "location": self.location,
+            "title": imported.title[:MAX_TITLE],
+            "document_hash": f"\\x{self.hash.hex()}",
+            "report": {"label": imported.version[:MAX_TITLE], "skipped": skipped, "notes": notes},
+        }
+
+
+class _Rehearsed(Exception):
+    """Ends a transaction that was only to show what it would do."""
+
+    def __init__(self, report: SourceReport) -> None:
+        super().__init__()
+        self.report = report
+
+
+class Sources:
+    """Stores and finds the sources of one tenant; what an import changes, it changes whole or not at all."""
+
+    def __init__(self, database: Database, tools: Tools, fetch: Fetch, *, reader: Source | None = None) -> None:
+        self._database = database
+        self._tools = tools
+        self._fetch = fetch
+        self._reader = reader or OpenAPI()
+
+    async def add(
+        self,
+        name: str,
+        *,
+        document: bytes | None = None,
+        url: str | None = None,
+        choice: Choice | None = None,
+        base_url: str | None = None,
+        auth: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+        by: str = "",
+    ) -> SourceReport:
+        """Make tools of a document, or of what is at `url`; of a document, `url` is where it was read.
+
+        `auth` names for each scheme of the document the secret that it is shown; `{{secret:NAME}}` in `headers` stand
+        for secrets, too. Calls go to `base_url`, if it is given, and not to the document's own servers.
+        """
+        backend = Backend(base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout)
+        settings = checked(name, Settings(choice or Choice(), backend))
+        if await self._database.one(sql("source"), name) is not None:  # before a document is read for nothing
+            raise _taken(name)
+        reading = await self._read(name, settings, document, url or "")
+        return await self._store(name, settings, reading, None, by=by)
+
+    async def reload(
+        self,
+        name: str,
+        *,
+        document: bytes | None = None,
+        url: str | None = None,
+        version: int | None = None,
+        dry_run: bool = False,
+        by: str = "",
+    ) -> SourceReport:
+        """Read a source's document anew, from where it was read, from `url`, or as it is given; tell what is different.
+
+        Nothing is written where nothing is different, or in a `dry_run`.
+        """
+        row = await self._row(name, version)
+        settings = settings_of(row["settings"])
+        reading = await self._read(name, settings, document, url or row["location"])
+        return await self._store(name, settings, reading, row["aggregate_version"], dry_run=dry_run, by=by)
+
+    async def change(
+        self,
+        name: str,
+        *,
+        version: int,
+        choice: Choice | None = None,
+        base_url: str | msgspec.UnsetType | None = msgspec.UNSET,
+        auth: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout: float | msgspec.UnsetType | None = msgspec.UNSET,
+        document: bytes | None = None,
+        by: str = "",
+    ) -> SourceReport:
+        """Say anew what is given, and leave the rest; where that changes the tools, the document is read again."""
+        row = await self._row(name, version)
+        old = settings_of(row["settings"])
+        backend = Backend(
+            base_url=old.backend.base_url if base_url is msgspec.UNSET else base_url,
+            auth=old.backend.auth if auth is None else dict(auth),
+            headers=old.backend.headers if headers is None else dict(headers),
+            timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
+        )
+        settings = checked(name, Settings(choice or old.choice, backend))
+        is_same = settings.choice == old.choice
+        is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
+        if is_same and document is None:
+            return await self._store(name, settings, None, version, by=by)
+        reading = await self._read(name, settings, document, row["location"])
+        return await self._store(name, settings, reading, version, by=by)
+
+    async def get(self, name: str) -> SourceDetails:
+        """A source, its tools, and what of its document became none."""
+        row = await self._row(name)
+        tools = await self._database.all(sql("source_tools"), row["source_id"])
+        notes = row["report"].get("notes", {})
+        entry = await self._entry(row)
+        return SourceDetails(
+            entry,
+            tuple(
+                SourceTool(
+                    each["name"],
+                    restore(each["operation"]),
+                    each["access"],
+                    each["active"],
+                    each["gone"],
+                    tuple(notes.get(restore(each["operation"]), ())),
+                )
+                for each in tools
+            ),
+            _skipped(row),
+            _missing_auth((_security(each["security"]) for each in tools if not each["gone"]), entry.backend),
+        )
+
+    async def list(self) -> tuple[SourceEntry, ...]:
+        """All of them, by name."""
+        return await self._entries(await self._database.all(sql("sources")))
+
+    async def remove(
+        self, name: str, *, force: bool = False, version: int | None = None, by: str = ""
+    ) -> tuple[str, ...]:
+        """Remove a source; the names of its tools, which go with it.
+
+        It is refused while skills work with one of them, unless it is `force`d: then they do without.
+        """
+        row = await self._database.one(sql("remove_source"), store(name), force, version, by_of(by))
+        assert row is not None
+        _refuse(row, name, version)
+        if row["outcome"] == "linked":
+            some = ", ".join(row["tools"][:5]) + (f" and {len(row['tools']) - 5} more" if len(row["tools"]) > 5 else "")
+            raise AlreadyExists(
+                f"the source {name} cannot be removed",
+                why=f"skills work with its tools: {some}",
+                next="Unlink them, or force it: then the skills do without.",
+                tools=row["tools"],
+            )
+        return tuple(row["tools"])
+
+    async def _read(self, name: str, settings: Settings, document: bytes | None, location: str) -> _Reading:
+        """A document and its tools; the loop does other things meanwhile."""
+        if location:
+            checked_address(location, "where its document is")
+        if document is None:
+            if not location:
+                next = "Give the document."
+                raise InvalidInput(f"the document of {name} is not known", why="it was given by hand", next=next)
+            document = await self._fetch(location, MAX_DOCUMENT_BYTES)
+        if len(document) > MAX_DOCUMENT_BYTES:
+            why = f"it has {len(document)} bytes, at most {MAX_DOCUMENT_BYTES} are taken"
+            raise TooLarge("the document is too large", why=why, next="Take what is needed of it into one of its own.")
+        read = partial(_imported, self._reader, document, settings, location)
+        imported, hash = await in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
+        return _Reading(imported, location, hash)
+
+    async def _store(
+        self,
+        name: str,
+        settings: Settings,
+        reading: _Reading | None,
+        version: int | None,
+        *,
+        dry_run: bool = False,
+        by: str = "",
+    ) -> SourceReport:
+        """Store a source and its tools in one transaction; without a `reading` its tools stay as they are."""
+        given = {"settings": settings.to_json(), **(reading.columns() if reading else {})}
+
+        async def work(tx: Transaction) -> SourceReport:
+            put = await tx.one(sql("put_source"), name, version is None, given, version, by_of(by))
+            assert put is not None
+            _refuse(put, name, version)
+            diff, changed = Diff(), ()
+            if reading is not None:
+                tools = reading.imported.tools
+                diff = await self._tools.store_all(put["source"], tools, by=by, tx=tx)
+                changed = await self._changed(tx, put["revision"], diff) if diff.changed else ()
+            report = await self._report(tx, name, put["source"], diff, changed)
+            report = replace(report, written=not dry_run and (put["outcome"] != "same" or bool(diff)), dry_run=dry_run)
+            if dry_run:
+                raise _Rehearsed(report)
+            return report
+
+        try:
+            return await self._database.atomically(work)
+        except _Rehearsed as rehearsed:
+            return rehearsed.report
+
+    async def _report(
+        self, tx: Transaction, name: str, id: UUID, diff: Diff, changed: Iterable[ChangedTool]
+    ) -> SourceReport:
+        row = await tx.one(sql("source"), name)
+        assert row is not None
+        entry = await self._entry(row, tx)
+        rows = await tx.all(sql("source_tools"), id)
+        asked = (_security(each["security"]) for each in rows if not each["gone"])
+        return SourceReport(
+            entry,
+            diff.added,
+            tuple(changed),
+            diff.removed,
+            diff.deactivated,
+            diff.unchanged,
+            _skipped(row),
+            _missing_auth(asked, entry.backend),
+            written=False,
+            dry_run=False,
+        )
+
+    async def _changed(self, tx: Transaction, revision: int, diff: Diff) -> tuple[ChangedTool, ...]:
+        rows = await tx.all(sql("changed_tools"), revision)
+        found = {row["name"]: _what(row["columns"], row["parameters"]) for row in rows}
+        return tuple(ChangedTool(name, found.get(name, ())) for name in diff.changed)
+
+    async def _row(self, name: str, version: int | None = None) -> Row:
+        row = await self._database.one(sql("source"), store(name))
+        if row is None:
+            raise unknown_source(name)
+        if version is not None and row["aggregate_version"] != version:
+            raise _changed_meanwhile(name, version, row["aggregate_version"])
+        return row
+
+    async def _entry(self, row: Row, tx: Transaction | None = None) -> SourceEntry:
+        (entry,) = await self._entries([row], tx)
+        return entry
+
+    async def _entries(self, rows: Sequence[Row], tx: Transaction | None = None) -> tuple[SourceEntry, ...]:
+        run = await self._database.within(tx)
+        named = {row["source_id"]: settings_of(row["settings"]) for row in rows}
+        names = sorted({name for settings in named.values() for name in settings.secrets})
+        found = await run.all(sql("missing_secrets"), names) if names else []
+        missing = {row["name"] for row in found}
+        return tuple(_entry(row, named[row["source_id"]], missing) for row in rows)
+
+
+def unknown_source(name: str) -> NotFound:
+    """There is no such source."""
+    return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")
+
+
+def _imported(reader: Source, document: bytes, settings: Settings, location: str) -> tuple[Imported, bytes]:
+    """What a document gives; what of that cannot be stored is skipped, and says why."""
+    backend = settings.backend
+    imported = reader.read(document, settings.choice, location=location, base_url=backend.base_url)
+    if imported.tools and backend.base_url is None and not any(map(_is_absolute, imported.tools)):
+        raise InvalidInput(
+            "the document does not say where its service is",
+            why="it names no server with an address on the web",
+            next="Give the address of the service as the base URL: --base-url https://…",
+            path="servers",
+        )
+    tools: list[ImportedTool] = []
+    skipped = list(imported.skipped)
+    for each in imported.tools:
+        tool = replace(each.tool, backend=backend if backend.base_url is not None else None)
+        if backend.base_url is None and not _is_absolute(each):
+            skipped.append(Skipped(each.operation, "servers", "the document does not say where its service is"))
+            continue
+        try:
+            check_tool(tool)
+        except InvalidInput as error:
+            skipped.append(Skipped(each.operation, "", error.why))
+            continue
+        tools.append(replace(each, tool=tool))
+    return replace(imported, tools=tuple(tools), skipped=tuple(skipped)), hashlib.sha256(document).digest()
+
+
+def _is_absolute(each: ImportedTool) -> bool:
+    return each.tool.request is not None and each.tool.request.url.startswith(("http://", "https://"))
+
+
+def _entry(row: Row, settings: Settings, missing: set[str]) -> SourceEntry:
+    return SourceEntry(
+        row["source_id"],
+        row["name"],
+        row["kind"],
+        restore(row["location"]),
+        restore(row["title"]),
+        row["report"].get("label", ""),
+        settings.choice,
+        settings.backend,
+        row["tools"],
+        row["skipped"],
+        tuple(name for name in settings.secrets if name in missing),
+        row["active"],
+        row["aggregate_version"],
+        row["imported_at"],
+        row["created_at"],
+        row["update_ts"],
+        restore(row["update_user"]),
+    )
+
+
+def _skipped(row: Row) -> tuple[Skipped, ...]:
+    return tuple(Skipped(*each) for each in row["report"].get("skipped", ()))
+
+
+def _security(stored: Any) -> Security:
+    return msgspec.convert(stored or (), Security)
+
+
+def _missing_auth(asked: Iterable[Security], backend: Backend) -> tuple[str, ...]:
+    """The schemes by which tools want to know who calls, as far as none of their alternatives can be shown."""
+    missing: set[str] = set()
+    for alternatives in asked:
+        lacking = [{scheme.name for scheme in each} - backend.auth.keys() for each in alternatives]
+        if lacking and all(lacking):
+            missing.update(*lacking)
+    return tuple(sorted(missing))
+
+
+def _what(columns: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
+    """What is different of a tool, in words: what others imply is left out."""
+    words = {_WORDS.get(column, column) for column in columns}
+    words -= {word for word, others in _IMPLIED.items() if word in words and others & words}
+    named = ", ".join(parameters)
+    return tuple(sorted(f"parameters ({named})" if word == "parameters" and named else word for word in words))
+
+
+def _refuse(row: Row, name: str, version: int | None) -> None:
+    """Tell why nothing was done, if nothing was."""
+    match row["outcome"]:
+        case "missing":
+            raise unknown_source(name)
+        case "taken":
+            raise _taken(name)
+        case "conflict":
+            raise _changed_meanwhile(name, version or 0, cast(int, row["version"]))
+        case _:
+            return
+
+
+def _taken(name: str) -> AlreadyExists:
+    return AlreadyExists(
+        f"there is a source {name} already", next=f"`holdfast sources reload {name}` reads its document anew."
+    )
+
+
+def _changed_meanwhile(name: str, expected: int, current: int) -> Conflict:
+    return Conflict(f"the source {name} has changed", expected=expected, current=current)

@@ -1,0 +1,2 @@
+-- Activates a skill, or not.
+select * from holdfast.activate_skill($1, $2, $3, $4, $5)

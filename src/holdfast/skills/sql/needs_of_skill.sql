@@ -1,0 +1,6 @@
+-- What a skill needs; a row without another skill where that is nothing, no row where there is no such skill.
+select s.name as skill, n.name as needed, d.required, d.active, d.aggregate_version, d.update_user, d.update_ts
+from skill_t s
+  left join (skill_dependency_t d join skill_t n on n.host_id = $1 and n.skill_id = d.depends_on_skill_id)
+    on d.host_id = $1 and d.skill_id = s.skill_id
+where s.host_id = $1 and s.name = $2 order by n.name

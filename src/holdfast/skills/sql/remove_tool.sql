@@ -1,0 +1,2 @@
+-- Removes a tool.
+select * from holdfast.remove_tool($1, $2, $3, $4)

@@ -1,0 +1,21 @@
+-- Skills and tools without a vector, or, where models are given ($2), with one of none of these; but for those that a model has just refused.
+(
+  select 'skill' as kind, skill_id as id, name::text, description::text, embedded from skill_t
+  where host_id = $1 and embedded is null and skill_id <> all($3::uuid[]) limit $4
+)
+union all
+(
+  select 'tool', tool_id, name, description, embedded from tool_t
+  where host_id = $1 and embedded is null and tool_id <> all($3::uuid[]) limit $4
+)
+union all
+(
+  select 'skill', skill_id, name, description, embedded from skill_t
+  where host_id = $1 and embedded <> all($2::text[]) and skill_id <> all($3::uuid[]) limit $4
+)
+union all
+(
+  select 'tool', tool_id, name, description, embedded from tool_t
+  where host_id = $1 and embedded <> all($2::text[]) and tool_id <> all($3::uuid[]) limit $4
+)
+limit $4

@@ -1,0 +1,81 @@
+"""A tool: what a model is told of it, what calling it takes, and how it is run."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Literal, get_args
+from uuid import UUID
+
+from holdfast.llm.model import ToolSpec
+from holdfast.skills.request import Backend, Request
+
+if TYPE_CHECKING:
+    from holdfast.skills.function import Function
+
+Kind = Literal["function", "rest", "graphql", "mcp_server", "python", "javascript", "bash", "java"]
+Access = Literal["read", "write", "execute"]
+Mode = Literal["inline", "event"]
+Origin = Literal["code", "db", "source"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+MODES: tuple[Mode, ...] = get_args(Mode)
+LEVELS: tuple[Access, ...] = get_args(Access)  # each allows what those before it allow
+LONGEST_TIMEOUT = 86_400.0  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """Something that a model may call.
+
+    `parameters` is the JSON Schema of its arguments. `access` is what calling it takes. `idempotent`: it may run again
+    after a crash, of itself. `approve`: a person has to allow each call. `mode`: here, or by a worker of the log; None:
+    by a worker where one serves it, for kinds that call others. `function` is what a program declared, `request` how a
+    call becomes an HTTP request, `backend` how that is reached; `reference` names what else runs it.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    kind: Kind = "function"
+    access: Access = "execute"
+    mode: Mode | None = None
+    idempotent: bool = False
+    approve: bool = False
+    timeout: float | None = None
+    function: "Function | None" = None
+    request: Request | None = None
+    backend: Backend | None = None
+    reference: str = ""
+    id: UUID | None = None  # None: it is built in, and has no row
+    version: int = 0
+
+    @property
+    def spec(self) -> ToolSpec:
+        """The tool, as a model is told of it."""
+        return ToolSpec(self.name, self.description, dict(self.parameters))
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A tool as it is registered: for people, and for who administers it.
+
+    `label` is the version that people see. `permissions` say what agents may do with it (see skills/permits.py).
+    """
+
+    tool: Tool
+    id: UUID
+    version: int
+    label: str
+    app_name: str
+    display_name: str
+    origin: Origin
+    source: str | None
+    operation: str | None
+    permissions: Mapping[str, Any]
+    active: bool
+    calls: int
+    failures: int
+    latency_ms: float | None
+    created_at: datetime
+    updated_at: datetime
+    updated_by: str

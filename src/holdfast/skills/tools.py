@@ -1,0 +1,345 @@
+"""Tools as they are registered: stored by hand, declared by programs, or brought by sources."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
+from holdfast.core.text import dumps, restore, store
+from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.sql import statements
+from holdfast.skills.drafts import (
+    MAX_BY,
+    MAX_LABEL,
+    check_tool,
+    checked_text,
+    imported_item,
+    tool_item,
+)
+from holdfast.skills.parameters import ParameterRow, schema_of
+from holdfast.skills.permits import check_permissions, permits
+from holdfast.skills.request import Backend, Request
+from holdfast.skills.tool import KINDS, Access, Entry, Kind, Mode, Tool
+
+if TYPE_CHECKING:
+    from holdfast.skills.sources.source import ImportedTool
+
+MAX_LISTED = 1000  # at once
+REMEMBERED = 2000  # tools that are not parsed again
+_LONGEST = 200  # characters of the names of programs, and of names for people
+
+Stored = TypeVar("Stored", Request, Backend)
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Diff:
+    """What storing the tools of a source did, by their names.
+
+    `deactivated`: the source has them no longer, and as skills work with them they were not removed.
+    """
+
+    added: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    unchanged: tuple[str, ...] = ()
+    deactivated: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed or self.deactivated)
+
+
+class Tools:
+    """Stores and finds the tools of one tenant."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._parsed: OrderedDict[str, tuple[Mapping[str, Any], Tool]] = OrderedDict()
+
+    async def put(
+        self,
+        name: str,
+        *,
+        description: str,
+        parameters: Mapping[str, Any],
+        kind: Kind,
+        access: Access = "execute",
+        mode: Mode | None = None,
+        idempotent: bool = False,
+        approve: bool = False,
+        timeout: float | None = None,
+        endpoint: str | None = None,
+        method: str | None = None,
+        request: Request | None = None,
+        reference: str = "",
+        script: str | None = None,
+        server: str | None = None,
+        label: str = "1.0.0",
+        display_name: str = "",
+        app_name: str = "",
+        permissions: Mapping[str, Any] | None = None,
+        active: bool = True,
+        version: int | None = None,
+        by: str = "",
+    ) -> Entry:
+        """Store a tool, or change one; `version`: the one it must have, None where there is none yet.
+
+        `endpoint` and `method` are a `rest` tool's, or all of its `request`; `reference` names a `function` as
+        module:name, or a `java` class; `script` is of a kind that is one; `server` is an `mcp_server`'s name. Without
+        `permissions` they stay as they are.
+        """
+        if kind in ("rest", "graphql"):
+            request = _request(request, method or ("POST" if kind == "graphql" else ""), endpoint or "")
+        runs = server if kind == "mcp_server" else script if kind in ("python", "javascript", "bash") else reference
+        tool = Tool(name, description, parameters, kind, access, mode, idempotent, approve, timeout,
+                    request=request, reference=runs or "")  # fmt: skip
+        check_tool(tool)
+        what = f"the tool {name}"
+        given = tool_item(
+            tool,
+            implementation_class=reference or None,
+            mcp_server_name=server,
+            script_content=script,
+            version=checked_text(what, "label", label, MAX_LABEL, empty=False),
+            display_name=checked_text(what, "name for people", display_name, _LONGEST),
+            app_name=checked_text(what, "program's name", app_name, _LONGEST),
+            active=active,
+        )
+        if permissions is not None:
+            given["permissions"] = check_permissions(permissions)
+        row = await self._one("put_tool", name, given, version, by_of(by))
+        if row["outcome"] == "conflict" and version is None:
+            raise AlreadyExists(
+                f"there is a tool {name} already", next=f"Give its version, {row['version']}, to change it."
+            )
+        _refuse(row, name, version, "Change")
+        return await self.get(name)
+
+    async def get(self, name: str) -> Entry:
+        """A tool."""
+        row = await self._database.one(sql("tool"), store(name))
+        if row is None:
+            raise unknown_tool(name)
+        return self._entry(row)
+
+    async def by_names(self, names: Iterable[str]) -> dict[str, Tool]:
+        """Those of these tools that there are, active or not."""
+        rows = await self._database.all(sql("tools_by_name"), [store(name) for name in names])
+        return {tool.name: tool for tool in (self.told(row["told"]) for row in rows)}
+
+    async def allowed(self, names: Sequence[str], *, agent: str) -> dict[str, Tool]:
+        """Those of these tools that an agent may call, by name in the given order."""
+        if not names:
+            return {}
+        rows = {row["name"]: row for row in await self._database.all(sql("allowed_tools"), [*map(store, names)])}
+        found = {name: self.told(rows[name]["told"]) for name in names if name in rows}
+        return {
+            name: tool
+            for name, tool in found.items()
+            if not permits(tool.access, tool.access, rows[name]["permissions"], agent)
+        }
+
+    async def current(self, id: UUID) -> Tool | None:
+        """A tool as it is now, active or not."""
+        row = await self._database.one(sql("tool_now"), id)
+        return None if row is None else self.told(row["told"])
+
+    async def list(
+        self,
+        *,
+        limit: int = 100,
+        after: str | None = None,
+        source: str | None = None,
+        kind: Kind | None = None,
+        active: bool | None = None,
+        skill: str | None = None,
+    ) -> list[Entry]:
+        """Tools by name; `after` the last one of a former list, for those that follow."""
+        check_limit(limit)
+        if kind is not None and kind not in KINDS:
+            raise InvalidInput(f"there is no kind {kind!r:.100} of tools", next=f"The kinds are {', '.join(KINDS)}.")
+        rows = await self._database.all(
+            sql("list_tools"), store(after or ""), limit, _stored(source), kind, active, _stored(skill)
+        )
+        return [self._entry(row) for row in rows]
+
+    async def remove(self, name: str, *, version: int | None = None, by: str = "") -> None:
+        """Remove a tool; skills that worked with it do without."""
+        row = await self._one("remove_tool", store(name), version, by_of(by))
+        _refuse(row, name, version, "Remove")
+
+    async def activate(self, name: str, active: bool, *, version: int | None = None, by: str = "") -> Entry:
+        """Have a tool be used or not, wherever it comes from."""
+        return await self._administer(name, {"active": bool(active)}, version, by)
+
+    async def permit(
+        self, name: str, permissions: Mapping[str, Any], *, version: int | None = None, by: str = ""
+    ) -> Entry:
+        """Say what agents may do with a tool, wherever it comes from (see skills/permits.py)."""
+        return await self._administer(name, {"permissions": check_permissions(permissions)}, version, by)
+
+    async def store_all(
+        self, source_id: UUID, tools: Sequence["ImportedTool"], *, by: str = "", tx: Transaction | None = None
+    ) -> Diff:
+        """Store what a source has now: all of it, and nothing else.
+
+        A tool keeps its name as long as the source has its operation; a name that somebody else's tool has already is
+        led by that of the source. Tools that are gone are removed, or deactivated where skills work with them.
+        """
+        _refuse_twins(tools)
+        operations, names = [store(each.operation) for each in tools], [each.tool.name for each in tools]
+        items = await asyncio.to_thread(
+            lambda: [dumps(imported_item(each)) for each in tools]
+        )  # a second for a thousand
+        run = await self._database.within(tx)
+        rows = await run.all(sql("store_tools"), source_id, operations, names, items, by_of(by))
+        became: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "same": [], "deactivated": []}
+        for row in rows:
+            became[row["change"]].append(row["name"])
+        return Diff(*(tuple(sorted(each)) for each in became.values()))
+
+    def told(self, row: Mapping[str, Any]) -> Tool:
+        """The tool that `told` of a row says, or of one that is read with it; the very same as long as it is equal."""
+        known = self._parsed.get(row["tool_id"])
+        if known is not None and known[0] == row:
+            self._parsed.move_to_end(row["tool_id"])
+            return known[1]
+        tool = tool_of_row(row)
+        self._parsed[row["tool_id"]] = (row, tool)
+        self._parsed.move_to_end(row["tool_id"])
+        if len(self._parsed) > REMEMBERED:
+            self._parsed.popitem(last=False)
+        return tool
+
+    async def _administer(self, name: str, given: Mapping[str, Any], version: int | None, by: str) -> Entry:
+        row = await self._one("administer_tool", store(name), given, version, by_of(by))
+        _refuse(row, name, version, "Change")
+        return await self.get(name)
+
+    async def _one(self, statement: str, *args: object) -> Row:
+        return cast(Row, await self._database.one(sql(statement), *args))
+
+    def _entry(self, row: Row) -> Entry:
+        return Entry(
+            self.told(row["told"]),
+            row["tool_id"],
+            row["aggregate_version"],
+            restore(row["version"]),
+            restore(row["app_name"]),
+            restore(row["display_name"]),
+            row["origin"],
+            row["source"],
+            None if row["operation"] is None else restore(row["operation"]),
+            row["permissions"],
+            row["active"],
+            row["calls"],
+            row["failures"],
+            row["latency_ms"],
+            row["created_at"],
+            row["update_ts"],
+            restore(row["update_user"]),
+        )
+
+
+def tool_of_row(row: Mapping[str, Any]) -> Tool:
+    """The tool that a row says; what plain SQL wrote there and nobody could read is left out."""
+    kind: Kind = row["implementation_type"]
+    source: str | None = row["source"]
+    rows = [ParameterRow(**each) for each in row["parameters"] if _is_readable(each["validation_schema"])]
+    request = _converted(row["request"], Request)
+    if request is None and row["api_endpoint"] and row["api_method"]:
+        request = Request(row["api_method"].upper(), row["api_endpoint"])
+    backend = None
+    if source is not None:
+        backend = msgspec.structs.replace(_converted(row["backend"], Backend) or Backend(), source=source)
+    return Tool(
+        row["name"],
+        row["description"],
+        schema_of(rows, row["schema_rest"]),
+        kind,
+        row["access"],
+        row["mode"],
+        row["idempotent"],
+        row["approve"],
+        row["timeout"],
+        request=request,
+        backend=backend,
+        reference=row["implementation_class"] or row["mcp_server_name"] or "",
+        id=UUID(row["tool_id"]),
+        version=row["aggregate_version"],
+    )
+
+
+def unknown_tool(name: str) -> NotFound:
+    """There is no such tool."""
+    return NotFound(f"there is no tool {name!r:.200}", next="`holdfast tools ls` and `GET /api/tools` list them.")
+
+
+def check_limit(limit: int) -> None:
+    """Refuse to list none, or too many."""
+    if not 0 < limit <= MAX_LISTED:
+        raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_LISTED} at once.")
+
+
+def by_of(by: str) -> str:
+    """Who makes a change, as far as the column holds it."""
+    return store(by)[:MAX_BY]
+
+
+def _request(request: Request | None, method: str, endpoint: str) -> Request:
+    if request is None:
+        return Request(method.upper(), endpoint)
+    return msgspec.structs.replace(request, method=(method or request.method).upper(), url=endpoint or request.url)
+
+
+def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
+    """Tell why nothing was done, if nothing was."""
+    refusal: HoldfastError
+    match row["outcome"]:
+        case "missing":
+            refusal = unknown_tool(name)
+        case "code":
+            refusal = AlreadyExists(f"the tool {name} is declared in a program", next=f"{verb} it there.")
+        case "source":
+            source = row["source"]
+            refusal = AlreadyExists(
+                f"the tool {name} comes from the source {source}",
+                next=f"{verb} it in the document, and reload with `holdfast sources reload {source}`.",
+            )
+        case "conflict":
+            refusal = Conflict(f"the tool {name} has changed", expected=version or 0, current=row["version"])
+        case _:
+            return
+    raise refusal
+
+
+def _refuse_twins(tools: Sequence["ImportedTool"]) -> None:
+    for what, names in (
+        ("operation", [each.operation for each in tools]),
+        ("name", [each.tool.name for each in tools]),
+    ):
+        seen: set[str] = set()
+        twice = next((name for name in names if name in seen or seen.add(name)), None)
+        if twice is not None:
+            raise InvalidInput("the tools cannot be stored", why=f"two have the {what} {twice!r:.200}")
+
+
+def _stored(name: str | None) -> str | None:
+    return None if name is None else store(name)
+
+
+def _is_readable(validation_schema: Any) -> bool:
+    return validation_schema is None or isinstance(validation_schema, dict | bool)
+
+
+def _converted(value: Any, kind: type[Stored]) -> Stored | None:
+    try:
+        return None if value is None else msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        return None

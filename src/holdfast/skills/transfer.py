@@ -1,0 +1,120 @@
+"""Skills out of the registry as folders, and back: with their tools and what they need, all of it or nothing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from holdfast.core.errors import AlreadyExists, NotFound
+from holdfast.postgres.database import Database, Transaction
+from holdfast.skills.folders import FolderSkill, FolderTool
+from holdfast.skills.skill import File, Link, Need, Skill
+from holdfast.skills.skills import Skills
+from holdfast.skills.tools import Tools
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSkill:
+    """A skill that was brought in, and what that changed."""
+
+    name: str
+    change: Literal["created", "changed", "unchanged"]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """A skill as far as a folder has it."""
+
+    skill: Skill
+    tools: list[Link]
+    needs: list[Need]
+
+
+class SkillTransfer:
+    """Brings folders into the registry of one tenant, and gives its skills as folders."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._skills = Skills(database, Tools(database))
+
+    async def export(self, name: str) -> FolderSkill:
+        """A skill as a folder has it; links that are not active are left out."""
+        state = await _state(self._skills, name)
+        files = await self._skills.files(name)
+        return FolderSkill(
+            state.skill.name,
+            state.skill.description,
+            state.skill.instructions,
+            state.skill.front_matter,
+            {path: file.content for path, file in files.items()},
+            frozenset(path for path, file in files.items() if file.executable),
+            state.skill.label,
+            state.skill.parent,
+            tuple(need.on for need in state.needs if need.active and need.required),
+            tuple(need.on for need in state.needs if need.active and not need.required),
+            tuple(FolderTool(link.tool, link.access, link.config) for link in state.tools if link.active),
+        )
+
+    async def load(self, folder: FolderSkill, *, replace: bool = False, by: str = "") -> ImportedSkill:
+        """Store the skill that a folder is; one of its name that is another has to be `replace`d."""
+
+        async def work(tx: Transaction) -> ImportedSkill:
+            # A transaction does all that is asked of the database here, and then it is done together.
+            database = cast(Database, tx)
+            return await _load(Skills(database, Tools(database)), folder, replace=replace, by=by)
+
+        return await self._database.atomically(work)
+
+
+async def _load(skills: Skills, folder: FolderSkill, *, replace: bool, by: str) -> ImportedSkill:
+    try:
+        before = await _state(skills, folder.name)
+    except NotFound:
+        before = None
+    await skills.put(
+        folder.name,
+        instructions=folder.instructions,
+        description=folder.description,
+        label=folder.version,
+        parent=folder.parent,
+        front_matter=folder.front_matter,
+        files={path: File(content, path in folder.executable) for path, content in folder.files.items()},
+        active=before is None or before.skill.active,
+        version=None if before is None else before.skill.version,
+        by=by,
+    )
+    if before is not None:
+        await _unlink(skills, before, folder, by=by)
+    for tool in folder.tools:
+        await skills.link(folder.name, tool.name, access=tool.access, config=tool.config, by=by)
+    for required, names in ((True, folder.requires), (False, folder.optional)):
+        for name in names:
+            await skills.depend(folder.name, name, required=required, by=by)
+    after = await _state(skills, folder.name)
+    if before is None:
+        return ImportedSkill(folder.name, "created", after.skill.version)
+    if before == after:
+        return ImportedSkill(folder.name, "unchanged", after.skill.version)
+    if not replace:
+        raise AlreadyExists(
+            f"there is a skill {folder.name} already",
+            why="and it is not the same",
+            next="Give the folder's another name, or have it replaced (`--replace`).",
+        )
+    return ImportedSkill(folder.name, "changed", after.skill.version)
+
+
+async def _unlink(skills: Skills, before: _State, folder: FolderSkill, *, by: str) -> None:
+    """Take away what the folder does not have."""
+    for tool in _gone((link.tool for link in before.tools), (tool.name for tool in folder.tools)):
+        await skills.unlink(folder.name, tool, by=by)
+    for name in _gone((need.on for need in before.needs), (*folder.requires, *folder.optional)):
+        await skills.undepend(folder.name, name, by=by)
+
+
+def _gone(before: Iterable[str], after: Iterable[str]) -> list[str]:
+    return sorted({*before} - {*after})
+
+
+async def _state(skills: Skills, name: str) -> _State:
+    return _State(await skills.get(name), await skills.tools_of(name), await skills.needs(name))

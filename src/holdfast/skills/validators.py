@@ -1,0 +1,245 @@
+"""Validators: JSON Schemas of arguments, made ready to check with, and kept. Pure.
+
+Nothing is ever fetched: a `$ref` to another document is an error. Patterns are matched in linear time; those that need
+more, such as look-ahead, within a limit of steps.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, cast
+from urllib.parse import quote, unquote
+
+import jsonschema_rs
+import msgspec
+from jsonschema_rs import FancyRegexOptions, RegexOptions, Registry, Validator
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.text import render
+
+Schema = Mapping[str, Any] | bool
+
+KEPT = 500  # a large one takes half a megabyte
+MAX_DEFAULTS_DEPTH = 8  # levels of objects in which defaults are filled
+
+_PATTERN_BYTES = 1024 * 1024
+_BACKTRACKS = 100_000
+_LOCAL = re.compile(r"#(?:/|\Z)")
+_CHAIN = 16  # references that refer to references
+_ROOT = "holdfast:schema"
+_DRAFTS = ("http://json-schema.org/", "https://json-schema.org/")
+# Documents say these of what back ends take all the same: they are told to the model, and not checked.
+_TOLD_ONLY = (
+    "duration", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
+    "regex", "relative-json-pointer", "time", "uri-reference", "uri-template",
+)  # fmt: skip
+
+
+def _any(_: str) -> bool:
+    return True
+
+
+_FORMATS: dict[str, Callable[[str], bool]] = dict.fromkeys(_TOLD_ONLY, _any)
+
+# What lets arguments be there that `properties` do not name.
+_OPENING = frozenset({
+    "$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas", "if", "oneOf",
+    "patternProperties", "propertyNames", "unevaluatedProperties",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """Which defaults an object is given, and the objects in it."""
+
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+    inside: "dict[str, Defaults]" = field(default_factory=dict[str, "Defaults"])
+
+    def filled(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What was given, and the defaults of what was not; nothing that was given is changed."""
+        if not self.values and not self.inside:
+            return given
+        whole = dict(given)
+        for name, inner in self.inside.items():
+            if isinstance(within := whole.get(name), dict):
+                whole[name] = inner.filled(cast(dict[str, Any], within))
+        for name, value in self.values.items():
+            if name not in whole:
+                whole[name] = deepcopy(value)
+        return whole
+
+
+@dataclass(frozen=True, slots=True)
+class Checker:
+    """A schema, ready to check with. Its parts are made ready one by one, when somebody asks what is wrong."""
+
+    schema: Schema
+    validator: Validator
+    defaults: Defaults
+    options: Mapping[str, Any]
+
+    def parts(self) -> "Parts":
+        """The schema, part by part."""
+        return Parts(self.schema, self.options)
+
+
+class Parts:
+    """Parts of a schema by their JSON pointers."""
+
+    def __init__(self, schema: Schema, options: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._options = options
+        self._registry = Registry([(_ROOT, cast(Any, schema))])
+        self._validators: dict[str, Validator] = {}
+        self._found: dict[str, Any] = {}
+
+    def fits(self, pointer: str, value: Any) -> bool:
+        """Whether a value fits the part there."""
+        if pointer not in self._validators:
+            part = {"$ref": f"{_ROOT}#{quote(pointer, safe='/~')}"}
+            self._validators[pointer] = jsonschema_rs.validator_for(part, registry=self._registry, **self._options)
+        return self._validators[pointer].is_valid(value)
+
+    def at(self, pointer: str) -> Any:
+        """What stands there."""
+        if pointer not in self._found:
+            self._found[pointer] = resolved(self._schema, pointer)
+        return self._found[pointer]
+
+    def target(self, pointer: str) -> str:
+        """What the part there refers to, if it does nothing else; else itself."""
+        for _ in range(_CHAIN):
+            part = self.at(pointer)
+            reference = cast(Mapping[str, Any], part).get("$ref") if isinstance(part, Mapping) else None
+            if (
+                not isinstance(reference, str)
+                or not reference.startswith(("#/", "#"))
+                or reference[1:2] not in ("", "/")
+            ):
+                break
+            pointer = unquote(reference[1:])
+        return pointer
+
+    def errors(self, part: Mapping[str, Any], value: Any) -> Iterator[jsonschema_rs.ValidationError]:
+        """What is wrong with a value by a part that refers to nothing."""
+        draft = (
+            {"$schema": self._schema["$schema"]}
+            if isinstance(self._schema, Mapping) and "$schema" in self._schema
+            else {}
+        )
+        return jsonschema_rs.validator_for({**draft, **part}, mask="it", **self._options).iter_errors(value)
+
+
+class _Same:
+    """A schema, known again by being the same object: that takes no time."""
+
+    __slots__ = ("schema",)
+
+    def __init__(self, schema: Schema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.schema is other.schema
+
+
+def checker_of(schema: Schema, *, formats: bool = True) -> Checker:
+    """The checker of arguments that a schema is; InvalidInput that says why, if it is no schema.
+
+    Arguments that a schema does not name are refused, unless it says something of such. `formats`: whether a date-time,
+    date, uuid, email and uri have to be one.
+    """
+    return _kept(_Same(schema), formats)
+
+
+@lru_cache(KEPT)
+def _kept(same: _Same, formats: bool) -> Checker:
+    return _compiled(render(same.schema), formats)
+
+
+@lru_cache(KEPT)
+def _compiled(text: bytes, formats: bool) -> Checker:
+    try:
+        checker = _checker(_closed(msgspec.json.decode(text)), formats)
+    except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+        why = " ".join(str(error).partition("\n")[0].split())
+        next = "Mend it where the tool was declared, or import the tool anew."
+        raise InvalidInput("the schema of its arguments cannot be used", why=f"{why:.300}", next=next) from None
+    if b'"default"' not in text:
+        return checker
+    return replace(checker, defaults=_defaults(checker.parts(), "", frozenset(), 0))
+
+
+def _checker(schema: Schema, formats: bool) -> Checker:
+    linear = RegexOptions(size_limit=_PATTERN_BYTES)
+    options: dict[str, Any] = {
+        "validate_formats": formats,
+        "formats": _FORMATS,
+        "offline": True,
+        "pattern_options": linear,
+    }
+    try:
+        validator = jsonschema_rs.validator_for(cast(Any, schema), **options)
+    except jsonschema_rs.ValidationError:
+        limited = FancyRegexOptions(backtrack_limit=_BACKTRACKS, size_limit=_PATTERN_BYTES)
+        options["pattern_options"] = limited
+        validator = jsonschema_rs.validator_for(cast(Any, schema), **options)
+    return Checker(schema, validator, Defaults(), options)
+
+
+def _closed(schema: Any) -> Schema:
+    """The schema, with a draft that is known, or none, and closed where it is not open on purpose."""
+    if not isinstance(schema, dict):
+        return bool(schema)
+    whole = cast(dict[str, Any], schema)
+    if not str(whole.get("$schema", _DRAFTS[0])).startswith(_DRAFTS):
+        del whole["$schema"]
+    return (
+        {**whole, "additionalProperties": False} if whole.get("properties") and not _OPENING & whole.keys() else whole
+    )
+
+
+def _defaults(parts: "Parts", pointer: str, followed: frozenset[str], depth: int) -> Defaults:
+    """The defaults of an object; those that do not fit are not filled: what nobody wrote is nobody's mistake.
+
+    A reference is followed once on the way down, for a schema may contain itself.
+    """
+    found = Defaults()
+    target = parts.target(pointer)
+    schema = parts.at(target)
+    if target in followed or depth > MAX_DEFAULTS_DEPTH or not isinstance(schema, Mapping):
+        return found
+    followed = followed if target == pointer else followed | {target}
+    for name, each in cast(dict[str, Any], cast(Mapping[str, Any], schema).get("properties", {})).items():
+        place = below(target, "properties", name)
+        for said in (each, parts.at(parts.target(place))):
+            if name not in found.values and isinstance(said, Mapping) and "default" in said:
+                default = cast(Mapping[str, Any], said)["default"]
+                if parts.fits(place, default):
+                    found.values[name] = default
+        inner = _defaults(parts, place, followed, depth + 1)
+        if inner.values or inner.inside:
+            found.inside[name] = inner
+    return found
+
+
+def below(pointer: str, *names: str | int) -> str:
+    """The pointer to what stands further in."""
+    return pointer + "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
+
+
+def resolved(schema: Any, pointer: str) -> Any:
+    """What stands in a schema at a JSON pointer; None where nothing does."""
+    found = schema
+    for token in pointer.split("/")[1:]:
+        name = token.replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list):
+            items = cast(list[Any], found)
+            found = items[int(name)] if name.isdecimal() and int(name) < len(items) else None
+        else:
+            found = cast(Mapping[str, Any], found).get(name) if isinstance(found, Mapping) else None
+    return found

@@ -1,0 +1,221 @@
+"""Sources, each test with a running server and without one: there must be no difference."""
+
+import json
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from holdfast.cli import sources
+from holdfast.skills.sources.sources import MAX_DOCUMENT_BYTES
+from tests.cli.page import Page
+from tests.cli.program import MODULE, Program
+from tests.processes import Process
+
+pytestmark = pytest.mark.req("UI-02", "MCP-03")
+
+ANSWER = {"responses": {"200": {"description": "so"}}}
+
+
+@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
+def holdfast(request: pytest.FixtureRequest) -> Program:
+    """The program, on a database of this module."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def word() -> str:
+    """What nobody else has in a path: tools are called by it."""
+    return uuid4().hex[:8]
+
+
+def document(word: str, *more: str, summary: str = "One", **said: Any) -> str:
+    """A document with one marked operation, one that is not, and `more` that are."""
+    get = {"summary": summary, "parameters": [{"name": "size", "in": "query", "schema": {"type": "integer"}}], **ANSWER}
+    paths: dict[str, Any] = {f"/{word}": {"get": {**get, "x-ai-enabled": True}, "post": {"tags": ["write"], **ANSWER}}}
+    paths |= {f"/{word}/{each}": {"get": {"x-ai-enabled": True, **ANSWER}} for each in more}
+    info, servers = {"title": "Shop", "version": "1.2"}, [{"url": "https://shop.example.com"}]
+    return json.dumps({"openapi": "3.1.0", "info": info, "servers": servers, "paths": paths, **said})
+
+
+def test_a_file_becomes_tools_that_are_shown_reloaded_and_removed(holdfast: Program, word: str, tmp_path: Path) -> None:
+    file = tmp_path / "shop.json"
+    file.write_text(document(word))
+    added = holdfast("sources", "add", word, str(file), "--auth", f"key={word}")
+    shown = holdfast("sources", "show", word)
+    file.write_text(document(word, "new", summary="Another"))
+
+    rehearsed = holdfast("sources", "reload", word, str(file), "--dry-run")
+    reloaded = holdfast("sources", "reload", word, str(file))
+    again = holdfast("sources", "reload", word, str(file), "--json")
+    listed = holdfast("sources", "ls", "--json")
+    removed = holdfast("sources", "rm", word)
+
+    assert added.code == 0, added
+    assert added.stdout.split()[-2:] == ["added", f"get_{word}"]
+    assert f"holdfast secrets set {word}" in added.stderr
+    assert f"POST /{word}" in shown.stdout
+    assert "x-ai-enabled" in shown.stdout
+    for done in (rehearsed, reloaded):
+        assert [line.split() for line in done.stdout.splitlines()[1:]] == [
+            ["added", f"get_{word}_new"],
+            ["changed", f"get_{word}", "description"],
+        ]
+    assert (again.json["written"], again.json["unchanged"]) == (False, [f"get_{word}", f"get_{word}_new"])
+    (entry,) = [source for source in listed.json if source["name"] == word]
+    assert (entry["title"], entry["tools"], entry["version"]) == ("Shop", 2, 2)
+    assert (removed.code, f"Removed {word} and its 2 tools." in removed.stderr) == (0, True)
+    assert holdfast("sources", "show", word, "--json").error["code"] == "not_found"
+
+
+def test_what_is_chosen_becomes_tools_and_what_a_source_is_told_can_be_changed(
+    holdfast: Program, word: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "shop.json"
+    file.write_text(document(word))
+
+    chosen = holdfast(
+        "sources", "add", word, str(file), "--tag", "write", "--operation", "nothing", "--base-url", "http://shop.lan/v1",
+        "--header", "X-Team: {{secret:team}} of ours", "--auth", "key=a", "--timeout", "5", "--json",
+    )  # fmt: skip
+    changed = holdfast(
+        "sources", "change", word, "--auth", "key=", "--auth", "token=b", "--header", "X-Team:", "--json"
+    )
+    everything = holdfast("sources", "change", word, str(file), "--all", "--json")
+
+    assert chosen.code == 0, chosen
+    assert chosen.json["added"] == [f"get_{word}", f"post_{word}"]
+    assert [each["operation"] for each in chosen.json["skipped"]] == ["nothing"]
+    backend = chosen.json["source"]["backend"]
+    assert (backend["base_url"], backend["timeout"]) == ("http://shop.lan/v1", 5)
+    assert backend["headers"] == {"X-Team": "{{secret:team}} of ours"}
+    told = changed.json["source"]["backend"]
+    assert (told["auth"], told.get("headers", {}), told["timeout"]) == ({"token": "b"}, {}, 5)
+    assert everything.json["source"]["choice"]["everything"] is True
+
+
+def test_a_document_comes_through_a_pipe(served: Program, word: str) -> None:
+    done = served("sources", "add", word, "-", "--json", typed=document(word))
+    unknown = served("sources", "reload", word, "--json")
+
+    assert done.json["added"] == [f"get_{word}"]
+    assert (unknown.code, unknown.error["code"]) == (2, "invalid_input")
+
+
+class Library(BaseHTTPRequestHandler):
+    """Gives whatever document it has, after a redirect."""
+
+    document = b""
+
+    def do_GET(self) -> None:
+        if self.path == "/moved":
+            self.send_response(302)
+            self.send_header("Location", "/api.json")
+        else:
+            self.send_response(200 if self.path == "/api.json" else 404)
+        self.end_headers()
+        if self.path == "/api.json":
+            self.wfile.write(self.document)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def library() -> Iterator[str]:
+    """The address of documents on this machine."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Library)
+    thread = Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_address_is_fetched_from_where_the_command_is_called(served: Program, word: str, library: str) -> None:
+    Library.document = document(word).encode()
+    added = served("sources", "add", word, f"{library}/moved", "--json")
+    Library.document = document(word, "new").encode()
+    reloaded = served("sources", "reload", word, "--json")
+    missing = served("sources", "add", "missing", f"{library}/no.json", "--json")
+
+    assert added.json["source"]["location"] == f"{library}/moved"
+    assert reloaded.json["added"] == [f"get_{word}_new"]
+    assert (missing.code, missing.error["code"]) == (6, "unavailable")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["nowhere.json"], "nowhere.json"),
+        (["."], "cannot be read"),
+        (["http://"], "cannot be fetched"),
+        (["broken.json"], "line 2"),
+        (["shop.json", "--auth", "key"], "SCHEME=SECRET"),
+        (["shop.json", "--header", "X-Team"], "NAME: VALUE"),
+        (["shop.json", "--base-url", "shop.lan"], "http://"),
+        (["latin.json"], "line 1 is not UTF-8"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(served: Program, words: list[str], said: str) -> None:
+    (served.folder / "shop.json").write_text(document("shop"))
+    (served.folder / "broken.json").write_text('{"openapi": "3.1.0",\n"paths": {')
+    (served.folder / "latin.json").write_bytes('{"openapi": "é"}'.encode("latin-1"))
+
+    done = served("sources", "add", "refused", *words)
+
+    assert (done.code in (2, 6), done.stdout) == (True, "")
+    assert said in done.stderr
+
+
+def test_a_source_whose_tools_skills_work_with_is_removed_by_force_alone(
+    served: Program, word: str, tmp_path: Path
+) -> None:
+    (tmp_path / "shop.json").write_text(document(word))
+    served("sources", "add", word, str(tmp_path / "shop.json"))
+    folder = tmp_path / f"skill-{word}"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text(f"---\nname: skill-{word}\ndescription: Orders.\n---\nOrder.\n")
+    assert served("skills", "import", str(folder)).code == 0
+    assert served("skills", "link", f"skill-{word}", f"get_{word}").code == 0
+
+    refused = served("sources", "rm", word)
+    removed = served("sources", "rm", word, "--force", "--json")
+
+    assert (refused.code, f"get_{word} (skill-{word})" in refused.stderr) == (5, True)
+    assert removed.json == {"name": word, "tools": [f"get_{word}"]}
+
+
+def test_what_the_command_knows_of_documents_is_so() -> None:
+    assert sources.MAX_BYTES == MAX_DOCUMENT_BYTES
+
+
+@pytest.fixture(scope="module")
+def neighbour(tmp_path_factory: pytest.TempPathFactory, fast_folder: Path) -> Iterator[Program]:
+    """The program, while a server runs that may call this machine."""
+    program = Program(tmp_path_factory.mktemp("home"), fast_folder / uuid4().hex)
+    program.environment["HOLDFAST_EXECUTION__ALLOW_PRIVATE"] = "127.0.0.1"
+    server = Process([*MODULE, "up", "--port", "0", "--json"], program.environment, program.folder)
+    try:
+        server.wait_for('"url"')
+        yield program
+    finally:
+        server.end()
+
+
+@pytest.mark.req("EXEC-01", "EXEC-04")
+def test_every_example_of_the_pages_works(neighbour: Program, tmp_path: Path) -> None:
+    for name, languages in (("sources.md", ["sh", "python"]), ("secrets.md", ["sh"])):
+        folder = tmp_path / name
+        folder.mkdir()
+        page = Page(name, neighbour, folder)
+
+        done = page.run_all()
+
+        assert page.languages == languages
+        assert "opensesame" not in "".join(each.stdout + each.stderr for each in done)

@@ -1,0 +1,177 @@
+"""What a back end answers is read as far as there is room, and told so that a model can act on it."""
+
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from holdfast.core.errors import HoldfastError, TooLarge
+from holdfast.execution.rest.responses import read_body, tell
+
+JSON = {"Content-Type": "application/json"}
+
+
+async def chunks(data: bytes, size: int = 1000) -> AsyncIterator[bytes]:
+    """A body in pieces."""
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+async def read(data: bytes, encoding: str = "", *, limit: int = 1_000_000, size: int = 1000) -> bytes:
+    """A body as it is read."""
+    return await read_body(chunks(data, size), encoding=encoding, limit=limit)
+
+
+def raw_deflate(data: bytes) -> bytes:
+    """`deflate` without a head."""
+    packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+    return packer.compress(data) + packer.flush()
+
+
+@pytest.mark.req("EXEC-01")
+@pytest.mark.parametrize("size", [1, 7, 100_000])
+async def test_packed_bodies_are_unpacked(size: int) -> None:
+    text = b"".join(b"line %d\n" % number for number in range(5000))
+
+    assert await read(text, size=size) == text
+    assert await read(text, "identity", size=size) == text
+    assert await read(gzip.compress(text), "gzip", size=size) == text
+    assert await read(gzip.compress(text) + gzip.compress(b"more"), "x-gzip", size=size) == text + b"more"
+    assert await read(zlib.compress(text), "deflate", size=size) == text
+    assert await read(raw_deflate(text), "Deflate", size=size) == text
+    assert await read(b"", "gzip") == b""
+
+
+@pytest.mark.req("EXEC-02")
+async def test_a_body_that_would_be_a_gigabyte_is_not_inflated() -> None:
+    layer = zlib.compressobj(9, zlib.DEFLATED, zlib.MAX_WBITS | 16)
+    bomb = b"".join(layer.compress(bytes(1_000_000)) for _ in range(1000)) + layer.flush()
+    tracemalloc.start()
+
+    with pytest.raises(TooLarge, match="more than 1,000,000 bytes"):
+        await read(bomb, "gzip", size=len(bomb))
+
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(bomb) < 2_000_000
+    assert peak < 10_000_000
+
+
+async def test_a_body_of_exactly_the_limit_is_read() -> None:
+    assert len(await read(bytes(5000), limit=5000)) == 5000
+    assert len(await read(gzip.compress(bytes(5000)), "gzip", limit=5000)) == 5000
+    with pytest.raises(TooLarge):
+        await read(bytes(5001), limit=5000)
+    with pytest.raises(TooLarge):
+        await read(gzip.compress(bytes(5001)), "gzip", limit=5000)
+
+
+@pytest.mark.parametrize(
+    ("data", "encoding", "says"),
+    [
+        (b"no gzip at all", "gzip", "is no gzip"),
+        (b"\xff\xff no deflate", "deflate", "is no deflate"),
+        (gzip.compress(b"x" * 100, mtime=0)[:-12], "gzip", "broke off"),
+        (zlib.compress(b"x")[:1], "deflate", "broke off"),
+        (gzip.compress(b"x" * 100, mtime=0)[:-4] + b"abcd", "gzip", "is no gzip"),
+        (b"x", "br", "packed as 'br'"),
+        (b"x", "gzip, gzip", "packed as 'gzip, gzip'"),
+    ],
+)
+async def test_what_is_packed_wrongly_is_told_as_such(data: bytes, encoding: str, says: str) -> None:
+    with pytest.raises(HoldfastError, match=says):
+        await read(data, encoding)
+
+
+@pytest.mark.req("EXEC-01")
+@pytest.mark.parametrize(
+    ("kind", "body", "value"),
+    [
+        ("application/json", b'{"a": [1, null]}', {"a": [1, None]}),
+        ("application/problem+json; charset=utf-8", b'{"a":1}', {"a": 1}),
+        ("application/json", b'\xef\xbb\xbf{"a":1}', {"a": 1}),
+        ("application/json", b'{"a": 1', '{"a": 1'),
+        ("application/json", b"<html>", "<html>"),
+        ("application/json", b"[" * 200, "[" * 200),
+        ("application/json", b'"text"', "text"),
+        ("", b'{"a": 1}', {"a": 1}),
+        ("text/plain", b'[{"a": 1}]', [{"a": 1}]),
+        ("text/plain", b"{a}", "{a}"),
+        ("text/plain; charset=iso-8859-1", "é".encode("latin-1"), "é"),
+        ('text/plain; charset="utf-16"', "é".encode("utf-16"), "é"),
+        ("text/html; charset=nonsense", "é".encode(), "é"),
+        ("text/html; charset=base64", "é".encode(), "é"),
+        ("text/csv", b"a,\xff", "a,\ufffd"),
+        ("application/xml", b"<a/>", "<a/>"),
+        ("application/octet-stream", b"plain words", "plain words"),
+        ("", b"plain words", "plain words"),
+    ],
+)
+def test_answers_are_told_as_what_they_are(kind: str, body: bytes, value: Any) -> None:
+    result = tell(200, {"Content-Type": kind} if kind else {}, body)
+
+    assert (result.value, result.failed) == (value, False)
+
+
+def test_bytes_are_told_by_their_type_and_size_and_kept_whole() -> None:
+    result = tell(200, {"Content-Type": "image/png"}, b"\x89PNG\0")
+
+    assert (result.value["content_type"], result.value["bytes"]) == ("image/png", 5)
+    assert (result.whole, result.content_type) == (b"\x89PNG\0", "image/png")
+
+
+def test_an_empty_answer_is_nothing_or_says_where_it_is() -> None:
+    assert tell(204, {}, b"").value is None
+    assert tell(201, {"Location": "/orders/7"}, b"").value == {"status": 201, "location": "/orders/7"}
+
+
+def test_the_answer_to_head_is_its_headers() -> None:
+    result = tell(200, {"ETag": '"7"'}, b"", method="HEAD")
+
+    assert result.value == {"status": 200, "headers": {"etag": '"7"'}}
+
+
+@pytest.mark.req("EXEC-02")
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (400, "change them"),
+        (401, "source's secrets"),
+        (404, "Not Found. There is no such thing"),
+        (418, "refuses"),
+        (422, "change them"),
+        (429, "wait before"),
+        (503, "may work later"),
+        (599, "may work later"),
+    ],
+)
+def test_a_refusal_says_what_to_do_and_what_the_back_end_says(status: int, says: str) -> None:
+    result = tell(status, JSON, b'{"detail": "no"}')
+
+    assert result.failed
+    assert result.value["status"] == status
+    assert says in result.value["error"]
+    assert result.value["body"] == {"detail": "no"}
+
+
+def test_how_long_to_wait_is_shown() -> None:
+    assert tell(429, {"Retry-After": "30"}, b"").value["retry_after"] == "30 seconds"
+    date = "Wed, 21 Oct 2026 07:28:00 GMT"
+    assert tell(503, {"Retry-After": date}, b"").value["retry_after"] == date
+
+
+@pytest.mark.req("EXEC-05")
+def test_a_back_end_that_fails_leaves_what_is_not_idempotent_in_doubt() -> None:
+    assert "may have been done" in tell(500, {}, b"", idempotent=False).value["error"]
+    assert "may have been done" not in tell(422, {}, b"", idempotent=False).value["error"]
+
+
+def test_a_redirect_that_is_not_followed_is_told() -> None:
+    moved = tell(302, {"Location": "https://elsewhere.example/"}, b"")
+    done = tell(303, {"Location": "/orders/7"}, b"")
+
+    assert (moved.failed, moved.value["location"]) == (True, "https://elsewhere.example/")
+    assert (done.failed, done.value["location"]) == (False, "/orders/7")

@@ -1,0 +1,143 @@
+"""Plans of the statements of skills and tools, and enough rows that a missing index shows."""
+
+from datetime import timedelta
+
+from tests.rules.plan import ID, LAST, MINUTE, NOON, NOTHING, Cold, Plan
+
+OF_A_TENANT: dict[str, Plan | Cold] = {
+    "bus/sql/end_presence.sql": Plan("worker_presence_pkey", (ID,)),
+    "bus/sql/tell_presence.sql": Plan("worker_presence_pkey", (ID, "me", ["translate"])),
+    "execution/sql/admission.sql": Plan("tool_t_pkey", (ID, ID, "support 7")),
+    "execution/sql/aside.sql": Plan("execution_by_correlation", ("c 7",)),
+    "execution/sql/begin_anew.sql": Plan("tool_executions_pkey", (ID, MINUTE, None)),
+    "execution/sql/begin_execution.sql": Plan("", (ID, ID, "track", {}, "ann", None, None, MINUTE, None)),
+    "execution/sql/cancel_execution.sql": Plan("tool_executions_pkey", (ID, "cancelled")),
+    "execution/sql/count_calls.sql": Plan("tool_t_pkey", ([ID], [1], [0], [1.5])),
+    "execution/sql/decide_execution.sql": Plan("tool_executions_pkey", (ID, "done", {}, None)),
+    "execution/sql/end_execution.sql": Plan("tool_executions_pkey", (ID, NOON, "done", {}, None, 1.5, None, None)),
+    "execution/sql/event_tools.sql": Plan("tool_", (2000,)),
+    "execution/sql/execution.sql": Plan("tool_executions_pkey", (ID,)),
+    "execution/sql/forget_executions.sql": Plan("execution_finished_alone", (timedelta(days=30), 100)),
+    "execution/sql/is_served.sql": Plan("worker_presence_pkey", ("translate",)),
+    "execution/sql/lapse_executions.sql": Plan(""),
+    "execution/sql/list_executions.sql": Plan("Index Scan Backward using tool_executions_pkey", (LAST, 50, None)),
+    "execution/sql/list_executions_of_run.sql": Plan("execution_of_call", (LAST, 50, None, ID)),
+    "execution/sql/list_executions_of_tool.sql": Plan(
+        "Index Scan Backward using execution_by_tool", (LAST, 50, None, ID)
+    ),
+    "execution/sql/output.sql": Plan("tool_output_pkey", (ID,)),
+    "execution/sql/put_aside.sql": Plan("execution_by_correlation", ("c 7", b"", "text/plain")),
+    "execution/sql/remove_secret.sql": Plan("", ("stripe", "ann")),
+    "execution/sql/revision.sql": Plan("registry_pkey"),
+    "execution/sql/sealed_secrets.sql": Plan("secret_pkey", (["secret-7"],)),
+    "execution/sql/secrets.sql": Plan("secret_pkey"),
+    "execution/sql/set_secret.sql": Plan("", ("stripe", b"x", "k", NOTHING, "ann")),
+    "execution/sql/still_wanted.sql": Plan("tool_executions_pkey", ([ID],)),
+    "skills/sources/sql/changed_tools.sql": Plan("registry_change_", (7,)),
+    "skills/sources/sql/missing_secrets.sql": Plan("secret_pkey", (["key"],)),
+    "skills/sources/sql/put_source.sql": Plan("", ("shop", False, {}, 1, "ann")),
+    "skills/sources/sql/remove_source.sql": Plan("", ("shop", False, None, "ann")),
+    "skills/sources/sql/source.sql": Plan("tool_source_host_id_name_key", ("shop",)),
+    "skills/sources/sql/source_tools.sql": Plan("tool_by_operation", (ID,)),
+    "skills/sources/sql/sources.sql": Plan("tool_source_"),
+    "skills/sql/activate_skill.sql": Plan("", ("returns", True, None, "ann")),
+    "skills/sql/administer_tool.sql": Plan("", ("track", {}, None, "ann")),
+    "skills/sql/agents_of_skill.sql": Plan("skill_t_host_id_name_key", ("skill 7",)),
+    "skills/sql/allowed_tools.sql": Plan("tool_t_host_id_name_key", (["tool-7"],)),
+    "skills/sql/assign_skill.sql": Plan("", ("support", "returns", {}, 0, 0, True, None, "ann")),
+    "skills/sql/catalog.sql": Plan("agent_definition_t_host_id_name_key", ("support 1",)),
+    "skills/sql/declare_links.sql": Plan("", (NOTHING,) * 5),
+    "skills/sql/declare_skills.sql": Plan("", (NOTHING,) * 7),
+    "skills/sql/declare_tools.sql": Plan("", (NOTHING,)),
+    "skills/sql/forget_removed.sql": Plan("registry_term_pkey"),
+    "skills/sql/index_entries.sql": Plan("", ("tool", NOTHING, NOTHING, NOTHING, NOTHING)),
+    "skills/sql/lease_registry_indexing.sql": Plan("", (ID, MINUTE)),
+    "skills/sql/link_need.sql": Plan("", ("a", "b", True, True, None, "ann")),
+    "skills/sql/link_tool.sql": Plan("", ("a", "track", None, {}, True, None, "ann")),
+    "skills/sql/list_skills.sql": Plan("skill_t_host_id_name_key", ("", 5, None)),
+    "skills/sql/list_tools.sql": Plan("tool_t_host_id_name_key", ("", 5, None, None, None, None)),
+    "skills/sql/needs_of_skill.sql": Plan("skill_dependency_t_pkey", ("skill 7",)),
+    "skills/sql/open_skills.sql": Plan("skill_t_pkey", ([ID], [ID], ID, "support", [ID])),
+    "skills/sql/put_skill.sql": Plan("", ("returns", None, {}, None, None, None, None, "ann")),
+    "skills/sql/put_tool.sql": Plan("", ("track", {}, None, "ann")),
+    "skills/sql/registry_changes.sql": Plan("Index Scan Backward using registry_change_pkey", (9, 9, 5, ["skill"])),
+    "skills/sql/registry_changes_of_name.sql": Plan("registry_change_by_name", (9, 9, 5, ["skill"], "skill 7")),
+    "skills/sql/registry_models.sql": Plan("tool_by_model"),
+    "skills/sql/registry_state.sql": Plan("conversation_skill_pkey", (ID, "support")),
+    "skills/sql/release_registry_indexing.sql": Plan("registry_indexing_pkey", (ID,)),
+    "skills/sql/remove_skill.sql": Plan("", ("returns", None, "ann")),
+    "skills/sql/remove_tool.sql": Plan("", ("track", None, "ann")),
+    "skills/sql/search_registry.sql": Plan("", (["tool"], 10, None, *(NOTHING,) * 5, 0.1, 0.05, 30.0)),
+    "skills/sql/skill.sql": Plan("skill_t_host_id_name_key", ("skill 7",)),
+    "skills/sql/skill_files.sql": Plan("skill_file_pkey", ("skill 7",)),
+    "skills/sql/skills_of_agent.sql": Plan("agent_skill_t_pkey", ("support 7",)),
+    "skills/sql/store_tools.sql": Plan("", (ID, NOTHING, NOTHING, NOTHING, "ann")),
+    "skills/sql/tool.sql": Plan("tool_t_host_id_name_key", ("tool-7",)),
+    "skills/sql/tool_now.sql": Plan("tool_t_pkey", (ID,)),
+    "skills/sql/tools_by_name.sql": Plan("tool_t_host_id_name_key", (["tool-7"],)),
+    "skills/sql/tools_of_skill.sql": Plan("skill_tool_t_pkey", ("skill 7",)),
+    "skills/sql/unembedded_entries.sql": Plan("tool_by_model", (["m"], NOTHING, 32)),
+    "skills/sql/unlink.sql": Plan("", ("skill_tool", "a", "track", None, "ann")),
+    "skills/sql/unread_entries.sql": Plan("tool_unread", (200,)),
+}
+OF_THE_SYSTEM: dict[str, Plan | Cold] = {
+    "execution/sql/tenants_with_lapsed_executions.sql": Plan("execution_alone", (), ("tenant",)),
+    "execution/sql/tenants_with_old_executions.sql": Plan(
+        "execution_finished_alone", (timedelta(days=30),), ("tenant",)
+    ),
+    "skills/sql/unindexed_registries.sql": Plan("tool_by_model", (True, ["m"]), whole=("tenant",)),
+    "skills/sql/wanted_registry_models.sql": Plan("", whole=("memory_model",)),
+}
+
+ROWS = """
+insert into registry (host_id, revision) select id, 7 from tenant;
+insert into tool_source (host_id, name, kind) select id, 'source-' || n, 'openapi' from busy, generate_series(1, 50) n;
+insert into skill_t (host_id, name, description, content_markdown, terms, embedded, active)
+  select id, 'skill ' || n, 'about it', 'do it', case when n > 1 then '{1,2}'::bigint[] end,
+    case when n > 3 then 'm' end, n % 10 > 0
+  from busy, generate_series(1, 200) n;
+update skill_t s set parent_skill_id = p.skill_id from skill_t p
+  where p.host_id = s.host_id and p.name = 'skill 1' and s.name in ('skill 2', 'skill 3');
+insert into tool_t (host_id, name, description, implementation_type, terms, embedded, active)
+  select id, 'tool-' || n, 'does it', 'function', case when n > 1 then '{1,2}'::bigint[] end,
+    case when n > 3 then 'm' end, n % 10 > 0
+  from busy, generate_series(1, 400) n;
+insert into tool_param_t (host_id, tool_id, name, param_type) select host_id, tool_id, 'a' || n, 'string'
+    from tool_t, generate_series(1, 3) n;
+insert into tool_usage (host_id, tool_id, calls) select host_id, tool_id, 1 from tool_t;
+insert into skill_file (host_id, skill_id, path, content) select host_id, skill_id, 'a', '' from skill_t;
+insert into skill_tool_t (host_id, skill_id, tool_id)
+  select s.host_id, s.skill_id, t.tool_id from skill_t s join tool_t t on t.host_id = s.host_id
+    and t.name like 'tool-' || substr(s.name, 7) || '%'
+  where s.name < 'skill 3';
+insert into skill_dependency_t (host_id, skill_id, depends_on_skill_id)
+  select s.host_id, s.skill_id, n.skill_id from skill_t s join skill_t n on n.host_id = s.host_id
+    and s.skill_id < n.skill_id
+  where right(s.name, 1) = right(n.name, 1);
+insert into agent_skill_t (host_id, agent_def_id, skill_id)
+  select a.host_id, a.agent_def_id, s.skill_id from agent_definition_t a join skill_t s on s.host_id = a.host_id
+    and s.name like 'skill 1%'
+  where right(s.name, 1) = right(a.name, 1);
+insert into registry_vector (host_id, kind, id, model, embedding)
+  select host_id, 'tool', tool_id, 'm', array_fill(0.1, array[384])::halfvec from tool_t where embedded is not null;
+insert into registry_term (host_id, kind, term, id)
+  select host_id, 'skill', unnest(terms), skill_id from skill_t union all
+    select host_id, 'tool', unnest(terms), tool_id from tool_t;
+insert into registry_indexing (host_id, holder, leased_until) select id, id, holdfast.now() from tenant;
+insert into registry_change (host_id, revision, number, kind, name, operation, update_user)
+  select id, n, 1, 'skill', 'skill ' || n % 50, 'changed', '' from busy, generate_series(1, 500) n;
+insert into conversation_skill (tenant_id, root, agent, skill_id)
+  select c.tenant_id, c.id, 'support', s.skill_id from conversation c join skill_t s on s.host_id = c.tenant_id
+    and s.name like 'skill 4%';
+insert into secret (host_id, name, sealed, key_id) select id, 'secret-' || n, '', 'k'
+    from busy, generate_series(1, 50) n;
+insert into tool_executions (tenant_id, id, tool_id, tool, status, leased_until, finished_at, key, correlation_id)
+  select t.host_id, gen_random_uuid(), t.tool_id, t.name, case when n = 1 then 'running' else 'done' end,
+    holdfast.now(),
+    case when n > 1 then holdfast.now() end, t.name || n, t.name || ' ' || n
+  from tool_t t, generate_series(1, 3) n;
+insert into tool_output (tenant_id, execution_id, content_type, content)
+  select tenant_id, id, 'text/plain', '' from tool_executions where run_id is null;
+insert into worker_presence (tenant_id, worker, name, skills) select id, gen_random_uuid(), 'me', '{tool-1}'
+    from busy, generate_series(1, 20);
+"""

@@ -1,0 +1,223 @@
+"""What programs declare: rows that follow the program, and leave what others have said."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
+from holdfast.engine import Engine
+from holdfast.skills.declaring import Declaring, in_order
+from holdfast.skills.function import tool_of
+from holdfast.skills.history import History
+from holdfast.skills.skill import Declared, File
+from holdfast.skills.skills import Skills
+from holdfast.skills.tool import Tool
+from holdfast.skills.tools import Tools
+
+pytestmark = pytest.mark.req("SKILL-01")
+
+
+async def track(parcel: str) -> str:
+    """Where a parcel is."""
+    return parcel
+
+
+async def cancel(parcel: str, reason: str = "") -> str:
+    """Cancel a parcel."""
+    return parcel + reason
+
+
+TOOLS = (tool_of(track, access="read"), tool_of(cancel))
+BASE = Declared("base", "How we speak.", "Be kind.")
+RETURNS = Declared(
+    "returns", "Handles returns.", "Ask for the number.", {"track": None, "cancel": "write"}, ("base",), ("more",),
+    "base", {"check.py": File(b"print(1)", True)}, "2.0",
+)  # fmt: skip
+MORE = Declared("more")
+ALL = (RETURNS, MORE, BASE)
+
+
+class Program:
+    """A program that starts again and again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._declaring = Declaring(engine.database)
+
+    async def start(
+        self,
+        skills: Sequence[Declared] = ALL,
+        tools: Sequence[Tool] = TOOLS,
+        assignments: Mapping[str, Sequence[str]] | None = None,
+    ) -> Mapping[str, Tool]:
+        """Declare all of it."""
+        given = {"support": ["returns", "base"]} if assignments is None else assignments
+        return await self._declaring.declare("shop", tools, skills, given)
+
+
+@pytest.fixture
+async def program(words_only: Engine) -> Program:
+    """A program whose agent support is stored already."""
+    await words_only.definitions.put("support", instructions="")
+    return Program(words_only)
+
+
+async def test_what_a_program_declares_becomes_rows(program: Program, skills: Skills, tools: Tools) -> None:
+    declared = await program.start()
+
+    entry, skill = await tools.get("cancel"), await skills.get("returns")
+    assert declared == {tool.name: replace(tool, id=(await tools.get(tool.name)).id, version=1) for tool in TOOLS}
+    assert (entry.origin, entry.app_name, entry.tool.kind, entry.tool.mode) == ("code", "shop", "function", "inline")
+    assert entry.tool.reference.endswith(":cancel")
+    assert entry.tool.parameters == declared["cancel"].parameters
+    assert (skill.origin, skill.parent, skill.label, skill.instructions) == (
+        "code",
+        "base",
+        "2.0",
+        "Ask for the number.",
+    )
+    assert await skills.files("returns") == RETURNS.files
+    assert [(each.tool, each.access) for each in await skills.tools_of("returns")] == [
+        ("cancel", "write"), ("track", "read"),
+    ]  # fmt: skip
+    assert [(each.on, each.required) for each in await skills.needs("returns")] == [("base", True), ("more", False)]
+    assert [each.skill for each in await skills.skills_of("support")] == ["returns", "base"]
+
+
+async def test_nothing_is_written_when_nothing_changed(program: Program, history: History) -> None:
+    first = await program.start()
+    before = await history.of()
+
+    second = await program.start()
+
+    assert second == first
+    assert await history.of() == before
+
+
+async def test_rows_follow_the_program(program: Program, skills: Skills, tools: Tools) -> None:
+    await program.start()
+
+    changed = replace(
+        RETURNS, description="New.", tools={"track": "execute"}, requires=(), optional=("base",), files={}, parent=None
+    )
+    declared = await program.start(
+        [BASE, changed, MORE], [TOOLS[0], tool_of(cancel, idempotent=True)], {"support": ["base", "more"]}
+    )
+
+    skill = await skills.get("returns")
+    assert (declared["track"].version, declared["cancel"].version) == (1, 2)
+    assert (skill.description, skill.parent, skill.version, await skills.files("returns")) == ("New.", None, 2, {})
+    assert [(each.tool, each.access) for each in await skills.tools_of("returns")] == [("track", "execute")]
+    assert [(each.on, each.required) for each in await skills.needs("returns")] == [("base", False)]
+    assert [each.skill for each in await skills.skills_of("support")] == ["base", "more"]
+    assert (await tools.get("cancel")).tool.idempotent
+
+
+async def test_what_a_program_no_longer_declares_stays(program: Program, skills: Skills, tools: Tools) -> None:
+    await program.start()
+
+    await program.start([], [], {})
+
+    assert [each.name for each in await skills.list()] == ["base", "more", "returns"]
+    assert [each.tool.name for each in await tools.list()] == ["cancel", "track"]
+    assert [each.skill for each in await skills.skills_of("support")] == ["returns", "base"]
+
+
+async def test_what_others_have_said_stays(program: Program, skills: Skills, tools: Tools) -> None:
+    await program.start()
+    await tools.activate("track", False, by="ann")
+    await tools.permit("track", {"default": "read"}, by="ann")
+    await skills.activate("more", False, by="ann")
+    await skills.link("returns", "cancel", access="read", config={"approve": True}, by="ann")
+    await skills.link("base", "track", by="ann")
+    await skills.assign("support", "base", priority=9, by="ann")
+    await skills.assign("support", "more", by="ann")
+
+    await program.start([replace(RETURNS, description="New."), MORE, BASE], assignments={"support": ["returns"]})
+
+    entry = await tools.get("track")
+    assert (entry.active, entry.permissions) == (False, {"default": "read"})
+    assert not (await skills.get("more")).active
+    assert [(each.tool, each.access, each.config) for each in await skills.tools_of("returns")] == [
+        ("cancel", "read", {"approve": True}), ("track", "read", {}),
+    ]  # fmt: skip
+    assert [each.tool for each in await skills.tools_of("base")] == ["track"]
+    assert [(each.skill, each.priority) for each in await skills.skills_of("support")] == [
+        ("base", 9), ("more", 0), ("returns", 0),
+    ]  # fmt: skip
+
+
+async def test_a_name_that_somebody_has_stored_is_not_taken_over(
+    program: Program, skills: Skills, tools: Tools
+) -> None:
+    await tools.put("track", description="Theirs.", parameters={}, kind="function", reference="a:b")
+    with pytest.raises(AlreadyExists, match="the tool track cannot be declared: there is one of that name"):
+        await program.start()
+    await tools.remove("track")
+    await skills.put("base", instructions="Theirs.")
+    with pytest.raises(AlreadyExists, match="the skill base cannot be declared: there is one of that name"):
+        await program.start()
+
+    assert [each.name for each in await skills.list()] == ["base"]  # nothing else was stored
+    assert await tools.list() == []
+
+
+async def test_a_tool_of_a_source_is_not_taken_over(program: Program, tools: Tools, words_only: Engine) -> None:
+    await words_only.database.run(
+        "with made as (insert into tool_source (host_id, name, kind) values ($1, 'api', 'openapi') returning *) "
+        "insert into tool_t (host_id, name, description, implementation_type, origin, source_id, operation) "
+        "select $1, 'track', '', 'function', 'source', source_id, 'GET /' from made"
+    )
+
+    with pytest.raises(AlreadyExists, match="there is one of that name from the source api"):
+        await program.start()
+
+
+async def test_what_a_program_declares_is_its_alone_to_change(program: Program, skills: Skills) -> None:
+    await program.start()
+
+    for work in (skills.put("returns", instructions="", version=1), skills.remove("returns")):
+        with pytest.raises(AlreadyExists, match="the skill returns is declared in a program"):
+            await work
+
+
+@pytest.mark.parametrize(
+    ("skills", "assignments", "said"),
+    [
+        ([replace(RETURNS, tools={"none": None}), BASE, MORE], {}, "there is no tool 'none': returns is declared"),
+        ([RETURNS, BASE], {}, "there is no skill 'more': returns is declared"),
+        ([replace(MORE, parent="none")], {}, "there is no skill 'none'"),
+        (ALL, {"support": ["none"]}, "there is no skill 'none': support is declared"),
+        (ALL, {"nobody": ["base"]}, "there is no agent 'nobody'"),
+    ],
+)
+async def test_what_leads_nowhere_is_named_and_nothing_is_stored(
+    program: Program, skills: Sequence[Declared], assignments: dict[str, list[str]], said: str, tools: Tools
+) -> None:
+    with pytest.raises(NotFound, match=said):
+        await program.start(skills, assignments=assignments)
+
+    assert await tools.list() == []
+
+
+async def test_circles_are_refused(program: Program, skills: Skills) -> None:
+    with pytest.raises(InvalidInput, match="b needs a, a needs b"):
+        await program.start([Declared("a", requires=("b",)), Declared("b", optional=("a",))], assignments={})
+    with pytest.raises(InvalidInput, match="a is part of b, b is part of a"):
+        await program.start([Declared("a", parent="b"), Declared("b", parent="a")], assignments={})
+    await program.start([Declared("a")], assignments={})
+    await skills.put("stored", instructions="", parent="a")
+    with pytest.raises(InvalidInput, match="a is part of stored, stored is part of a"):
+        await program.start([Declared("a", parent="stored")], assignments={})
+
+
+def test_skills_are_stored_after_what_they_are_part_of() -> None:
+    c, b, a = Declared("c", parent="b"), Declared("b", parent="a"), Declared("a", parent="stored")
+
+    assert [each.name for each in in_order([c, b, a])] == ["a", "b", "c"]
+    with pytest.raises(AlreadyExists, match="the skill a is declared twice"):
+        in_order([a, a])
+    with pytest.raises(InvalidInput, match="there is no access 'all'"):
+        in_order([Declared("a", tools={"track": "all"})])  # pyright: ignore[reportArgumentType]
+    with pytest.raises(InvalidInput, match="b is both required and optional"):
+        in_order([Declared("a", requires=("b",), optional=("b",))])

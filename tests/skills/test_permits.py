@@ -1,0 +1,93 @@
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.core.errors import InvalidInput
+from holdfast.skills.permits import CAPS, check_permissions, permits
+from holdfast.skills.tool import LEVELS, Access
+
+pytestmark = pytest.mark.req("SKILL-07")
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("access", LEVELS)
+def test_a_skill_grants_its_level_and_those_below(access: Access, level: Access) -> None:
+    assert (permits(access, level, {}, "support") == "") is (LEVELS.index(level) >= LEVELS.index(access))
+
+
+@pytest.mark.parametrize(
+    ("permissions", "agent", "allowed"),
+    [
+        ({}, "support", True),
+        ({"default": "write"}, "support", True),
+        ({"default": "read"}, "support", False),
+        ({"default": "none"}, "support", False),
+        ({"default": "none", "agents": {"support": "execute"}}, "support", True),
+        ({"default": "execute", "agents": {"support": "read"}}, "support", False),
+        ({"agents": {"guest": "none"}}, "guest", False),
+        ({"agents": {"guest": "none"}}, "support", True),
+    ],
+)
+def test_permissions_cap_what_an_agent_may_do(permissions: dict[str, Any], agent: str, allowed: bool) -> None:
+    assert (permits("write", "execute", permissions, agent) == "") is allowed
+
+
+PERMISSIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "default": st.sampled_from(CAPS),
+        "agents": st.dictionaries(st.sampled_from(["a", "b"]), st.sampled_from(CAPS)),
+    },
+)
+
+
+@given(st.sampled_from(LEVELS), st.sampled_from(LEVELS), PERMISSIONS)
+def test_permissions_never_allow_what_the_skill_does_not(
+    access: Access, level: Access, permissions: dict[str, Any]
+) -> None:
+    alone, capped = permits(access, level, {}, "a"), permits(access, level, permissions, "a")
+
+    assert not alone or capped
+    assert check_permissions(permissions) == permissions
+
+
+@pytest.mark.parametrize(
+    ("level", "permissions", "said"),
+    [
+        ("read", {}, "calling it takes the access write, and the skill grants read. Do without it."),
+        ("write", {"default": "read"}, "calling it takes the access write, and support may only read with it."),
+        ("write", {"default": "none"}, "calling it takes the access write, and support may not use it."),
+    ],
+)
+def test_the_model_reads_why_it_may_not(level: Access, permissions: dict[str, Any], said: str) -> None:
+    assert permits("write", level, permissions, "support").startswith(said)
+
+
+@pytest.mark.req("SAFE-04")
+@pytest.mark.parametrize(
+    "permissions", [{"default": "admin"}, {"default": 7}, {"agents": []}, {"agents": {"support": ["read"]}}]
+)
+def test_what_cannot_be_read_allows_nothing(permissions: dict[str, Any]) -> None:
+    assert permits("read", "execute", permissions, "support") != ""
+
+
+@pytest.mark.req("ENG-08")
+@pytest.mark.parametrize(
+    ("permissions", "said"),
+    [
+        ([], "they are no object"),
+        ({"support": "read"}, "there is no `support` in them"),
+        ({"default": "admin"}, "`default` cannot be 'admin'"),
+        ({"default": ["read"]}, "`default` cannot be"),
+        ({"agents": []}, "`agents` is no object"),
+        ({"agents": {"support": None}}, "`agents.support` cannot be None"),
+    ],
+)
+def test_permissions_that_say_nothing_are_refused(permissions: object, said: str) -> None:
+    with pytest.raises(InvalidInput, match="the permissions of the tool cannot be used") as refused:
+        check_permissions(permissions)
+
+    assert said in str(refused.value)
+    assert "each of none, read, write, execute" in str(refused.value)
