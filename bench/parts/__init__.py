@@ -1,7 +1,7 @@
-"""What two benchmarks measure, one module for each part.
+"""What benchmarks measure, one module for each part.
 
 bench/log.py: publishing, delivering, consuming, relaying. bench/memory.py: remembering and searching, with the memories
-that they take (banks) and where these lie (storing).
+that they take (banks) and where these lie (storing). bench/skills.py: disclosing, with the skills it takes (shelves).
 """
 
 from dataclasses import dataclass, field

@@ -1,0 +1,49 @@
+"""A back end of little cost, in a process of its own: every request is answered with the same small JSON.
+
+    shop.py
+
+Says `ready`; to a line, the port that it listens on.
+"""
+
+import asyncio
+import re
+import sys
+from typing import cast
+
+import uvloop
+
+ANSWER = b'{"id": 42, "name": "Ann", "city": "Cologne", "orders": [{"id": 7, "total": 19.5}, {"id": 8, "total": 7.25}]}'
+RESPONSE = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(ANSWER), ANSWER)
+LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
+
+
+class Shop(asyncio.Protocol):
+    """Answers whatever comes."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        self._data = b""
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        while (end := self._data.find(b"\r\n\r\n")) >= 0:
+            length = LENGTH.search(self._data, 0, end)
+            whole = end + 4 + (int(length[1]) if length else 0)
+            if len(self._data) < whole:
+                return
+            self._data = self._data[whole:]
+            self._transport.write(RESPONSE)
+
+
+async def main() -> None:
+    """Serve until the standard input ends."""
+    server = await asyncio.get_running_loop().create_server(Shop, "127.0.0.1", 0)
+    print("ready", flush=True)
+    while await asyncio.to_thread(sys.stdin.readline):
+        print(server.sockets[0].getsockname()[1], flush=True)
+    server.close()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
