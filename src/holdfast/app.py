@@ -283,6 +283,7 @@ def _declared(folder: FolderSkill) -> Declared:
         files,
         folder.version,
         folder.front_matter,
+        {tool.name: tool.config for tool in folder.tools if tool.config},
     )
 
 

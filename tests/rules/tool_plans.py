@@ -22,6 +22,9 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/lapse_executions.sql": Plan(""),
     "execution/sql/list_executions.sql": Plan("Index Scan Backward using tool_executions_pkey", (LAST, 50, None)),
     "execution/sql/list_executions_of_run.sql": Plan("execution_of_call", (LAST, 50, None, ID)),
+    "execution/sql/list_executions_of_user.sql": Plan(
+        "Index Scan Backward using execution_by_user", (LAST, 50, None, "ann", None)
+    ),
     "execution/sql/list_executions_of_tool.sql": Plan(
         "Index Scan Backward using execution_by_tool", (LAST, 50, None, ID)
     ),
@@ -131,10 +134,10 @@ insert into conversation_skill (tenant_id, root, agent, skill_id)
     and s.name like 'skill 4%';
 insert into secret (host_id, name, sealed, key_id) select id, 'secret-' || n, '', 'k'
     from busy, generate_series(1, 50) n;
-insert into tool_executions (tenant_id, id, tool_id, tool, status, leased_until, finished_at, key, correlation_id)
+insert into tool_executions (tenant_id, id, tool_id, tool, status, leased_until, finished_at, key, correlation_id, user_name)
   select t.host_id, gen_random_uuid(), t.tool_id, t.name, case when n = 1 then 'running' else 'done' end,
     holdfast.now(),
-    case when n > 1 then holdfast.now() end, t.name || n, t.name || ' ' || n
+    case when n > 1 then holdfast.now() end, t.name || n, t.name || ' ' || n, 'user ' || n
   from tool_t t, generate_series(1, 3) n;
 insert into tool_output (tenant_id, execution_id, content_type, content)
   select tenant_id, id, 'text/plain', '' from tool_executions where run_id is null;

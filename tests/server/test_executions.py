@@ -105,12 +105,13 @@ async def test_the_same_key_calls_once_and_is_the_caller_s_own(site: Site, servi
     first = await order(site, ann, key="order-1")
     again = await order(site, ann, key="order-1")
     otherwise = await order(site, ann, key="order-1", arguments={"item": "coffee"})
-    stolen = await order(site, bob, key="order-1")
+    his = await order(site, bob, key="order-1")
 
     assert again.json() == first.json()
     assert (otherwise.status, otherwise.code) == (409, "already_exists")
-    assert (stolen.status, stolen.code) == (409, "already_exists")
-    assert len(service.asked) == 1
+    assert (his.status, his.json()["user"]) == (200, "bob")
+    assert his.json()["id"] != first.json()["id"]
+    assert len(service.asked) == 2
     assert (await order(site, admin, key="order-2")).json()["user"] == "root"
 
 

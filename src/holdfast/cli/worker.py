@@ -1,4 +1,4 @@
-"""`holdfast worker`: does commands of an app's skills."""
+"""`holdfast worker`: does commands of an app's skills, and calls of tools that go to workers."""
 
 import asyncio
 import logging
@@ -14,7 +14,6 @@ from holdfast.cli.apps import NAMES, load_app
 from holdfast.cli.invocation import Invocation, command, single
 from holdfast.cli.leaving import leave
 from holdfast.core.config import Config
-from holdfast.core.errors import InvalidInput
 from holdfast.engine import open_engine
 from holdfast.server.serving import run
 
@@ -30,14 +29,12 @@ def worker(
     concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Commands at once.")] = 10,
     grace: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time for what runs to end.")] = 20,
 ) -> None:
-    """Do commands of an app's skills; Ctrl-C stops it, a second one at once.
+    """Do commands of an app's skills, and calls of registered tools; Ctrl-C stops it, a second one at once.
 
     It then takes nothing new, and what is not done after the grace time is given back to others.
     """
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     found = load_app(application)
-    if not found.skills:
-        raise InvalidInput(f"{application} has no skills", next=_instead(application, found))
     run(_work(invocation, invocation.config(), found, concurrency, grace))
 
 
@@ -57,12 +54,6 @@ async def _work(invocation: Invocation, config: Config, found: App, concurrency:
                 await asyncio.gather(stopping, hurrying, return_exceptions=True)
             leave()
     invocation.output.say("Stopped.")
-
-
-def _instead(name: str, found: App) -> str:
-    if found.agents:
-        return f"Its agents are served by `holdfast up {name}`."
-    return "Declare one with `@app.skill(...)`."
 
 
 @contextmanager
@@ -88,4 +79,5 @@ def _signals() -> Generator[tuple[asyncio.Event, asyncio.Event]]:
 def _tell(invocation: Invocation, config: Config, found: App, concurrency: int) -> None:
     skills = sorted(found.skills)
     invocation.output.line({"skills": skills, "concurrency": concurrency, "tenant": config.tenant})
-    invocation.output.say(f"Working, {concurrency} commands at once: {', '.join(skills)}.\nCtrl-C stops it.")
+    own = ", ".join([*skills, "registered tools"])
+    invocation.output.say(f"Working, {concurrency} commands at once: {own}.\nCtrl-C stops it.")

@@ -154,10 +154,14 @@ class Executions:
         tool: str | None = None,
         status: Status | None = None,
         run: UUID | None = None,
+        user: str | None = None,
         limit: int = 100,
         before: UUID | None = None,
     ) -> list[Execution]:
-        """The newest first: of a tool, or of a run; `before` is the id of the last one of the page before."""
+        """The newest first: of a tool, of a run, or those that a user made directly.
+
+        `before` is the id of the last one of the page before.
+        """
         if status is not None and status not in STATUSES:
             raise InvalidInput(f"{status!r:.100} is no status of an execution", next=f"They are {', '.join(STATUSES)}.")
         if not 0 < limit <= MAX_LISTED:
@@ -166,8 +170,11 @@ class Executions:
         if run is not None:
             rows = await self._database.all(sql("list_executions_of_run"), *args, run)
             return [found for found in map(_execution, rows) if tool is None or found.tool == tool]
-        if tool is not None:
-            id = (await self._tools.get(tool)).id
+        id = None if tool is None else (await self._tools.get(tool)).id
+        if user is not None:
+            rows = await self._database.all(sql("list_executions_of_user"), *args, store(user), id)
+            return [_execution(row) for row in rows]
+        if id is not None:
             return [_execution(row) for row in await self._database.all(sql("list_executions_of_tool"), *args, id)]
         return [_execution(row) for row in await self._database.all(sql("list_executions"), *args)]
 

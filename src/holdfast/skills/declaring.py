@@ -2,13 +2,14 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound
 from holdfast.core.text import dumps, restore, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.drafts import check_tool, checked_object, tool_item
+from holdfast.skills.overlays import check_config
 from holdfast.skills.skill import Declared
 from holdfast.skills.skills import circle, file_columns, skill_item, unknown_agent, unknown_skill
 from holdfast.skills.tool import LEVELS, Tool
@@ -98,7 +99,7 @@ class Declaring:
         row = cast(Row, await tx.one(
             sql("declare_links"),
             [store(each.name) for each in skills],
-            [dumps(list(each.tools.items())) for each in skills],
+            [dumps(_tools(each)) for each in skills],
             [dumps(_needs(each)) for each in skills],
             [store(agent) for agent in assignments],
             [dumps(list(dict.fromkeys(given))) for given in assignments.values()],
@@ -138,6 +139,11 @@ def _check(skill: Declared) -> None:
             why=f"there is no access {wrong[0]!r:.100}" if wrong else f"{min(both)} is both required and optional",
             next=f"Give one of {', '.join(LEVELS)}." if wrong else "Name it once.",
         )
+
+
+def _tools(skill: Declared) -> list[tuple[str, str | None, dict[str, Any] | None]]:
+    configs = {name: check_config(None, config) for name, config in skill.configs.items()}
+    return [(name, level, configs.get(name)) for name, level in skill.tools.items()]
 
 
 def _needs(skill: Declared) -> list[tuple[str, bool]]:

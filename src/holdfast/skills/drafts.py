@@ -29,7 +29,7 @@ MAX_BY = 126
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the APIs of all models take
 _REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")
-_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
 _PARAMETER = tuple(field.name for field in fields(ParameterRow))
 _SCRIPTS = ("python", "javascript", "bash")
 

@@ -57,6 +57,7 @@ class Declared:
     files: Mapping[str, File] = field(default_factory=dict[str, File])
     label: str = "1.0.0"
     front_matter: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])  # by tool
 
 
 @dataclass(frozen=True, slots=True)

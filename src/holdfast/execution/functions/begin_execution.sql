@@ -1,4 +1,4 @@
--- Writes down that somebody calls a tool directly. A key is for one call: the same call once more finds what came of the first.
+-- Writes down that somebody calls a tool directly. A key is for one call of one person: the same once more finds what came of the first.
 -- `outcome`: begun; known, with what it is by now; another, where the key is of another call.
 create or replace function holdfast.begin_execution(
   tenant uuid, execution uuid, tool_id uuid, tool text, arguments jsonb, person text, agent text, key text, lease interval, correlation text,
@@ -12,15 +12,17 @@ begin
       tenant_id, id, tool_id, tool, input_params, status, user_name, agent, key, leased_until, correlation_id)
     values (tenant, execution, begin_execution.tool_id, begin_execution.tool, arguments, 'running', person, begin_execution.agent,
       begin_execution.key, holdfast.now() + lease, correlation)
-    on conflict (tenant_id, key) where key is not null do nothing
+    on conflict (tenant_id, key, (coalesce(user_name, ''))) where key is not null do nothing
     returning e.id, e.status, e.leased_until into begin_execution.id, begin_execution.status, begin_execution.leased_until;
   if found then
     outcome := 'begun';
     return;
   end if;
   perform holdfast.lapse_executions(tenant, (
-    select e.id from public.tool_executions e where e.tenant_id = tenant and e.key = begin_execution.key));
-  select e.* from public.tool_executions e where e.tenant_id = tenant and e.key = begin_execution.key into known;
+    select e.id from public.tool_executions e
+    where e.tenant_id = tenant and e.key = begin_execution.key and coalesce(e.user_name, '') = coalesce(person, '')));
+  select e.* from public.tool_executions e
+    where e.tenant_id = tenant and e.key = begin_execution.key and coalesce(e.user_name, '') = coalesce(person, '') into known;
   begin_execution.id := known.id;
   begin_execution.status := known.status;
   outcome := case when known.tool = begin_execution.tool and known.input_params = arguments then 'known' else 'another' end;

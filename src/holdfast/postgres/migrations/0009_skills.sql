@@ -305,7 +305,8 @@ alter table tool_executions
   add check ((run_id is null) = (step is null) and (run_id is null) = (call_id is null) and (run_id is null) = (token is null)),
   drop constraint tool_executions_status_check,
   add constraint tool_executions_status_check check (status in ('running', 'done', 'failed', 'cancelled', 'unknown'));
-create unique index execution_by_key on tool_executions (tenant_id, key) where key is not null;
+create unique index execution_by_key on tool_executions (tenant_id, key, (coalesce(user_name, ''))) where key is not null;
+create index execution_by_user on tool_executions (tenant_id, user_name, id) where run_id is null;
 create index execution_by_correlation on tool_executions (tenant_id, correlation_id) where correlation_id is not null;
 create index execution_by_tool on tool_executions (tenant_id, tool_id, created_at);
 create index execution_alone on tool_executions (tenant_id, leased_until) where run_id is null and status = 'running';

@@ -101,7 +101,8 @@ begin
     perform holdfast.unlink(tenant, stale.kind, stale.owner, stale.other, null, 'code');
   end loop;
   for link in
-    select called[c.place] as owner, e.pair ->> 0 as other, e.pair ->> 1 as level, k.config, k.active
+    select called[c.place] as owner, e.pair ->> 0 as other, e.pair ->> 1 as level,
+      coalesce(nullif(e.pair -> 2, 'null'), k.config) as config, k.active
     from generate_subscripts(called, 1) c (place) cross join lateral jsonb_array_elements(tools[c.place]) with ordinality e (pair, number)
       left join public.skill_t s on s.host_id = tenant and s.name = called[c.place]
       left join public.tool_t t on t.host_id = tenant and t.name = e.pair ->> 0

@@ -45,7 +45,7 @@ def read_document(data: bytes, *, location: str = "") -> Document:
         root = _storable(root)
     root = cast(dict[str, Any], root)
     version = _version(root)
-    if not isinstance(root.get("paths") or {}, dict):
+    if not isinstance(root.get("paths", {}), dict | None):
         raise misshapen("paths", "it is no object", "Write one entry per path.")
     info = root.get("info")
     said = cast(dict[str, Any], info) if isinstance(info, dict) else {}
