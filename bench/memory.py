@@ -35,6 +35,7 @@ SIZES = ((100, 210), (1000, 20), (3000, 3), (10_000, 2), (30_000, 1))  # 100,000
 OTHERS = (1000, 900)  # and those that make it a million
 MEM0, HINDSIGHT = NAMES["mem0"], NAMES["hindsight"]
 SMALL = ((100, 40), (1000, 6), (10_000, 1))  # 20,000
+SMALLEST = ((100, 10), (1000, 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def table(found: Found, *, sync: float) -> Table:
         "search at most 8 ms in a scope of 1,000 and 25 ms in one of 10,000, at most 1.50x its SQL alone; recall at",
         "least 0.99.",
         "`of the first` is the time beside that of the case's first way, for one memory or one search.",
-        f"The ten best of a scope of 10,000 are to {found.pooled:.3f} those that would be found without the pool.",
+        f"The ten best of the largest scope are to {found.pooled:.3f} those that would be found without the pool.",
         *found.notes,
         f"fsync is on: one fdatasync of a page took {1e6 * sync:.0f} µs on this disk.",
     ]
@@ -191,9 +192,13 @@ def figures_of(turns: Sequence[Turn], first: Sequence[Turn]) -> dict[str, float]
 
 def main() -> None:
     """Measure, print, keep."""
-    flags = {"--large": "a table of a million memories", "--small": "one of 20,000, for a quick look"}
+    flags = {
+        "--large": "a table of a million memories",
+        "--small": "one of 20,000, for a quick look",
+        "--smallest": "one of 2,000, to see that everything runs",
+    }
     options = arguments(str(__doc__), seconds=120, flags=flags)
-    sizes = SMALL if options.small else (*SIZES, OTHERS) if options.large else SIZES
+    sizes = SMALLEST if options.smallest else SMALL if options.small else (*SIZES, OTHERS) if options.large else SIZES
     with disk() as folder, asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         sync = sync_time(folder)
         found = runner.run(measure(folder, options.seconds, sizes))

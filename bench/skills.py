@@ -36,7 +36,7 @@ from pydantic import TypeAdapter
 
 from holdfast.agents.budget import KnownCounts
 from holdfast.agents.skill_section import Skilled, skill_section
-from holdfast.agents.toolbox import loaded_skills
+from holdfast.agents.skill_tools import loaded_skills
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
 from holdfast.engine import Engine

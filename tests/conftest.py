@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -28,6 +29,9 @@ from tests.remote import RemoteServer, remote_server
 __all__ = ["models"]
 
 pytest_plugins = ("tests.requirements_plugin",)
+
+# Tests that are run in the background of a shell ignore Ctrl-C; the programs they start and interrupt must not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("holdfast", deadline=None)  # a busy machine is no failure
 settings.load_profile("holdfast")

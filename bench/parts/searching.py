@@ -67,6 +67,11 @@ def asked_of(banks: Sequence[Bank], count: int = QUESTIONS) -> list[Asked]:
     return [asked for some in zip(*lists, strict=True) for asked in some][:count]
 
 
+def scopes_of(banks: Sequence[Bank]) -> list[int]:
+    """The sizes of scopes that are measured and are there."""
+    return [scope for scope in SCOPES if any(bank.size == scope for bank in banks)]
+
+
 def cycling(call: Callable[[Any], Awaitable[object]], over: Sequence[object]) -> Way:
     """One after the other, again and again."""
     cycle = itertools.cycle(over)
@@ -89,7 +94,8 @@ async def searching(
     connection, tenant = raw
     found: dict[Case, dict[str, list[Turn]]] = {}
     recalls: dict[Case, dict[str, float | None]] = {}
-    for scope in SCOPES:
+    scopes = scopes_of(banks)
+    for scope in scopes:
         questions = asked_of([bank for bank in banks if bank.size == scope][:20])
         known.learn([asked.text for asked in questions], np.stack([asked.vector for asked in questions]))
         sent: list[tuple[str, tuple[object, ...]]] = []
@@ -120,7 +126,7 @@ async def searching(
         for name, peer in peers.items():
             if scope <= peer.largest:
                 ways[name], recalls[case][name] = await _peer_way(peer, questions)
-        found[case] = await take_turns(ways, rounds=ROUNDS, seconds=seconds / len(SCOPES), server=server)
+        found[case] = await take_turns(ways, rounds=ROUNDS, seconds=seconds / len(scopes), server=server)
     return found, recalls
 
 
@@ -210,7 +216,7 @@ def recall(asked: Asked, found: Sequence[int], share: float | None) -> float:
 async def pooling(pooled: Memories, whole: Memories, known: Known, banks: Sequence[Bank]) -> float:
     """How much of what all memories of a large scope would give the pool gives."""
     shares: list[float] = []
-    questions = asked_of([bank for bank in banks if bank.size == SCOPES[-1]], 30)
+    questions = asked_of([bank for bank in banks if bank.size == scopes_of(banks)[-1]], 30)
     known.learn([asked.text for asked in questions], np.stack([asked.vector for asked in questions]))
     for asked in questions:
         few = await pooled.search(asked.bank.owner, asked.text, limit=LIMIT)

@@ -24,7 +24,7 @@ from holdfast.core.errors import AlreadyExists, InvalidInput
 from holdfast.skills.folders import FolderSkill, load_folders
 from holdfast.skills.function import tool_of
 from holdfast.skills.skill import Declared, File
-from holdfast.skills.tool import Access, Mode, Tool
+from holdfast.skills.tool import RESERVED, Access, Mode, Tool
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -64,12 +64,7 @@ class App:
         """Everything of the app that can be called as a tool, by name: also what its agents and workers have."""
         tools = dict(self._tools)
         for tool in (tool for agent in self._agents.values() for tool in agent.tools):
-            if tools.setdefault(tool.name, tool).function != tool.function:
-                raise AlreadyExists(
-                    f"two functions are called {tool.name}",
-                    why="agents have one each, and a tool's name is its own",
-                    next="Give one of them another: `@app.tool(name=...)`.",
-                )
+            _bring(tool, tools)
         for name, skill in self._skills.items():
             if name not in tools and (tool := _tool_of_skill(skill)) is not None:
                 tools[name] = tool
@@ -143,7 +138,7 @@ class App:
             )
             if tool.name in self._tools:
                 raise AlreadyExists(f"the tool {tool.name} is declared twice", next="Give each a name of its own.")
-            self._tools[tool.name] = tool
+            _bring(tool, self._tools)
             return function
 
         return declare if function is None else declare(function)
@@ -204,7 +199,7 @@ class App:
         given = [each if isinstance(each, str) else self._tool_of(each) for each in tools]
         for tool in given:
             if isinstance(tool, Tool):
-                self._tools.setdefault(tool.name, tool)
+                _bring(tool, self._tools)
         names = [each if isinstance(each, str) else each.name for each in given]
         self._add(
             Declared(
@@ -287,8 +282,27 @@ def _declared(folder: FolderSkill) -> Declared:
     )
 
 
+def _bring(tool: Tool, tools: dict[str, Tool]) -> None:
+    """Have a tool be among others, under a name that is its own."""
+    if tool.name in RESERVED:
+        raise AlreadyExists(
+            f"no tool can be called {tool.name}",
+            why="the engine has one of that name itself",
+            next="Give it another: `@app.tool(name=...)`.",
+        )
+    known = tools.setdefault(tool.name, tool)
+    if known is not tool and not (known.function and tool.function and known.function.call == tool.function.call):
+        raise AlreadyExists(
+            f"two functions are called {tool.name}",
+            why="a tool's name is its own, whichever agent or skill has it",
+            next="Give one of them another: `@app.tool(name=...)`.",
+        )
+
+
 def _tool_of_skill(skill: Skill) -> Tool | None:
     """A worker's skill as a tool that goes to workers; None where a model could not be told what it takes."""
+    if skill.name in RESERVED:
+        return None
     try:
         return tool_of(skill.function, name=skill.name, timeout=skill.timeout, mode="event")
     except InvalidInput:

@@ -18,7 +18,6 @@ from holdfast.access.tenants import Tenants
 from holdfast.agents import Agents, Definitions, Serving
 from holdfast.agents.builtin import builtin_tools
 from holdfast.agents.runner import Runner
-from holdfast.agents.skill_tools import skill_tools
 from holdfast.agents.sweep import RunSweeper
 from holdfast.agents.turn import Turns as AgentTurns
 from holdfast.agents.underway import Services
@@ -130,6 +129,7 @@ class Shared:
     egress: Egress
     sealing: bytes  # what the key is derived from that seals secrets of back ends
     tool_usage: ToolUsage
+    functions: FunctionRunner
     connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
@@ -207,10 +207,9 @@ class Engine:
     def _wire_execution(self) -> None:
         shared, execution, agents = self._shared, self.config.execution, self.config.agents
         self.secrets = Secrets(self.database, shared.sealing)
-        self._functions = FunctionRunner(execution.functions)
         rest = RestRunner(shared.egress, self.secrets.values, max_response_bytes=execution.max_response_bytes)
         self.executor = Executor(
-            {"function": self._functions, "rest": rest},
+            {"function": shared.functions, "rest": rest},
             admission=Admission(self.database, self.tools, shared.tool_usage),
             events=EventRunner(self.commands, Outputs(self.database)),
             presence=Presence(self.database),
@@ -220,6 +219,7 @@ class Engine:
             self.database,
             self.executor,
             self.tools,
+            shared.background,
             timeout=agents.tool_timeout,
             max_output_bytes=agents.max_output_bytes,
         )
@@ -253,6 +253,7 @@ class Engine:
             self.tools,
             self.database,
             functions=brought,
+            imports=self._shared.functions.imports,
             max_record_bytes=self.config.bus.max_record_bytes,
         )
         declared = False
@@ -285,9 +286,9 @@ class Engine:
                 settings,
                 self.tools,
                 self.catalogs,
+                self.finding,
                 self.executor,
                 builtin_tools(self.notes, self.memory),
-                skill_tools(self.catalogs, self.finding),
             )
         )
         runner = Runner(
@@ -303,8 +304,10 @@ class Engine:
 
         async def declare() -> None:
             assignments = {agent.name: agent.skills for agent in app.agents.values() if agent.kind == "llm"}
-            await Declaring(self.database).declare(app.name, brought.values(), app.expertise.values(), assignments)
-            self._functions.declare(brought.values())
+            stored = await Declaring(self.database).declare(
+                app.name, brought.values(), app.expertise.values(), assignments, whole=True
+            )
+            self._shared.functions.declare(stored.values())
 
         return Serving(self.agents, self.log, runner, turns, app.agents.values(), brought, declare)
 
@@ -390,7 +393,7 @@ async def open_engine(
 
 async def _open_tools(
     stack: AsyncExitStack, config: Config, postgres: Postgres, embeddings: Embeddings, secret: bytes
-) -> tuple[Egress, bytes, ToolUsage]:
+) -> tuple[Egress, bytes, ToolUsage, FunctionRunner]:
     """What tools of all tenants are found, run and counted with."""
     settings = config.execution
     allowed = Allowed.parse(settings.allow_private)
@@ -400,7 +403,8 @@ async def _open_tools(
     await stack.enter_async_context(ExecutionSweeper(postgres, settings))
     await stack.enter_async_context(RegistryIndexer(postgres, embeddings))
     given = settings.secret_key
-    return egress, given.get_secret_value().encode() if given else secret, usage
+    sealing = given.get_secret_value().encode() if given else secret
+    return egress, sealing, usage, FunctionRunner(settings.functions)
 
 
 @asynccontextmanager

@@ -1,13 +1,15 @@
 """What is done about the calls of a reply, as far as its run has come."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from holdfast.agents.acting import DENIED, MAX_CALLS, RUN, UNKNOWN, Decision, Wanted, decide, wanted
+from holdfast.agents.acting import DENIED, MAX_CALLS, RUN, UNKNOWN, Decision, Told, Wanted, decide, wanted
 from holdfast.agents.journal import Asked, Execution, Past
 from holdfast.core.ids import uuid7
 from holdfast.llm import Reply, ToolCall, Usage
+from holdfast.skills.arguments import Refusal
 from holdfast.skills.function import tool_of
 from holdfast.skills.offers import offer_of
 from holdfast.skills.tool import Tool
@@ -21,6 +23,8 @@ async def track(parcel: str) -> str:
 ONCE = tool_of(track)
 OFTEN = tool_of(track, idempotent=True)
 CALL = Wanted("c1", "track", {"parcel": "1"})
+REFUSED = Refusal("track was not called.")
+ASK = Decision(ask="unknown")
 
 
 def reply(*calls: ToolCall, text: str = "") -> Reply:
@@ -37,7 +41,7 @@ def asked(reason: Any, state: Any, comment: str | None = None, *, call: str = "c
 
 
 def decided(
-    tool: Tool,
+    tool: Tool | None,
     *past: Execution | Asked,
     token: int = 2,
     listed: tuple[str, ...] = (),
@@ -126,6 +130,29 @@ def test_a_call_that_cannot_be_made_is_told_even_where_it_is_listed() -> None:
 
     assert unknown.refusal is not None
     assert decided(ONCE, listed=("track",), call=wrong).told is not None
+
+
+@pytest.mark.req("AGENT-01", "EXEC-05")
+@pytest.mark.parametrize(
+    ("tool", "call"),
+    [(None, CALL), (None, Wanted("c1", "track", {}, REFUSED)), (ONCE, Wanted("c1", "track", {}, REFUSED))],
+)
+def test_what_was_begun_counts_although_the_tool_went_away_or_changed_since(tool: Tool | None, call: Wanted) -> None:
+    done = decided(tool, begun("done"), call=call).told
+    again = decided(tool, begun("unknown"), asked("unknown", "approved"), call=call).told
+    left = decided(tool, begun("running"), asked("unknown", "denied"), call=call).told
+
+    assert (done, left) == (Told("It is there.", False, "there"), Told(UNKNOWN, True))
+    assert decided(tool, replace(begun("running"), correlation_id="key"), call=call) == RUN
+    assert decided(tool, begun("running"), call=call) == decided(tool, begun("unknown"), call=call) == ASK
+    assert again is not None
+    assert again == decided(tool, call=call).told
+
+
+@pytest.mark.req("EXEC-05")
+def test_what_is_unknown_is_asked_about_whatever_the_tool_says_of_itself_by_now() -> None:
+    assert decided(OFTEN, begun("unknown", token=2)) == ASK
+    assert decided(OFTEN, begun("unknown"), asked("unknown", "approved")) == RUN
 
 
 @pytest.mark.req("AGENT-01", "TALK-05")

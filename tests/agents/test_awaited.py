@@ -2,20 +2,26 @@
 
 import asyncio
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from holdfast import App, current_run
+from holdfast.agents import Agent
 from holdfast.agents.acting import RUN, Decision, Wanted, decide, is_awaited, key_of
 from holdfast.agents.definitions import Limits
-from holdfast.agents.journal import Asked, Execution, Past
+from holdfast.agents.journal import Asked, Begun, Call, Ended, Execution, Journal, Past
 from holdfast.core.ids import uuid7
+from holdfast.engine import Engine
+from holdfast.execution.outputs import Outputs
+from holdfast.llm import Reply, ToolCall, Usage
 from holdfast.skills.function import tool_of
-from tests.agents.stage import PATIENCE, Stage, calls, of, reached, told
+from tests.agents.stage import PATIENCE, Stage, calls, ended, nodes, of, reached, told
 
 CALL = Wanted("c1", "pay", {"bill": "7"})
 ID = uuid7()
+BEGUN = "update command set state = 'running', started_at = holdfast.now() where tenant_id = $1 and correlation_id = $2"
 
 
 async def pay(bill: str) -> str:
@@ -143,3 +149,76 @@ async def test_a_turn_whose_time_is_over_stops_the_worker_that_works_for_it(stag
         await stopped.wait()
 
     assert (await engine.commands.get(key)).state == "cancelled"
+
+
+async def left(engine: Engine, *begun: Call) -> Journal:
+    """A run whose process died when it had asked workers to make calls."""
+    await engine.definitions.declare([Agent("support")])
+    await engine.agents.send("support", "Pay.", user="ann")
+    (run,) = await engine.agents.runs.take(["support"], holder="me", lease=timedelta(0), most=1)
+    journal = Journal(engine.database, run, announce=print, on_node=print)
+    asked = tuple(ToolCall(call.id, call.tool, '{"bill": "7"}') for call in begun)
+    reply = Reply(text="", calls=asked, usage=Usage(1, 1), reason="tools", model="scripted")
+    await journal.keep_reply(1, {}, reply, seen=1, began=datetime.now(UTC))
+    await journal.append([], begun=Begun(1, begun))
+    for call in begun:
+        if call.correlation_id is not None:
+            await engine.commands.submit(call.tool, call.arguments, correlation_id=call.correlation_id, max_attempts=1)
+    return journal
+
+
+@pytest.mark.req("EXEC-05", "EDA-06")
+async def test_a_run_that_nobody_holds_leaves_no_worker_at_work_when_it_is_cancelled(words_only: Engine) -> None:
+    engine, bill = words_only, {"bill": "7"}
+    waiting, begun = (Call(id, "pay", bill, uuid7(), None, f"key-{id}") for id in ("c1", "c2"))
+    run = (await left(engine, waiting, begun)).run
+    await engine.database.run(BEGUN, "key-c2")
+
+    await engine.agents.cancel(run.id)
+
+    made = [(await engine.executions.get(each.execution)).status for each in (waiting, begun)]
+    assert [(await engine.commands.get(key)).state for key in ("key-c1", "key-c2")] == ["cancelled", "cancelled"]
+    assert made == ["failed", "unknown"]
+    assert [node.content for node in await nodes(engine, run.conversation)][-2:] == [
+        "It was not made: no worker had begun it when its turn ended.",
+        "It is not known whether this call took effect: the turn that made it ended meanwhile.",
+    ]
+
+
+@pytest.mark.req("EXEC-05")
+async def test_no_call_of_a_run_that_is_done_is_running(words_only: Engine) -> None:
+    call = Call("c1", "pay", {"bill": "7"}, uuid7())
+    journal = await left(words_only, call)
+
+    await words_only.agents.runs.finish(journal.run, "done")
+
+    assert (await words_only.executions.get(call.execution)).status == "unknown"
+
+
+@pytest.mark.req("EXEC-05", "EDA-06")
+async def test_a_call_that_a_worker_has_is_waited_for_although_its_tool_went_away(stage: Stage) -> None:
+    engine, call = await stage.open(), Call("c1", "pay", {"bill": "7"}, uuid7(), None, "key-c1")
+    journal = await left(engine, call)
+    work, app = App(), App()
+    work.skill("pay")(pay)
+    app.agent("support")
+
+    await stage.serving(engine, app)
+    async with engine.worker(work):
+        await ended(engine, journal.run)
+
+    assert (await engine.executions.get(call.execution)).status == "done"
+    assert "7 is paid" in [node.content for node in await nodes(engine, journal.run.conversation)]
+
+
+@pytest.mark.req("EXEC-02")
+async def test_what_a_call_gave_is_its_output_no_more_when_it_is_begun_anew(words_only: Engine) -> None:
+    call, awaited = (Call(id, "pay", {"bill": "7"}, uuid7(), None, key) for id, key in (("c1", None), ("c2", "key-c2")))
+    journal, outputs = await left(words_only, call, awaited), Outputs(words_only.database)
+    await journal.end_execution(Ended(1, "c1", "unknown", {"text": ""}, None, 1.0, b"old", "text/plain"))
+    await outputs.put_aside("key-c2", b"new", "text/plain")
+
+    await journal.append([], begun=Begun(1, [call, awaited]))
+
+    assert await outputs.of(call.execution) is None
+    assert await outputs.of(awaited.execution) == ("text/plain", b"new")

@@ -3,16 +3,19 @@ from typing import Any
 import pytest
 
 from holdfast.agents.builtin import builtin_tools
+from holdfast.agents.skill_tools import skill_tools
+from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import uuid7
 from holdfast.core.text import render
 from holdfast.engine import Engine
 from holdfast.execution.executor import Executor
 from holdfast.execution.function import FunctionRunner
 from holdfast.execution.outcomes import Outcome
+from holdfast.llm.tokens import ESTIMATE
 from holdfast.memory import agent, organization, user
 from holdfast.skills.arguments import Refusal, parse_arguments
 from holdfast.skills.run import Run
-from holdfast.skills.tool import Tool
+from holdfast.skills.tool import RESERVED, Tool
 
 TALK, TURN = uuid7(), uuid7()
 
@@ -178,3 +181,13 @@ async def test_a_note_that_is_made_again_after_a_crash_is_made_once(tools: dict[
 @pytest.mark.req("EXEC-05")
 def test_all_of_them_can_be_done_again(tools: dict[str, Tool]) -> None:
     assert all(tool.idempotent for tool in tools.values())
+
+
+@pytest.mark.req("SAFE-03")
+async def test_the_names_of_all_tools_of_the_engine_are_reserved(words_only: Engine) -> None:
+    memory = builtin_tools(words_only.notes, words_only.memory)
+    skills = skill_tools(words_only.catalogs, words_only.finding, room=1000, counter=ESTIMATE)
+
+    assert {tool.name for tool in (*memory, *skills)} == RESERVED
+    with pytest.raises(InvalidInput, match="the engine has a tool of that name itself"):
+        await words_only.tools.put("recall", description="", parameters={}, kind="java", reference="A")

@@ -159,19 +159,22 @@ async def test_stored_agents_are_read_when_they_have_changed_and_not_before(
         looked.release()
         return await stored(definitions)
 
+    async def three_looks_from_now_on() -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not looked.locked():  # those that have begun already
+                await looked.acquire()
+            for _ in range(3):
+                await looked.acquire()
+
     monkeypatch.setattr(Definitions, "get", noted)
     monkeypatch.setattr(Definitions, "stored", looking)
     serving = await stage.serving(engine, app)
-    async with asyncio.timeout(PATIENCE):
-        for _ in range(3):
-            await looked.acquire()
+    await three_looks_from_now_on()
     at_first = list(read)
+    read.clear()
     await engine.definitions.remove("two")
     await engine.definitions.put("two", instructions="Help anew.")
-    read.clear()
-    async with asyncio.timeout(PATIENCE):
-        for _ in range(3):
-            await looked.acquire()
+    await three_looks_from_now_on()
 
     assert at_first == ["one", "two"]
     assert set(read) == {"two"}
@@ -182,3 +185,44 @@ async def damage(database: Database, agent: UUID, settings: dict[str, object]) -
     """Have a row hold what we would not store."""
     statement = "update agent_definition_t set settings = $3 where host_id = $1 and agent_def_id = $2"
     await database.run(statement, agent, settings)
+
+
+@pytest.mark.req("AGENT-06")
+async def test_a_tool_that_an_agent_names_and_nobody_has_is_told(
+    stage: Stage, app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = await stage.open()
+    await engine.definitions.put("helper", instructions="Help.", tools=["track", "trak"])
+    app.agent("clerk", instructions="Help.", tools=["refnd"])
+
+    serving = await stage.serving(engine, app)
+
+    await serves(serving, "clerk", "helper", "support")
+    told = [record.getMessage() for record in caplog.records if "there is none" in record.getMessage()]
+    assert told == [
+        "the agent clerk names the tool refnd, and there is none: it does without",
+        "the agent helper names the tool trak, and there is none: it does without",
+    ]
+
+
+@pytest.mark.req("SKILL-01")
+async def test_a_tool_that_the_program_lost_is_not_active_when_it_is_served_again(stage: Stage) -> None:
+    engine = await stage.open()
+    before, after = App("shop"), App("shop")
+
+    def look() -> str:
+        """Look."""
+        return ""
+
+    def lose() -> str:
+        """Lose."""
+        return ""
+
+    for app in (before, after):
+        app.tool(look)
+    before.tool(lose)
+    await stage.serving(engine, before)
+
+    await stage.serving(engine, after)
+
+    assert [(entry.tool.name, entry.active) for entry in await engine.tools.list()] == [("look", True), ("lose", False)]

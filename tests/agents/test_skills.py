@@ -219,3 +219,105 @@ async def test_a_stored_agent_calls_registered_tools_and_they_are_counted(
     )
     assert execution is not None
     assert (execution["status"], execution["name"]) == ("done", "policy")
+
+
+@pytest.mark.req("SKILL-02", "ENG-08")
+async def test_a_skill_that_can_never_fit_is_not_loaded_and_says_what_it_takes(
+    stage: Stage, shop: App, model: Player
+) -> None:
+    shop.add_skill("everything", description="All we know.", instructions="word " * 35_000, tools=["policy"])
+    shop.agent("clerk", skills=["everything"], tools=["policy"], memory=False)
+    engine = await stage.serve(shop)
+    model.says(calls(("use_skill", {"name": "everything"})), "Without it, then.")
+
+    events = await told(engine, "clerk", "What do we know?", user="ann")
+
+    [observation] = of(events, "observation")
+    assert observation.failed
+    assert "the skill everything was not loaded: its instructions take " in (observation.text or "")
+    assert " tokens, and skills have " in (observation.text or "")
+    after = model.requests[-1]
+    assert "everything: All we know." in system(after)
+    assert "policy" in names(after), "what it always has stays"
+    assert not await engine.database.value("select count(*) from conversation_skill where tenant_id = $1")
+
+
+@pytest.mark.req("SKILL-02")
+async def test_a_skill_that_lost_its_room_is_named_and_loaded_again_it_is_the_newest(
+    stage: Stage, shop: App, model: Player
+) -> None:
+    for name in ("first", "second"):
+        shop.add_skill(name, instructions=f"{name} " * 2000, description="Long.")
+    shop.agent("clerk", skills=["first", "second"], memory=False)
+    engine = await stage.serve(shop, llm_context_tokens=8000, llm_max_output_tokens=1000)
+    model.says(*(calls(("use_skill", {"name": name})) for name in ("first", "second", "first")), "Ready.")
+
+    await told(engine, "clerk", "Learn!", user="ann")
+
+    second, first = (system(request) for request in model.requests[-2:])
+    assert "## Skill: second" in second
+    assert "## Skill: first" not in second
+    assert "There was no room any more for the skill first." in second
+    assert "## Skill: first" in first
+    assert "There was no room any more for the skill second." in first
+
+
+@pytest.mark.req("SKILL-02", "ENG-08")
+async def test_who_calls_a_tool_before_its_skill_is_loaded_reads_which_to_load(
+    stage: Stage, shop: App, model: Player
+) -> None:
+    engine = await stage.serve(shop)
+    model.says(calls(("refund", {"parcel": "AB-1", "amount": 5})), "# Run policy Norway", "Sorry.")
+
+    events = await told(engine, "support", "Pay back!", user="ann")
+
+    native, written = (observation.text for observation in of(events, "observation"))
+    assert native == "you do not have the tool refund yet. Load the skill returns with use_skill first."
+    assert written == "you do not have the tool policy yet. Load the skill law with use_skill first."
+
+
+@pytest.mark.req("SAFE-03", "SKILL-02")
+async def test_nobody_takes_the_place_of_the_engine_s_own_tools(stage: Stage, shop: App, model: Player) -> None:
+    engine = await stage.serve(shop)
+    await engine.database.run("update tool_t set name = 'use_skill' where host_id = $1 and name = 'policy'")
+
+    _, after = await loaded(engine, model)
+
+    [use] = [tool for tool in after.tools if tool.name == "use_skill"]
+    assert use.description.startswith("Load a skill")
+    assert "## Skill: returns" in system(after)
+
+
+@pytest.mark.req("SKILL-07")
+async def test_a_tool_that_is_taken_from_a_stored_agent_is_gone_in_its_next_turn(
+    stage: Stage, shop: App, model: Player
+) -> None:
+    engine = await stage.open()
+    serving = await stage.serving(engine, shop)
+    await engine.definitions.put("clerk", instructions="You look things up.", tools=["policy", "refund"])
+    await met(lambda: "clerk" in serving.agents)
+    await told(engine, "clerk", "Hello", user="ann")
+
+    await engine.definitions.put("clerk", instructions="You look things up.", tools=["policy"], version=1)
+    await met(lambda: serving._stored["clerk"][0] == 2)  # pyright: ignore[reportPrivateUsage]
+    await told(engine, "clerk", "Hello again", user="ann")
+
+    before, after = model.requests[-2:]
+    assert names(before) - names(after) == {"refund"}
+
+
+@pytest.mark.req("EXEC-02")
+async def test_a_function_is_called_by_whichever_engine_of_its_tenant_is_asked(stage: Stage, shop: App) -> None:
+    engine = await stage.serve(shop)
+    other = await engine.tenants.create("other")
+    by_name, by_id = engine.tenant("default"), engine.tenant(await engine.tenants.id_of("default"))
+    theirs = engine.tenant(other.id)
+    row = await engine.tools.get("policy")
+    await theirs.tools.put("policy", description="", parameters={}, kind="function", reference=row.tool.reference)
+
+    done = [await each.executions.call("policy", {"country": "Chad"}) for each in (engine, by_name, by_id)]
+    elsewhere = await theirs.executions.call("policy")
+
+    assert [call.text for call in done] == ["30 days in Chad"] * 3
+    assert elsewhere.status == "failed"
+    assert "this process does not have the function" in (elsewhere.error or "")

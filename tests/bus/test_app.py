@@ -10,6 +10,8 @@ from holdfast.app import App
 from holdfast.bus.skills import ATTEMPTS, CurrentCommand
 from holdfast.core.errors import AlreadyExists, InvalidInput
 from holdfast.engine import Engine
+from holdfast.skills.function import tool_of
+from holdfast.skills.tool import RESERVED
 
 pytestmark = pytest.mark.req("EDA-05")
 
@@ -39,6 +41,11 @@ def wrapped(first: int) -> Coroutine[Any, Any, int]:
 def positional(first: int, /) -> int:
     """What has no name to be called by."""
     return first
+
+
+def plus_one(first: int) -> int:
+    """What a model can be told of."""
+    return first + 1
 
 
 def variadic(*numbers: int) -> int:
@@ -136,15 +143,53 @@ def test_a_name_is_declared_once() -> None:
 
 @pytest.mark.req("ENG-07")
 @pytest.mark.parametrize(
-    ("concurrency", "skills", "said"),
-    [(1, 0, "it has no skill"), (0, 1, "it should do 0 commands at once"), ("x", 1, "it should do 'x' commands")],
+    ("concurrency", "said"), [(0, "it should do 0 commands at once"), ("x", "it should do 'x' commands")]
 )
-async def test_a_worker_that_could_do_nothing_is_refused(
-    engine: Engine, concurrency: Any, skills: int, said: str
-) -> None:
+async def test_a_worker_that_could_do_nothing_is_refused(engine: Engine, concurrency: Any, said: str) -> None:
     app = App()
-    if skills:
-        app.skill("add")(add)
+    app.skill("add")(add)
 
     with pytest.raises(InvalidInput, match=said):
         engine.worker(app, concurrency=concurrency)
+
+
+@pytest.mark.req("SKILL-05")
+def test_functions_of_one_name_are_not_crossed() -> None:
+    def search(query: str) -> str:
+        """Search here."""
+        return f"here: {query}"
+
+    def elsewhere(query: str) -> str:
+        """Search elsewhere."""
+        return f"elsewhere: {query}"
+
+    elsewhere.__name__ = "search"
+    app = App()
+    app.add_skill("one", instructions="Search.", tools=[search])
+    app.add_skill("again", instructions="Search.", tools=[search])
+
+    with pytest.raises(AlreadyExists, match="two functions are called search"):
+        app.add_skill("two", instructions="Search.", tools=[elsewhere])
+
+
+@pytest.mark.req("SKILL-05")
+def test_a_function_that_two_agents_have_is_one_tool() -> None:
+    app = App()
+    app.agent("one", tools=[plus_one])
+    app.agent("two", tools=[plus_one])
+
+    assert list(app.brought) == ["plus_one"]
+
+
+@pytest.mark.req("SKILL-05")
+@pytest.mark.parametrize("name", sorted(RESERVED))
+def test_names_of_the_engine_s_own_tools_are_not_given_away(name: str) -> None:
+    app = App()
+
+    with pytest.raises(AlreadyExists, match=f"no tool can be called {name}"):
+        app.tool(name=name)(plus_one)
+    with pytest.raises(AlreadyExists, match=f"no tool can be called {name}"):
+        app.add_skill("more", instructions="Add.", tools=[tool_of(plus_one, name=name)])
+    app.skill(name)(plus_one)
+
+    assert not app.brought

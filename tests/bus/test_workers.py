@@ -9,8 +9,10 @@ import pytest
 
 from holdfast.app import App
 from holdfast.bus import Command, CurrentCommand, current_command
+from holdfast.bus.completions import Completions
+from holdfast.bus.workers import ONCE
 from holdfast.core.config import Config, load_config
-from holdfast.core.errors import CommandFailed, InvalidInput, TimedOut
+from holdfast.core.errors import CommandFailed, InvalidInput, TimedOut, Unavailable
 from holdfast.engine import Engine, open_engine
 from tests.clock import Clock
 
@@ -464,6 +466,29 @@ async def test_a_lease_is_renewed_as_long_as_the_work_lasts(config: Config, engi
         await engine.commands.result(id, timeout=PATIENCE)
 
     assert (await engine.commands.get(id)).attempts == 1
+
+
+@pytest.mark.req("EDA-04", "EDA-05")
+async def test_a_worker_that_stops_tells_of_each_command_although_of_one_it_cannot(
+    engine: Engine, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail = Completions.fail
+
+    async def refuse(self: Completions, correlation_id: str, *args: Any, **options: Any) -> Any:
+        if correlation_id == "first":
+            raise Unavailable("the database is away")
+        return await fail(self, correlation_id, *args, **options)
+
+    monkeypatch.setattr(Completions, "fail", refuse)
+    async with engine.worker(bench.app):
+        for id in ("first", "second"):
+            await engine.commands.submit("work", correlation_id=id, headers={ONCE: "true"})
+        await engine.commands.submit("work", correlation_id="third")
+        for _ in range(3):
+            await bench.next()
+
+    states = [(await engine.commands.get(id)).state for id in ("first", "second", "third")]
+    assert states == ["running", "failed", "queued"]
 
 
 @pytest.mark.req("EDA-04", "EDA-05")

@@ -1,13 +1,17 @@
 """The command line as tests call it: the real program in a process of its own."""
 
+import atexit
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+from tests.cli.zygote import Zygote
 
 MODULE = (sys.executable, "-m", "holdfast.cli.main")
 NO_FETCH = {"HOLDFAST_MEMORY__EMBEDDING__FETCH": "false"}  # no test of a command line needs a model
@@ -43,16 +47,28 @@ class Program:
             inherited.pop(own, None)
         self.environment = {**inherited, "HOME": str(folder), "HOLDFAST_DATA": str(self.data), **NO_FETCH}
 
-    def __call__(self, *words: str, environment: Mapping[str, str] | None = None) -> Done:
-        """Run a command to its end."""
-        done = subprocess.run(
-            [*MODULE, *words],
-            cwd=self.folder,
-            env={**self.environment, **(environment or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert "Traceback" not in done.stderr, done.stderr
-        return Done(done.returncode, done.stdout, done.stderr)
+    def __call__(self, *words: str, environment: Mapping[str, str] | None = None, typed: str | bytes = b"") -> Done:
+        """Run a command to its end; `typed` is what it can read."""
+        settings = {**self.environment, **(environment or {})}
+        run = _zygote().run if _zygote().suits(settings) else _run_whole
+        keys = typed.encode() if isinstance(typed, str) else typed
+        code, *said = run(words, settings, self.folder, keys, timeout=120)
+        stdout, stderr = (text.decode().replace("\r\n", "\n").replace("\r", "\n") for text in said)
+        assert "Traceback" not in stderr, stderr
+        return Done(code, stdout, stderr)
+
+
+def _run_whole(
+    words: Sequence[str], environment: Mapping[str, str], folder: Path, typed: bytes, *, timeout: float
+) -> tuple[int, bytes, bytes]:
+    command = [*MODULE, *words]
+    done = subprocess.run(command, cwd=folder, env=environment, input=typed, capture_output=True, timeout=timeout)
+    return done.returncode, done.stdout, done.stderr
+
+
+@cache
+def _zygote() -> Zygote:
+    """The zygote of this test process, which ends with it."""
+    zygote = Zygote()
+    atexit.register(zygote.close)
+    return zygote

@@ -1,6 +1,5 @@
 import json
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,16 +22,7 @@ READY = "\n> "
 
 def asked(program: Program, question: str, *words: str) -> Done:
     """A question by a pipe."""
-    done = subprocess.run(
-        [*MODULE, "chat", *words],
-        input=question,
-        cwd=program.folder,
-        env=program.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    return Done(done.returncode, done.stdout, done.stderr)
+    return program("chat", *words, typed=question)
 
 
 def events(done: Done) -> list[dict[str, Any]]:

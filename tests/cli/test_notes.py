@@ -1,6 +1,5 @@
 """Notes, each test with a running server and without one: there must be no difference."""
 
-import subprocess
 from pathlib import Path
 from uuid import uuid4
 
@@ -69,14 +68,11 @@ def test_an_operation_edits_the_notes(holdfast: Program, ann: list[str]) -> None
 
 
 def test_content_is_read_from_stdin(holdfast: Program, ann: list[str]) -> None:
-    command = [*MODULE, "notes", "edit", *ann, "--content", "-"]
-    done = subprocess.run(command, env=holdfast.environment, cwd=holdfast.folder, input="grün".encode(), timeout=60)
-    broken = subprocess.run(
-        command, env=holdfast.environment, cwd=holdfast.folder, input=b"\xff", capture_output=True, timeout=60
-    )
+    done = holdfast("notes", "edit", *ann, "--content", "-", typed="grün")
+    broken = holdfast("notes", "edit", *ann, "--content", "-", typed=b"\xff")
 
-    assert done.returncode == 0
-    assert (broken.returncode, b"not UTF-8" in broken.stderr) == (2, True)
+    assert done.code == 0
+    assert (broken.code, "not UTF-8" in broken.stderr) == (2, True)
     assert holdfast("notes", "show", *ann).stdout == START + "\ngrün\n"
 
 

@@ -135,6 +135,12 @@ def test_skills_are_linked_given_to_agents_and_their_changes_listed(desk: Progra
     ]
     shown = desk("skills", "show", returns).stdout
     history = desk("skills", "history", returns)
+    config = '{"approve": true}'
+    desk("skills", "link", returns, "track", "--config", config)
+    desk("skills", "assign", "desk", returns, "--config", config)
+    desk("skills", "link", returns, "track", "--access", "write")
+    desk("skills", "assign", "desk", returns, "--priority", "7")
+    kept = desk("skills", "show", returns, "--json").json
     undone = [
         desk("skills", "link", returns, "track", "--undo"),
         desk("skills", "need", returns, orders, "--undo"),
@@ -154,6 +160,10 @@ def test_skills_are_linked_given_to_agents_and_their_changes_listed(desk: Progra
         ["changed", "skill"], ["created", "skill_dependency"], ["created", "skill_tool"], ["created", "skill"],
     ]  # fmt: skip
     assert "active=false" in history.stdout
+    [link], [given] = kept["tools"], kept["agents"]
+    assert (link["access"], link["config"], given["config"], given["priority"]) == (
+        "write", {"approve": True}, {"approve": True}, 7,
+    )  # fmt: skip
     assert [each.code for each in undone] == [0, 0, 0]
     assert (bare["tools"], bare["needs"], bare["agents"]) == ([], [], [])
 
@@ -168,6 +178,8 @@ def test_skills_are_linked_given_to_agents_and_their_changes_listed(desk: Progra
         (["link", "none", "track"], 3),
         (["assign", "none", "none"], 3),
         (["link", "none", "none", "--access", "all"], 2),
+        (["link", "none", "none", "--config", "[]"], 2),
+        (["assign", "none", "none", "--config", "{"], 2),
         (["import", "nowhere"], 2),
         (["ls", " "], 2),
     ],
@@ -204,6 +216,19 @@ def test_skills_come_after_what_they_need_whatever_they_are_called() -> None:
 
     assert sorted(ordered) == ["a", "b", "c"]
     assert ordered.index("a") < ordered.index("b")
+
+
+def test_many_skills_that_need_one_another_are_put_in_order_in_no_time() -> None:
+    layers = [[f"{layer}.{n}" for n in range(3)] for layer in range(1200)]
+    folders = [
+        FolderSkill(name, "", "", requires=tuple(below))
+        for layer, below in zip(layers, [*layers[1:], []], strict=True)
+        for name in layer
+    ]
+
+    ordered = [folder.name for folder in in_order(folders)]
+
+    assert [name.partition(".")[0] for name in ordered[::3]] == [str(layer) for layer in reversed(range(1200))]
 
 
 @pytest.mark.req("SKILL-01", "SKILL-02")

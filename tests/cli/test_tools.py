@@ -95,9 +95,11 @@ def test_a_value_that_cannot_be_read_is_told(words: list[str], said: str | None)
 def test_one_permission_is_changed_and_the_others_stay() -> None:
     some = permitted({}, "support", "execute")
     all_others = permitted(some, "default", "none")
+    by_hand = permitted(some, None, None, "read")
 
     assert some == {"agents": {"support": "execute"}}
     assert all_others == {"agents": {"support": "execute"}, "default": "none"}
+    assert by_hand == {"agents": {"support": "execute"}, "users": "read"}
 
 
 @pytest.mark.req("SKILL-04")
@@ -159,6 +161,8 @@ def test_the_same_key_calls_once_and_the_whole_output_is_printed(desk: Program) 
         (["cancel", "7"], 2, "UUID"),
         (["calls", "--status", "odd"], 2, "status"),
         (["permit", "track", "support", "all"], 2, "all"),
+        (["permit", "track", "support"], 2, "it is not said who may do what"),
+        (["permit", "track"], 2, "--users LEVEL"),
     ],
 )
 def test_what_cannot_be_done_is_told(desk: Program, words: list[str], code: int, said: str) -> None:
@@ -184,21 +188,21 @@ def test_a_tool_that_fails_ends_with_1(desk: Program) -> None:
 
 @pytest.mark.req("SKILL-07")
 def test_a_tool_is_shown_with_who_may_use_it_and_how_often_it_was_called(desk: Program) -> None:
-    desk("tools", "permit", "refund", "guest", "none")
+    desk("tools", "permit", "refund", "desk", "execute", "--users", "read")
     permitted = desk("tools", "permit", "refund", "default", "execute")
 
     words = desk("tools", "show", "refund")
     record = desk("tools", "show", "refund", "--json").json
 
     lines = words.stdout.splitlines()
-    assert (permitted.code, permitted.stderr) == (0, "refund: guest none, others execute.\n")
+    assert (permitted.code, permitted.stderr) == (0, "refund: desk execute, others execute, users by hand read.\n")
     assert lines[0] == "refund (function)"
-    assert "permissions  guest none, others execute" in lines
+    assert "permissions  desk execute, others execute, users by hand read" in lines
     assert "description  Refund the postage." in lines
     assert "idempotent   no: it is never run twice unasked" in lines
     assert "  euros (number, required)" in lines
     assert any(line.startswith("calls ") for line in lines)
-    assert record["permissions"] == {"default": "execute", "agents": {"guest": "none"}}
+    assert record["permissions"] == {"default": "execute", "agents": {"desk": "execute"}, "users": "read"}
 
 
 @pytest.fixture(scope="module")

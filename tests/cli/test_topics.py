@@ -4,7 +4,6 @@ import json
 import re
 import shutil
 import signal
-import subprocess
 from pathlib import Path
 from uuid import uuid4
 
@@ -79,12 +78,9 @@ def test_a_record_is_published_and_its_place_is_alone_on_stdout(holdfast: Progra
 
 
 def test_a_value_is_read_from_stdin(holdfast: Program, topic: str) -> None:
-    command = [*MODULE, "topics", "publish", topic, "-", "--json"]
-    done = subprocess.run(
-        command, env=holdfast.environment, cwd=holdfast.folder, input=b'"gr\xc3\xbcn"', capture_output=True, timeout=60
-    )
+    done = holdfast("topics", "publish", topic, "-", "--json", typed=b'"gr\xc3\xbcn"')
 
-    assert json.loads(done.stdout)["value"] == "grün"
+    assert done.json["value"] == "grün"
 
 
 def test_the_newest_records_are_shown_a_line_each(holdfast: Program, topic: str) -> None:

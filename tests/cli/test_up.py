@@ -212,6 +212,7 @@ def test_a_run_that_is_cut_off_by_the_end_is_given_back_at_once(holdfast: Progra
 
 @pytest.mark.req("AGENT-01")
 def test_a_tool_that_never_ends_does_not_keep_the_process(holdfast: Program, start: Start) -> None:
+    holdfast.environment["HOLDFAST_SERVER__SHUTDOWN_GRACE"] = "1"
     (holdfast.folder / "deaf.py").write_text(DEAF)
     server = start("deaf.py", "--json")
     server.wait_for("}\n")

@@ -1,7 +1,7 @@
 """Tools of a test's own, as rows, and all that runs them: here, or by a worker as far away as another process."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -31,8 +31,8 @@ SECONDS = 10  # that a call has, on a busy machine, too
 class House:
     """What runs tools of one tenant in a process."""
 
-    def __init__(self, engine: Engine, **runners: Runner) -> None:
-        self._functions = FunctionRunner()
+    def __init__(self, engine: Engine, *, modules: Sequence[str] = (), **runners: Runner) -> None:
+        self._functions = FunctionRunner(modules)
         given: dict[Kind, Runner] = {"function": self._functions, **runners}  # pyright: ignore[reportAssignmentType]
         self.engine = engine
         self.tools = Tools(engine.database)
@@ -44,7 +44,7 @@ class House:
             events=EventRunner(engine.commands, Outputs(engine.database)),
             presence=self.presence,
         )
-        self.executions = Executions(engine.database, self.executor, self.tools)
+        self.executions = Executions(engine.database, self.executor, self.tools, engine._shared.background)  # pyright: ignore[reportPrivateUsage]
         self.functions: dict[str, Tool] = {}
 
     async def put(self, function: Callable[..., Any], *, mode: Mode = "inline", **options: Any) -> Tool:
@@ -82,6 +82,7 @@ class House:
             self.tools,
             engine.database,
             functions=self.functions,
+            imports=self._functions.imports,
             max_record_bytes=engine.config.bus.max_record_bytes,
         )
         return Worker(engine._shop, {}, more=more.skills)  # pyright: ignore[reportPrivateUsage]

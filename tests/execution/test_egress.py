@@ -1,7 +1,9 @@
 """What is not public is not reached: whichever way it is written, resolved or redirected to."""
 
+import asyncio
 import ipaddress
 import socket
+import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
@@ -9,10 +11,11 @@ import pytest
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from holdfast.core.errors import BadSetting, Forbidden, HoldfastError, InvalidInput
+from holdfast.core.errors import BadSetting, Forbidden, InvalidInput, LimitReached, Unavailable
 from holdfast.execution.egress import Allowed, Egress, checked_url, is_private
 from holdfast.execution.rest import RestRunner
-from tests.execution.backend import RUN, Keyring, Service, rest_tool
+from holdfast.skills.request import Backend, Scheme
+from tests.execution.backend import RUN, Keyring, Known, Service, raw_service, rest_tool
 
 PRIVATE = [
     "0.0.0.0", "0.1.2.3", "10.0.0.1", "100.64.0.1", "100.100.100.200", "127.0.0.1", "127.255.255.254", "168.63.129.16",
@@ -29,6 +32,8 @@ PUBLIC = [
     "2606:4700::1111", "2a00:1450::1", "::ffff:8.8.8.8", "64:ff9b::808:808", "2002:808:808::1", "2001:4860::8888",
     "2001:0:808:808::f7f7:f7f7",
 ]  # fmt: skip
+
+NOT_CALLED = (Forbidden, InvalidInput)  # where nobody listens, anything else would be a call that was tried
 
 # Each is the test's own machine, or nothing that may be called; %s is the port.
 FORMS = [
@@ -57,7 +62,7 @@ NAMES: Mapping[str, Sequence[str]] = {
 
 
 class Names(AbstractResolver):
-    """Resolves what a test says, and everything else as the machine does; a list of lists is given one by one."""
+    """Resolves what a test says, else as the machine does, and what that does not know to the machine itself."""
 
     def __init__(self, names: Mapping[str, Sequence[str]] = NAMES) -> None:
         self.names = dict(names)
@@ -67,8 +72,10 @@ class Names(AbstractResolver):
     ) -> list[ResolveResult]:
         found = self.names.get(host)
         if found is None:
-            infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            found = [str(info[4][0]) for info in infos]
+            try:
+                found = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+            except (OSError, ValueError):
+                found = ["127.0.0.1"]
         return [
             ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0) for address in found
         ]
@@ -110,7 +117,7 @@ def test_what_is_globally_routable_is_not(address: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 async def test_no_form_of_a_private_address_is_reached(target: Service, form: str) -> None:
     async with Egress(resolver=Names()) as egress:
-        with pytest.raises(HoldfastError):
+        with pytest.raises(NOT_CALLED):
             await call(egress, f"http://{form % target.port}/")
 
     assert target.asked == []
@@ -125,7 +132,7 @@ async def test_no_redirect_leads_to_a_private_address(target: Service, form: str
         names = Names({**NAMES, "public.test": ["127.0.0.1"]})
 
         async with Egress(allowed, resolver=names) as egress:
-            with pytest.raises(HoldfastError):
+            with pytest.raises(NOT_CALLED):
                 await call(egress, f"http://public.test:{public.port}/go")
 
     assert len(public.asked) == 1
@@ -218,6 +225,16 @@ async def test_a_refusal_says_how_to_allow_it(target: Service) -> None:
         ("fd00::/8", "any", "fd12::1", 80, True),
         ("[fd00::/8]:443", "any", "fd12::1", 443, True),
         ("fd00::/8", "any", "10.0.0.1", 80, False),
+        ("fd00:1::2:443/128", "any", "fd00:1::2:443", 80, True),
+        ("[fd00::1:443]", "any", "fd00::1:443", 80, True),
+        ("::ffff:10.0.0.0/104", "any", "10.9.9.9", 80, True),
+        ("::ffff:10.0.0.0/104", "any", "::ffff:10.9.9.9", 80, True),
+        ("bücher.lan", "xn--bcher-kva.lan", "10.0.0.1", 80, True),
+        ("xn--bcher-kva.lan", "xn--bcher-kva.lan", "10.0.0.1", 80, True),
+        ("wiki.lan", "wiki.lan", "169.254.169.254", 80, False),
+        ("wiki.lan", "wiki.lan", "::ffff:169.254.169.254", 80, False),
+        ("wiki.lan", "wiki.lan", "fd00:ec2::254", 80, False),
+        ("169.254.169.254", "wiki.lan", "169.254.169.254", 80, True),
     ],
 )
 def test_entries_allow_what_they_say(entry: str, host: str, address: str, port: int, allowed: bool) -> None:
@@ -227,7 +244,8 @@ def test_entries_allow_what_they_say(entry: str, host: str, address: str, port: 
 @pytest.mark.parametrize(
     "entry",
     ["", " ", "a b", "10.0.0.1/8", "10.0.0.0/33", "10.0.0.1:0", "10.0.0.1:70000", "http://x", "x/y", "[::1", "u@h",
-     "256.1.1.1", "127.1", "0x7f000001", "*", "*.lan", "wiki.lan:http", "::zz", "-a"],
+     "256.1.1.1", "127.1", "0x7f000001", "*", "*.lan", "wiki.lan:http", "::zz", "-a",
+     "fd00::1:443", "::1:80"],
 )  # fmt: skip
 def test_an_entry_that_means_nothing_is_refused_by_name(entry: str) -> None:
     with pytest.raises(BadSetting, match=r"execution\.allow_private"):
@@ -269,3 +287,81 @@ async def test_no_cookie_of_an_answer_is_kept(target: Service) -> None:
 def test_only_plain_http_addresses_are_called(url: str) -> None:
     with pytest.raises(InvalidInput):
         checked_url(url)
+
+
+@pytest.mark.req("EXEC-05")
+async def test_a_request_that_reached_one_of_two_addresses_is_in_doubt() -> None:
+    names = Names({"two.test": ["127.0.0.2", "127.0.0.1"]})
+
+    async with raw_service(b"") as service, Egress(Allowed.parse(["127.0.0.1"]), resolver=names) as egress:
+        with pytest.raises(Unavailable, match="may have taken effect"):
+            await call(egress, f"http://two.test:{service.port}/pay", "POST")
+
+        assert service.requests == 1
+
+
+@pytest.mark.req("EXEC-02")
+async def test_who_waits_for_a_connection_is_told_so(target: Service) -> None:
+    async with raw_service(hang=True) as slow, Egress(Allowed.parse(["127.0.0.1"]), connections=1) as egress:
+        other = asyncio.create_task(runner(egress).run(rest_tool("GET", slow.url), {}, RUN, timeout=30))
+        async with asyncio.timeout(5):
+            await slow.arrived.wait()
+
+        with pytest.raises(LimitReached, match=r"all connections were in use for 0\.2 seconds.*Nothing was sent"):
+            await runner(egress).run(rest_tool("POST", target.url), {}, RUN, timeout=0.2)
+
+        other.cancel()
+        await asyncio.wait([other])
+        await call(egress, target.url)
+
+    assert len(target.asked) == 1
+
+
+@pytest.mark.req("EXEC-02")
+async def test_a_name_server_that_hangs_holds_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = threading.Event()
+
+    def hang(*_: object) -> list[Any]:
+        answers.wait(30)
+        return []
+
+    monkeypatch.setattr("holdfast.execution.resolver.SECONDS", 0.1)
+    monkeypatch.setattr("socket.getaddrinfo", hang)
+    try:
+        async with asyncio.timeout(10), Egress() as egress:
+            calls = [call(egress, f"http://{number}.test/") for number in range(50)]
+            errors = await asyncio.gather(*calls, return_exceptions=True)
+            beside = await asyncio.to_thread(lambda: "is served")
+    finally:
+        answers.set()
+
+    assert {str(error)[:16] for error in errors} == {"there is no host"}
+    assert beside == "is served"
+
+
+@pytest.mark.req("EXEC-04")
+async def test_a_name_of_another_script_is_allowed_and_shown_secrets_by_the_letters_that_dns_has(
+    target: Service,
+) -> None:
+    names = Names({"xn--bcher-kva.test": ["127.0.0.1"]})
+    secrets = Keyring(key=Known("s3cret-key", hosts=("xn--bcher-kva.test",)))
+    tool = rest_tool(
+        "GET",
+        f"http://bücher.test:{target.port}/",
+        security=((Scheme("main", "bearer"),),),
+        backend=Backend(auth={"main": "key"}),
+    )
+
+    async with Egress(Allowed.parse(["bücher.test"]), resolver=names) as egress:
+        await RestRunner(egress, secrets).run(tool, {}, RUN, timeout=5)
+
+    assert target.asked[0].headers["Authorization"] == "Bearer s3cret-key"
+
+
+async def test_what_is_closed_opens_nothing(target: Service) -> None:
+    async with Egress(Allowed.parse(["127.0.0.1"])) as egress:
+        pass
+
+    with pytest.raises(Unavailable, match="the engine is closed"):
+        await call(egress, target.url)
+    assert target.asked == []

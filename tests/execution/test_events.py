@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from holdfast.bus import Command
 from holdfast.bus.skill_events import MAX_NAME
 from holdfast.bus.workers import Worker
 from holdfast.core.config import Config
+from holdfast.core.ids import uuid7
 from holdfast.engine import Engine, open_engine
 from holdfast.execution.events import correlation_id
 from holdfast.execution.outcomes import UNKNOWN, Outcome
@@ -22,6 +24,10 @@ from tests.execution.house import House, alone, in_turn
 pytestmark = pytest.mark.req("EDA-06", "EXEC-05")
 
 PATIENCE = 30
+BEGIN = """
+insert into tool_executions (tenant_id, id, tool, status, correlation_id) values ($1, $2, 'pay', 'running', $3)
+"""
+CORRELATION = "select correlation_id from tool_executions where tenant_id = $1 and id = $2"
 LAPSE = "update command set leased_until = holdfast.now() where tenant_id = $1 and correlation_id = $2"
 
 
@@ -47,6 +53,11 @@ class Job:
         """The next call that begins."""
         async with asyncio.timeout(PATIENCE):
             return await self.begun.get()
+
+
+async def double(number: int) -> int:
+    """Double a number."""
+    return 2 * number
 
 
 @pytest.fixture
@@ -161,7 +172,8 @@ async def test_a_call_whose_worker_is_lost_is_unknown_and_not_made_again(
 
     assert (outcome.status, outcome.text) == ("unknown", UNKNOWN)
     assert job.begun.qsize() == 0
-    assert (await house.engine.commands.get(run.key)).state == "dead"
+    assert (await house.engine.commands.get(run.key)).state == "failed"
+    assert await house.engine.dead_letters.list() == [], "which could be driven again"
 
 
 async def test_a_call_that_may_be_repeated_is_made_again_when_its_worker_is_lost(
@@ -181,6 +193,25 @@ async def test_a_call_that_may_be_repeated_is_made_again_when_its_worker_is_lost
     assert outcome.text == "7 is paid"
     assert first.key == second.key == run.key
     assert (await house.engine.commands.get(f"{run.key}#2")).state == "done"
+
+
+async def test_a_large_result_of_a_second_try_is_found(house: House, elsewhere: House, job: Job) -> None:
+    async def much(bill: str) -> str:
+        """Give much."""
+        return await job.pay(bill) * 200_000
+
+    await house.put(much, mode="event", idempotent=True)
+    async with elsewhere.worker() as worker:
+        calling = asyncio.create_task(house.executions.call("much", {"bill": "7"}))
+        run = await job.began()
+        await house.engine.database.run(LAPSE, run.key)
+        await worker.sweep()
+        await job.began()
+        job.go_on.set()
+        execution = await calling
+
+    assert execution.status == "done"
+    assert await house.executions.output(execution.id) == ("text/plain; charset=utf-8", b"7 is paid" * 200_000)
 
 
 async def test_a_worker_that_is_told_to_stop_gives_no_call_to_another_that_must_not_run_twice(
@@ -203,6 +234,54 @@ async def test_a_call_that_nobody_took_in_time_was_not_made(house: House, tool: 
     assert outcome.status == "failed"
     assert "no worker took it in the 0.2 seconds that it has" in outcome.text
     assert (await house.engine.commands.get(run.key)).state == "cancelled"
+
+
+async def test_a_call_that_was_begun_with_other_arguments_has_the_time_that_it_has(
+    house: House, worker: Worker, tool: Tool, job: Job
+) -> None:
+    run = in_turn()
+    first = begin(house, tool, run)
+    await job.began()
+
+    outcome = await house.run(tool, {"bill": "8"}, run=run, timeout=0.2)
+    await first
+
+    assert (outcome.status, "longer than the 0.2 seconds" in outcome.text) == ("failed", True)
+    assert (await house.engine.commands.get(run.key)).state == "cancelled"
+
+
+async def test_what_can_run_here_does_when_no_worker_begins_it(
+    house: House, tool: Tool, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.execution.events.PATIENCE", 0.2)
+    job.go_on.set()
+    house.declare()
+    execution = uuid7()
+    run = Run("ann", None, None, None, None, str(execution), f"execution:{execution}")
+    await house.engine.database.run(BEGIN, execution, run.key)
+
+    outcome = await house.run(replace(tool, mode=None), {"bill": "7"}, run=run, mode="event")
+
+    command, worker = (
+        await house.engine.commands.get(run.key),
+        await house.engine.database.value(CORRELATION, execution),
+    )
+    assert (outcome.text, job.begun.qsize()) == ("7 is paid", 1)
+    assert (command.state, command.started_at, worker) == ("cancelled", None, None)
+
+
+async def test_what_is_too_large_for_a_worker_runs_here_where_it_can(house: House, elsewhere: House) -> None:
+    async def count(text: str) -> int:
+        """Count."""
+        return len(text)
+
+    tool = await house.put(count, mode="event")
+    async with elsewhere.worker():
+        free = await house.run(replace(tool, mode=None), {"text": "x" * 1_200_000}, mode="event")
+        bound = await house.run(tool, {"text": "x" * 1_200_000})
+
+    assert (free.status, free.result) == ("done", 1_200_000)
+    assert (bound.status, "too large" in bound.text) == ("failed", True)
 
 
 async def test_a_skill_of_a_program_that_fails_is_an_answer_and_no_dead_letter(house: House) -> None:
@@ -228,13 +307,13 @@ async def test_what_a_program_gives_under_its_own_skill_is_the_result(house: Hou
 
     @app.skill("translate")
     async def translate(text: str) -> dict[str, str]:
-        return {"text": text.upper()}
+        return {"text": text.upper(), "holdfast": "result", "aside": "no"}
 
     tool = Tool("translate", "Translates.", {"type": "object"}, mode="event")
     async with house.engine.worker(app):
         outcome = await house.run(tool, {"text": "xyz"})
 
-    assert (outcome.status, outcome.result) == ("done", {"text": "XYZ"})
+    assert (outcome.status, outcome.result) == ("done", {"text": "XYZ", "holdfast": "result", "aside": "no"})
 
 
 async def test_whoever_invokes_a_tool_as_a_command_gets_its_result_and_is_checked(
@@ -259,6 +338,14 @@ async def test_a_worker_serves_tools_that_are_registered_while_it_works(
     outcome = await begin(house, later, alone())
 
     assert outcome.text == "7 is paid"
+
+
+async def test_a_worker_serves_functions_that_its_settings_name(house: House, config: Config) -> None:
+    tool = await house.put(double, mode="event")
+    async with open_engine(config=config) as other, House(other, modules=[__name__]).worker():
+        outcome = await house.run(tool, {"number": 4})
+
+    assert (outcome.status, outcome.result) == ("done", 8)
 
 
 async def test_a_worker_says_what_it_serves_as_long_as_it_is_there(house: House, elsewhere: House, tool: Tool) -> None:

@@ -71,6 +71,7 @@ async def test_a_tool_that_was_removed_is_not_called(house: House, tool: Tool) -
 
 @pytest.mark.req("SKILL-07")
 async def test_an_agent_calls_what_it_may(house: House, tool: Tool) -> None:
+    await house.engine.definitions.put("guest", instructions="Help.")
     await house.tools.permit("ship", {"default": "execute", "agents": {"guest": "read"}})
 
     assert refused(await house.run(tool, run=alone("guest")), "guest may only read with it")

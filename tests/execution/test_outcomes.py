@@ -4,6 +4,7 @@ import math
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -15,11 +16,12 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import NotFound
 from holdfast.core.ids import uuid7
-from holdfast.core.text import dumps, loads
+from holdfast.core.text import dumps, loads, render
 from holdfast.core.threads import abandoned
 from holdfast.execution.executor import Executor
 from holdfast.execution.function import FunctionRunner
-from holdfast.execution.outcomes import MAX_RESULT_BYTES, NOTHING, STRUCK, Outcome, cut
+from holdfast.execution.outcomes import LARGE, MAX_RESULT_BYTES, MAX_WEIGHT, NOTHING, STRUCK, Outcome, cut
+from holdfast.execution.runner import IN_DOUBT
 from holdfast.skills.function import MOST_ABANDONED, tool_of
 from holdfast.skills.run import Run, current_run
 from holdfast.skills.tool import Tool
@@ -232,7 +234,7 @@ async def test_secrets_in_an_exception_are_struck_out(said: str) -> None:
 async def test_arguments_that_no_longer_fit_the_function_are_a_failure() -> None:
     outcome = await EXECUTOR.run(SHIP, {"parcel": 7}, RUN, timeout=5, max_output_bytes=100)
 
-    assert (outcome.status, outcome.error) == ("failed", "ValidationError: Expected `str`, got `int` - at `$.parcel`")
+    assert (outcome.status, outcome.error) == ("failed", "the argument `parcel` is wrong, expected `str`, got `int`")
 
 
 @pytest.mark.req("EXEC-02")
@@ -253,7 +255,7 @@ async def test_a_tool_that_takes_too_long_is_stopped(whose: str) -> None:
             tool, {}, RUN, timeout=0.05 if whose == "the caller's" else 60, max_output_bytes=100
         )
 
-    assert outcome.error == "it took longer than the 0.05 seconds that it has"
+    assert outcome.error == f"it took longer than the 0.05 seconds that it has. {IN_DOUBT}"
     assert stopped.is_set()
 
 
@@ -288,7 +290,7 @@ async def test_a_thread_that_never_ends_is_left_behind_and_counted(caplog: pytes
         async with asyncio.timeout(5):
             outcome = await run(blocking, timeout=0.05)
 
-    assert outcome.error == "it took longer than the 0.05 seconds that it has"
+    assert outcome.error == f"it took longer than the 0.05 seconds that it has. {IN_DOUBT}"
     assert abandoned() == before + 1
     assert "a call of the tool job was left behind; 1 threads are" in caplog.text
     go_on.set()
@@ -392,3 +394,47 @@ async def test_a_tool_that_blocks_for_ever_is_called_no_more_when_too_many_are_l
     assert all("took longer" in (outcome.error or "") for outcome in outcomes[:MOST_ABANDONED])
     assert all(f"{MOST_ABANDONED} calls of it" in (outcome.error or "") for outcome in outcomes[MOST_ABANDONED:])
     assert other.text == "fine"
+
+
+@pytest.mark.req("EXEC-02", "EXEC-05")
+async def test_what_may_run_again_and_takes_too_long_leaves_nobody_in_doubt() -> None:
+    async def endless() -> None:
+        await asyncio.Event().wait()
+
+    tool = tool_of(endless, idempotent=True)
+
+    outcome = await EXECUTOR.run(tool, {}, RUN, timeout=0.05, max_output_bytes=100)
+
+    assert outcome.error == "it took longer than the 0.05 seconds that it has"
+
+
+@pytest.mark.req("EXEC-02")
+@pytest.mark.parametrize("count", [1, 5])
+async def test_a_result_that_is_far_too_large_is_refused_before_it_is_copied(count: int) -> None:
+    huge = "x" * (MAX_WEIGHT // count + 1)
+    value = huge if count == 1 else {str(number): [huge] for number in range(count)}
+    tracemalloc.start()
+
+    outcome = await run(lambda: value)
+
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (outcome.error or "").startswith("its result is too large: a result has at most 64 MB")
+    assert peak < 1_000_000
+
+
+@pytest.mark.req("EXEC-02")
+async def test_a_large_result_is_written_down_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bool] = []
+
+    def note(value: object) -> bytes:
+        written.append(threading.current_thread() is threading.main_thread())
+        return render(value)
+
+    monkeypatch.setattr("holdfast.execution.outcomes.render", note)
+
+    small, large = await run(lambda: ["x"]), await run(lambda: ["x" * LARGE])
+
+    assert (small.status, large.status) == ("done", "done")
+    assert written[0] is True
+    assert set(written[1:]) == {False}

@@ -2,16 +2,20 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
+from holdfast.bus.workers import FINAL, ONCE
 from holdfast.core.config import Config
 from holdfast.core.errors import AlreadyExists, Busy, Conflict, InvalidInput, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import ExecutionSettings
 from holdfast.engine import Engine, open_engine
 from holdfast.execution.records import Execution
+from holdfast.execution.runner import IN_DOUBT
 from holdfast.execution.sweep import ExecutionSweeper
 from holdfast.skills.tool import Tool
 from tests.execution.house import House
@@ -23,6 +27,11 @@ BEGIN = """
 insert into tool_executions (tenant_id, id, tool, tool_id, input_params, status, key, leased_until)
 values ($1, $2, 'pay', $3, $4, 'running', $5, holdfast.now()) returning id
 """
+LEFT = """
+insert into tool_executions (tenant_id, id, tool, tool_id, input_params, status, leased_until, correlation_id)
+values ($1, $2, 'pay', $3, $4, 'running', holdfast.now() + $5::interval, $6)
+"""
+BEGIN_ANEW = "update tool_executions set status = 'unknown' where tenant_id = $1 and id = $2"
 AGE = "update tool_executions set finished_at = holdfast.now() - interval '31 days' where tenant_id = $1 and id = $2"
 
 
@@ -71,6 +80,15 @@ async def elsewhere(config: Config) -> AsyncIterator[House]:
         yield House(other)
 
 
+@pytest.fixture
+async def away(engine: Engine, elsewhere: House, till: Till) -> House:
+    """What has a worker run the tool, elsewhere."""
+    house = House(engine)
+    await serve(house, till, mode="event")
+    elsewhere.functions = house.functions
+    return house
+
+
 async def serve(house: House, till: Till, **options: Any) -> Tool:
     """Register the till's tool, and have its function be found."""
     tool = await house.put(till.pay, **options)
@@ -87,6 +105,20 @@ async def lost(house: House, **options: Any) -> Execution:
     sweeper = ExecutionSweeper(house.engine.postgres, ExecutionSettings())
     assert await sweeper.lapse() == 1
     return await house.executions.get(row["id"])
+
+
+async def left(house: House, *, lease: float = 0) -> UUID:
+    """A call that a worker was asked for by somebody who died since."""
+    id, tool = uuid7(), house.functions["pay"]
+    key = f"execution:{id}"
+    await house.engine.database.run(LEFT, id, tool.id, {"bill": "7", "copies": 1}, timedelta(seconds=lease), key)
+    headers = {FINAL: "true", ONCE: "true"}
+    await house.engine.commands.submit("pay", {"bill": "7"}, correlation_id=key, max_attempts=1, headers=headers)
+    return id
+
+
+async def lapse(house: House) -> int:
+    return await ExecutionSweeper(house.engine.postgres, ExecutionSettings()).lapse()
 
 
 async def test_a_call_is_a_row_with_what_it_gave(house: House, till: Till) -> None:
@@ -120,6 +152,7 @@ async def test_arguments_that_do_not_fit_are_refused_before_anything_is_written(
 
 @pytest.mark.req("SKILL-07")
 async def test_an_agent_calls_what_it_may(house: House, till: Till) -> None:
+    await house.engine.definitions.put("guest", instructions="Help.")
     await house.tools.permit("pay", {"agents": {"guest": "none"}})
 
     execution = await house.executions.call("pay", {"bill": "7"}, agent="guest")
@@ -135,6 +168,19 @@ async def test_the_same_key_gives_what_the_first_call_gave(house: House, till: T
     again = await house.executions.call("pay", {"bill": "7"}, key="order-1")
     with pytest.raises(AlreadyExists, match="the key 'order-1' is taken"):
         await house.executions.call("pay", {"bill": "8"}, key="order-1")
+
+    assert (again, till.paid) == (first, ["7"])
+
+
+@pytest.mark.req("EXEC-05")
+async def test_the_same_key_finds_the_first_call_although_a_default_was_changed(house: House, till: Till) -> None:
+    first = await house.executions.call("pay", {"bill": "7"}, key="order-1")
+    tool = house.functions["pay"]
+    schema = {"type": "object", "properties": {"bill": {"type": "string"}, "copies": {"default": 2}}}
+    same: dict[str, Any] = {"description": "Pay.", "kind": "function", "reference": tool.reference, "mode": "inline"}
+    await house.tools.put("pay", parameters=schema, version=tool.version, **same)
+
+    again = await house.executions.call("pay", {"bill": "7"}, key="order-1")
 
     assert (again, till.paid) == (first, ["7"])
 
@@ -196,7 +242,10 @@ async def test_a_call_has_the_time_that_it_is_given(house: House, till: Till) ->
     with pytest.raises(InvalidInput, match="the time-out cannot be -1"):
         await house.executions.call("pay", {"bill": "7"}, timeout=-1)
 
-    assert (execution.status, execution.error) == ("failed", "it took longer than the 0.1 seconds that it has")
+    assert (execution.status, execution.error) == (
+        "failed",
+        f"it took longer than the 0.1 seconds that it has. {IN_DOUBT}",
+    )
 
 
 @pytest.mark.req("EXEC-05")
@@ -251,6 +300,68 @@ async def test_a_person_has_an_unknown_call_made_again_once(house: House, till: 
         await house.executions.decide(unknown.id, "maybe", by="bob")  # pyright: ignore[reportArgumentType]
 
 
+@pytest.mark.req("EXEC-05", "EDA-06")
+async def test_what_no_worker_had_begun_when_its_caller_died_was_not_made_and_never_is(
+    away: House, elsewhere: House, till: Till
+) -> None:
+    id = await left(away)
+
+    given_up = await lapse(away)
+    found = await away.executions.get(id)
+    async with elsewhere.worker():
+        await away.executions.call("pay", {"bill": "8"})
+
+    assert (given_up, found.status, "it was not made" in (found.error or "")) == (1, "failed", True)
+    assert (await away.engine.commands.get(f"execution:{id}")).state == "cancelled"
+    assert till.paid == ["8"]
+
+
+@pytest.mark.req("EXEC-05", "EDA-06")
+async def test_a_worker_is_stopped_whose_caller_died_and_the_call_is_unknown(
+    away: House, elsewhere: House, till: Till
+) -> None:
+    till.go_on.clear()
+    async with elsewhere.worker(), asyncio.timeout(PATIENCE):
+        id = await left(away)
+        await till.begun.wait()
+        await lapse(away)
+        await till.stopped.wait()
+
+    decided = await away.executions.decide(id, "failed", by="bob")
+
+    assert (decided.status, till.paid) == ("failed", [])
+
+
+@pytest.mark.req("EXEC-05", "EDA-06")
+async def test_what_a_worker_answered_after_its_caller_died_is_what_the_call_gave(
+    away: House, elsewhere: House, till: Till
+) -> None:
+    async with elsewhere.worker(), asyncio.timeout(PATIENCE):
+        id = await left(away)
+        await away.engine.commands.result(f"execution:{id}")
+
+    given_up = await lapse(away)
+
+    found = await away.executions.get(id)
+    assert (given_up, found.status, found.result) == (0, "done", {"bill": "7", "copies": 1})
+    assert found.text == '{"bill":"7","copies":1}'
+
+
+@pytest.mark.req("EDA-06")
+async def test_who_cancels_a_call_stops_its_worker_though_the_caller_is_gone(
+    away: House, elsewhere: House, till: Till
+) -> None:
+    till.go_on.clear()
+    async with elsewhere.worker(), asyncio.timeout(PATIENCE):
+        id = await left(away, lease=PATIENCE)
+        await till.begun.wait()
+        cancelled = await away.executions.cancel(id, by="bob")
+        await till.stopped.wait()
+
+    assert (cancelled.status, till.paid) == ("cancelled", [])
+    assert (await away.engine.commands.get(f"execution:{id}")).state == "cancelled"
+
+
 async def test_what_was_called_is_listed_the_newest_first(house: House) -> None:
     made = [await house.executions.call("pay", {"bill": bill}) for bill in ("1", "unknown", "3")]
 
@@ -262,6 +373,37 @@ async def test_what_was_called_is_listed_the_newest_first(house: House) -> None:
     assert failed == page == [made[1]]
     with pytest.raises(InvalidInput, match="is no status"):
         await house.executions.list(status="lost")  # pyright: ignore[reportArgumentType]
+
+
+async def test_no_page_of_a_tool_leaves_out_a_call_that_was_made_again(house: House) -> None:
+    made = [await house.executions.call("pay", {"bill": bill}) for bill in ("1", "2", "3")]
+    await house.engine.database.run(BEGIN_ANEW, made[0].id)
+    await house.executions.decide(made[0].id, "again", by="bob")
+
+    pages, before = list[UUID](), None
+    while page := await house.executions.list(tool="pay", limit=1, before=before):
+        before = page[0].id
+        pages.append(before)
+
+    assert pages == [execution.id for execution in made[::-1]]
+
+
+async def test_what_a_call_gave_before_it_was_made_again_is_not_its_output(house: House) -> None:
+    text = "y" * 2_000_000
+
+    async def much() -> str:
+        """Give much."""
+        return text
+
+    await house.put(much)
+    house.declare()
+    first = await house.executions.call("much")
+    await house.engine.database.run(BEGIN_ANEW, first.id)
+    text = "little"
+    again = await house.executions.decide(first.id, "again", by="bob")
+
+    assert (first.has_output, again.has_output, again.text) == (True, False, "little")
+    assert await house.executions.output(first.id) == ("text/plain; charset=utf-8", b"little")
 
 
 async def test_the_whole_output_is_kept_where_a_row_holds_a_part(house: House) -> None:
@@ -287,6 +429,29 @@ async def test_calls_that_ended_long_ago_are_deleted_with_their_outputs(house: H
     swept = await sweeper.sweep()
 
     assert (swept, await house.executions.list()) == (1, [new])
+
+
+@pytest.mark.req("EXEC-05")
+async def test_an_unknown_call_is_kept_until_a_person_has_decided(house: House, till: Till) -> None:
+    unknown = await lost(house, key="order-1")
+    await house.engine.database.run(AGE, unknown.id)
+    sweeper = ExecutionSweeper(house.engine.postgres, ExecutionSettings(keep_days=30))
+
+    swept = await sweeper.sweep()
+
+    assert (swept, await house.executions.list(status="unknown")) == (0, [await house.executions.get(unknown.id)])
+    with pytest.raises(Conflict, match="A person has to decide"):
+        await house.executions.call("pay", {"bill": "7"}, key="order-1")
+    assert till.paid == []
+
+
+async def test_nothing_looks_for_cancelled_calls_once_the_engine_is_closed(config: Config, till: Till) -> None:
+    async with open_engine(config=config) as engine:
+        house = House(engine)
+        await serve(house, till)
+        await house.executions.call("pay", {"bill": "7"})
+
+    assert not [task for task in asyncio.all_tasks() if "executions" in task.get_name()]
 
 
 @pytest.mark.req("ENG-03")

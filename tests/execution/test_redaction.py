@@ -90,3 +90,13 @@ def test_no_secret_is_left_in_any_value(value: Any, secret: str, other: str) -> 
 
     assert secret not in left.replace(STRUCK, "")
     assert json.dumps(secret, ensure_ascii=False)[1:-1] not in left.replace(STRUCK, "\0")
+
+
+@pytest.mark.req("EXEC-04")
+@pytest.mark.parametrize("secret", ["tok-abc-12345678\n", "  tok-abc-12345678 ", "ann:tok-abc-12345678\r\n"])
+def test_a_secret_is_struck_out_without_the_space_at_its_ends_too(secret: str) -> None:
+    assert struck("Bearer tok-abc-12345678", [secret]) == f"Bearer {STRUCK}"
+
+
+def test_a_secret_of_nothing_but_space_strikes_nothing_else_out() -> None:
+    assert struck("as it was", ["\n\n"]) == "as it was"

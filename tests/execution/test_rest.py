@@ -2,10 +2,13 @@
 
 import asyncio
 import base64
+import gc
 import gzip
 import json
 import logging
-from collections.abc import AsyncIterator
+import threading
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
 from email import message_from_bytes
 from email.policy import HTTP
 from typing import Any
@@ -16,6 +19,7 @@ from aiohttp import web
 from holdfast.core.errors import Forbidden, HoldfastError, LimitReached, TimedOut, TooLarge, Unavailable
 from holdfast.execution.egress import Allowed, Egress
 from holdfast.execution.rest import RestRunner
+from holdfast.execution.rest.responses import tell
 from holdfast.execution.runner import Result
 from holdfast.skills.request import Backend, Body, Field, Parameter, Scheme
 from holdfast.skills.tool import Tool
@@ -160,6 +164,7 @@ async def test_a_huge_answer_is_left_unread_and_the_next_call_is_served(runner: 
     assert isinstance(endless, TooLarge)
     assert str(endless).startswith("127.0.0.1 answered 200, but the answer has more than 100,000 bytes")
     assert str(bomb).startswith("127.0.0.1 answered 201, but")
+    assert "may have taken effect" in str(bomb)
     assert after.value["path"] == "/"
 
 
@@ -409,6 +414,7 @@ async def test_what_changes_something_is_sent_on_with_its_body_within_its_origin
         assert (moved.value["method"], moved.value["path"], moved.value["body"]) == ("POST", "/here", '{"a":1}')
         assert (out.failed, out.value["status"], out.value["location"]) == (True, 307, f"{other.url}/there")
         assert (found.failed, found.value["status"]) == (True, 302)
+        assert "may have been done" in found.value["note"]
         assert (done.failed, done.value["location"]) == (False, "/orders/7")
         assert other.asked == []
         assert len(service.asked) == 5
@@ -436,3 +442,109 @@ async def test_many_calls_at_once_are_all_served(runner: RestRunner, service: Se
     results = await asyncio.gather(*(call(runner, tool, {"n": number}) for number in range(200)))
 
     assert [result.value["path"] for result in results] == [f"/{number}" for number in range(200)]
+
+
+@asynccontextmanager
+async def echoing(before: bytes) -> AsyncGenerator[str]:
+    """The address of a service that answers with what it was sent, behind so many bytes, which is no HTTP."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(before + await reader.readuntil(b"\r\n\r\n"))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+    finally:
+        server.close()
+
+
+@pytest.mark.req("EXEC-04")
+@pytest.mark.parametrize("status", [b"", b"HTTP/1.1 200 ", b"HTTP/1.1 200 OK\r\nA: b\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+async def test_no_part_of_a_secret_is_in_an_error_wherever_that_is_cut(egress: Egress, status: bytes) -> None:
+    key = "zyxwvutsrqponmlkjihgfedcba987654"
+    runner = RestRunner(egress, Keyring(key=key))
+    security, backend = ((Scheme("main", "query", "k"),),), Backend(auth={"main": "key"})
+    told = ""
+
+    for length in (*range(0, 320, 8), 8150, 8180, 9000):
+        async with echoing(status + b"x" * length) as url:
+            try:
+                told += str(await call(runner, rest_tool("GET", url, security=security, backend=backend)))
+            except HoldfastError as error:
+                told += str(error)
+
+    assert all(key[start : start + 6] not in told for start in range(len(key) - 5))
+
+
+@pytest.mark.req("EXEC-04")
+async def test_a_secret_is_struck_out_of_the_type_of_an_answer_and_of_where_it_is(
+    egress: Egress, service: Service
+) -> None:
+    service.will_answer("/type", body=b"\0\1\xff", headers={"Content-Type": f"application/{KEY.replace('/', '_')}"})
+    service.will_answer("/long", status=302, headers={"Location": "/" + "x" * 1985 + KEY})
+    service.will_answer("/wait", status=503, headers={"Retry-After": "x" * 50 + KEY})
+    runner = RestRunner(egress, Keyring(key=KEY, safe=KEY.replace("/", "_")))
+
+    kind, where, wait = [
+        str(
+            await call(
+                runner, rest_tool("POST", service.url + path, security=BEARER, backend=Backend(auth={"main": name}))
+            )
+        )
+        for path, name in (("/type", "safe"), ("/long", "key"), ("/wait", "key"))
+    ]
+
+    assert "application/[secret]" in kind
+    assert KEY[:8] not in where + wait
+    assert KEY.replace("/", "_")[:8] not in kind
+
+
+@pytest.mark.req("EXEC-04")
+async def test_a_secret_that_ends_with_a_line_is_struck_out(egress: Egress, service: Service) -> None:
+    tool = rest_tool("GET", service.url, security=BEARER, backend=Backend(auth={"main": "key"}))
+
+    result = await call(RestRunner(egress, Keyring(key=f"{KEY}\n")), tool)
+
+    assert service.asked[0].headers["Authorization"] == f"Bearer {KEY}"
+    assert result.value["headers"]["authorization"] == "Bearer [secret]"
+
+
+@pytest.mark.req("EXEC-04")
+async def test_an_error_that_nobody_expects_is_told_by_its_kind_alone(
+    runner: RestRunner, service: Service, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> Result:
+        raise LookupError(f"no {KEY}")
+
+    monkeypatch.setattr("holdfast.execution.rest.runner.tell", fail)
+
+    error = await failure(
+        runner, rest_tool("POST", service.url, security=BEARER, backend=Backend(auth={"main": "key"}))
+    )
+
+    assert str(error).startswith("the call of call_it failed: by a LookupError. It may have taken effect")
+    assert KEY not in caplog.text
+    assert "in fail" in caplog.text
+
+
+@pytest.mark.req("EXEC-02")
+async def test_a_large_answer_is_read_beside_the_loop(
+    egress: Egress, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_by: list[tuple[bool, bool]] = []
+
+    def note(*given: Any, **options: Any) -> Result:
+        read_by.append((threading.current_thread() is threading.main_thread(), gc.isenabled()))
+        return tell(*given, **options)
+
+    monkeypatch.setattr("holdfast.execution.rest.runner.tell", note)
+    service.will_answer("/large", text=json.dumps(["x"] * 100_000), content_type="application/json")
+    runner = RestRunner(egress, Keyring())
+
+    await call(runner, rest_tool("GET", service.url))
+    result = await call(runner, rest_tool("GET", f"{service.url}/large"))
+
+    assert result.value == ["x"] * 100_000
+    assert read_by == [(True, True), (False, False)]
+    assert gc.isenabled()

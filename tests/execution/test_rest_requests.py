@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
+from holdfast.execution.rest.redirects import redirected
 from holdfast.execution.rest.requests import WireRequest, secret_names, wire_request
 from holdfast.skills.request import Backend, Body, Field, Parameter, Scheme
 from tests.execution.backend import rest_tool
@@ -461,3 +462,44 @@ def test_a_secret_that_cannot_be_sent_is_told_by_its_name_alone(kind: Kind, secr
         wire_request(tool, {}, {"shop-key": secret})
 
     assert secret not in str(raised.value)
+
+
+@pytest.mark.req("EXEC-04")
+@pytest.mark.parametrize("kind", ["query", "cookie"])
+def test_an_argument_does_not_say_who_calls(kind: Any) -> None:
+    tool = rest_tool(
+        "GET",
+        "https://x.example/?the%20key=fixed&page=1",
+        parameters=(Parameter("k", "the key", kind), Parameter("n", "n", kind)),
+        security=((Scheme("s", kind, "the key"),),),
+        backend=Backend(auth={"s": "shop-key"}),
+    )
+
+    request = wire_request(tool, {"k": "of the model", "n": 1}, {"shop-key": "s3cret"})
+
+    pairs = request.url.partition("?")[2].split("&") if kind == "query" else request.headers["Cookie"].split("; ")
+    assert sorted(pairs) == (["n=1", "page=1", "the%20key=s3cret"] if kind == "query" else ["n=1", "the key=s3cret"])
+
+
+@pytest.mark.req("EXEC-04")
+def test_a_request_does_not_show_its_secrets() -> None:
+    tool = rest_tool(
+        "GET", "https://x.example/a", security=((Scheme("s", "query", "k"),),), backend=Backend(auth={"s": "shop-key"})
+    )
+
+    assert repr(wire_request(tool, {}, {"shop-key": "s3cret"})) == "WireRequest(GET https://x.example/a)"
+
+
+@pytest.mark.parametrize(
+    ("location", "url"),
+    [
+        ("https://b.example/go?to=https://c.example/p&sig=1", "https://b.example/go?to=https://c.example/p&sig=1"),
+        ("/y?return=https://d.example/q", "https://a.example/y?return=https://d.example/q"),
+        ("https://b.example?to=https://c.example/p", "https://b.example/?to=https://c.example/p"),
+    ],
+)
+def test_a_redirect_with_an_address_in_its_query_leads_where_it_says(location: str, url: str) -> None:
+    onward = redirected(WireRequest("GET", "https://a.example/x", {}, None), 302, location)
+
+    assert onward is not None
+    assert onward.url == url

@@ -1,6 +1,7 @@
 """What a back end answers is read as far as there is room, and told so that a model can act on it."""
 
 import gzip
+import random
 import tracemalloc
 import zlib
 from collections.abc import AsyncIterator
@@ -40,7 +41,10 @@ async def test_packed_bodies_are_unpacked(size: int) -> None:
     assert await read(text, "identity", size=size) == text
     assert await read(gzip.compress(text), "gzip", size=size) == text
     assert await read(gzip.compress(text) + gzip.compress(b"more"), "x-gzip", size=size) == text + b"more"
+    assert await read(gzip.compress(text) + bytes(600), "gzip", size=size) == text
+    assert await read(gzip.compress(text) + bytes(9) + gzip.compress(b"more"), "gzip", size=size) == text + b"more"
     assert await read(zlib.compress(text), "deflate", size=size) == text
+    assert await read(zlib.compress(text) + b"more", "deflate", size=size) == text
     assert await read(raw_deflate(text), "Deflate", size=size) == text
     assert await read(b"", "gzip") == b""
 
@@ -58,6 +62,16 @@ async def test_a_body_that_would_be_a_gigabyte_is_not_inflated() -> None:
     tracemalloc.stop()
     assert len(bomb) < 2_000_000
     assert peak < 10_000_000
+
+
+@pytest.mark.req("EXEC-02")
+async def test_a_body_that_is_packed_to_more_than_it_is_ends() -> None:
+    size = 100_000
+    noise = random.Random(7).randbytes(size)
+
+    with pytest.raises(TooLarge, match="more than 100,000 bytes"):
+        await read(gzip.compress(b"") * size, "gzip", limit=size)
+    assert await read(gzip.compress(noise), "gzip", limit=size) == noise
 
 
 async def test_a_body_of_exactly_the_limit_is_read() -> None:
@@ -129,7 +143,7 @@ def test_an_empty_answer_is_nothing_or_says_where_it_is() -> None:
 
 
 def test_the_answer_to_head_is_its_headers() -> None:
-    result = tell(200, {"ETag": '"7"'}, b"", method="HEAD")
+    result = tell(200, {"ETag": '"7"', "Set-Cookie": "session=1"}, b"", method="HEAD")
 
     assert result.value == {"status": 200, "headers": {"etag": '"7"'}}
 
@@ -166,7 +180,21 @@ def test_how_long_to_wait_is_shown() -> None:
 @pytest.mark.req("EXEC-05")
 def test_a_back_end_that_fails_leaves_what_is_not_idempotent_in_doubt() -> None:
     assert "may have been done" in tell(500, {}, b"", idempotent=False).value["error"]
+    assert "may have been done" in tell(408, {}, b"", idempotent=False).value["error"]
+    assert "can be tried again" in tell(408, {}, b"").value["error"]
     assert "may have been done" not in tell(422, {}, b"", idempotent=False).value["error"]
+
+
+@pytest.mark.req("EXEC-05")
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [(300, "may have"), (301, "may have"), (302, "may have"), (307, "not done"), (308, "not done")],
+)
+def test_only_a_redirect_that_keeps_the_method_says_that_nothing_was_done(status: int, says: str) -> None:
+    result = tell(status, {"Location": "/orders/7"}, b"", method="POST", idempotent=False)
+
+    assert result.failed
+    assert says in result.value["note"]
 
 
 def test_a_redirect_that_is_not_followed_is_told() -> None:

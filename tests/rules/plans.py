@@ -29,9 +29,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/changes.sql": Plan("node_pkey", (ID, 7, 100)),
     "agents/sql/count_usage.sql": Plan("runs_pkey", (ID, 1, 1, 1, 0.1)),
     "agents/sql/decide_approval.sql": Plan("", (ID, "approved", "ann", None)),
-    "agents/sql/declare_agent.sql": Plan(
-        "agent_definition_t_host_id_name_key", (ID, "support", "llm", "", "", None, {})
-    ),
+    "agents/sql/declare_agent.sql": Plan("", (ID, "support", "llm", "", "", None, {})),
     "agents/sql/deltas.sql": Plan("turn_delta_pkey", ([ID], [0])),
     "agents/sql/executions.sql": Plan("execution_of_call", (ID,)),
     "agents/sql/finish_run.sql": Plan("", (ID, 1, "done", None, None)),
@@ -45,7 +43,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/now.sql": Plan("conversation_pkey", (ID,)),
     "agents/sql/pending_approvals.sql": Plan("approval_pending", (None, 100)),
     "agents/sql/put_agent.sql": Plan("", (ID, "a", "", "", None, {}, True, None, "ann")),
-    "agents/sql/remove_agent.sql": Plan("", ("a",)),
+    "agents/sql/remove_agent.sql": Plan("", ("a", "ann")),
     "agents/sql/renew_runs.sql": Plan("runs_pkey", ([ID], [1], MINUTE)),
     "agents/sql/retry_run.sql": Plan("", (ID, ID)),
     "agents/sql/run.sql": Plan("runs_pkey", (ID,)),
@@ -255,9 +253,11 @@ OF_THE_OWNER: dict[str, Plan | Cold] = {
 }
 # Which role runs a statement: a tenant's, unless it is listed for another.
 TENANT, SYSTEM, OWNER = "holdfast_app", "holdfast_system", "the owner"
-OF_A_TENANT |= tool_plans.OF_A_TENANT
-OF_THE_SYSTEM |= tool_plans.OF_THE_SYSTEM
-RUN_BY: dict[str, Mapping[str, Plan | Cold]] = {TENANT: OF_A_TENANT, SYSTEM: OF_THE_SYSTEM, OWNER: OF_THE_OWNER}
+RUN_BY: dict[str, Mapping[str, Plan | Cold]] = {
+    TENANT: OF_A_TENANT | tool_plans.OF_A_TENANT,
+    SYSTEM: OF_THE_SYSTEM | tool_plans.OF_THE_SYSTEM,
+    OWNER: OF_THE_OWNER,
+}
 # Folders whose statements ask for the server and the schema: the owner runs them, or the system.
 OWNERS_FOLDERS = ("postgres", "cli")
 
@@ -367,13 +367,13 @@ insert into memory_tombstone (tenant_id, memory_id, scope, owner, reason)
 insert into memory_index (tenant_id, model, dimensions) select id, 'm', 384 from tenant;
 insert into memory_indexing (tenant_id, holder, leased_until) select id, id, holdfast.now() from tenant;
 """
-ROWS += tool_plans.ROWS + "analyze;"
+ENOUGH = f"{ROWS}{tool_plans.ROWS}analyze;"
 
 
 async def unindexed(engine: Engine) -> list[str]:
     """Hot statements that lost their index."""
     async with engine.postgres.owner() as owner:
-        asked = ((engine.tenant("tenant-7").database, OF_A_TENANT), (engine.postgres.system, OF_THE_SYSTEM))
+        asked = ((engine.tenant("tenant-7").database, RUN_BY[TENANT]), (engine.postgres.system, RUN_BY[SYSTEM]))
         return [
             f"{PACKAGE}{name}: {missed}"
             for database, listed in (*asked, (owner, OF_THE_OWNER))

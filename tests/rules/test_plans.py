@@ -5,7 +5,7 @@ import pytest
 
 from holdfast.engine import Engine
 from holdfast.postgres.sql import statements
-from tests.rules.plans import PACKAGE, ROWS, RUN_BY, unindexed, unplanned
+from tests.rules.plans import ENOUGH, PACKAGE, RUN_BY, unindexed, unplanned
 from tests.rules.tree import ROOT, source
 
 # The key stays unique, for a statement names it in its `on conflict`, and no longer leads with the tenant.
@@ -28,7 +28,7 @@ READ_RECORDS = [
 async def filled(engine: Engine) -> Engine:
     """An engine with enough rows that a missing index shows."""
     async with engine.postgres.owner() as owner:
-        await owner.script(ROWS)
+        await owner.script(ENOUGH)
     return engine
 
 

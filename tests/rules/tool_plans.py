@@ -5,15 +5,18 @@ from datetime import timedelta
 from tests.rules.plan import ID, LAST, MINUTE, NOON, NOTHING, Cold, Plan
 
 OF_A_TENANT: dict[str, Plan | Cold] = {
+    "agents/sql/unknown_tools.sql": Plan("tool_t_host_id_name_key", (["tool-7"],)),
     "bus/sql/end_presence.sql": Plan("worker_presence_pkey", (ID,)),
     "bus/sql/tell_presence.sql": Plan("worker_presence_pkey", (ID, "me", ["translate"])),
     "execution/sql/admission.sql": Plan("tool_t_pkey", (ID, ID, "support 7")),
+    "execution/sql/answered_executions.sql": Plan("execution_alone", (200,)),
     "execution/sql/aside.sql": Plan("execution_by_correlation", ("c 7",)),
-    "execution/sql/begin_anew.sql": Plan("tool_executions_pkey", (ID, MINUTE, None)),
-    "execution/sql/begin_execution.sql": Plan("", (ID, ID, "track", {}, "ann", None, None, MINUTE, None)),
-    "execution/sql/cancel_execution.sql": Plan("tool_executions_pkey", (ID, "cancelled")),
+    "execution/sql/begin_anew.sql": Plan("execution_open", (ID, MINUTE, None)),
+    "execution/sql/begin_execution.sql": Plan("", (ID, ID, "track", {}, None, "ann", None, None, MINUTE, None)),
+    "execution/sql/call_here.sql": Plan("execution_by_correlation", ("c 7",)),
+    "execution/sql/cancel_execution.sql": Plan("execution_open", (ID, "cancelled")),
     "execution/sql/count_calls.sql": Plan("tool_t_pkey", ([ID], [1], [0], [1.5])),
-    "execution/sql/decide_execution.sql": Plan("tool_executions_pkey", (ID, "done", {}, None)),
+    "execution/sql/decide_execution.sql": Plan("execution_open", (ID, "done", {}, None)),
     "execution/sql/end_execution.sql": Plan("tool_executions_pkey", (ID, NOON, "done", {}, None, 1.5, None, None)),
     "execution/sql/event_tools.sql": Plan("tool_", (2000,)),
     "execution/sql/execution.sql": Plan("tool_executions_pkey", (ID,)),
@@ -21,13 +24,14 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "execution/sql/is_served.sql": Plan("worker_presence_pkey", ("translate",)),
     "execution/sql/lapse_executions.sql": Plan(""),
     "execution/sql/list_executions.sql": Plan("Index Scan Backward using tool_executions_pkey", (LAST, 50, None)),
-    "execution/sql/list_executions_of_run.sql": Plan("execution_of_call", (LAST, 50, None, ID)),
+    "execution/sql/list_executions_of_run.sql": Plan("execution_of_call", (LAST, 50, None, ID, None)),
     "execution/sql/list_executions_of_user.sql": Plan(
         "Index Scan Backward using execution_by_user", (LAST, 50, None, "ann", None)
     ),
     "execution/sql/list_executions_of_tool.sql": Plan(
         "Index Scan Backward using execution_by_tool", (LAST, 50, None, ID)
     ),
+    "execution/sql/list_open_executions.sql": Plan("Index Scan Backward using execution_open", (LAST, 50, "unknown")),
     "execution/sql/output.sql": Plan("tool_output_pkey", (ID,)),
     "execution/sql/put_aside.sql": Plan("execution_by_correlation", ("c 7", b"", "text/plain")),
     "execution/sql/remove_secret.sql": Plan("", ("stripe", "ann")),
@@ -47,21 +51,22 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "skills/sql/administer_tool.sql": Plan("", ("track", {}, None, "ann")),
     "skills/sql/agents_of_skill.sql": Plan("skill_t_host_id_name_key", ("skill 7",)),
     "skills/sql/allowed_tools.sql": Plan("tool_t_host_id_name_key", (["tool-7"],)),
-    "skills/sql/assign_skill.sql": Plan("", ("support", "returns", {}, 0, 0, True, None, "ann")),
+    "skills/sql/assign_skill.sql": Plan("", ("support", "returns", {}, None, "ann")),
     "skills/sql/catalog.sql": Plan("agent_definition_t_host_id_name_key", ("support 1",)),
     "skills/sql/declare_links.sql": Plan("", (NOTHING,) * 5),
-    "skills/sql/declare_skills.sql": Plan("", (NOTHING,) * 7),
-    "skills/sql/declare_tools.sql": Plan("", (NOTHING,)),
+    "skills/sql/declare_skills.sql": Plan("", ("shop", *(NOTHING,) * 7, True)),
+    "skills/sql/declare_tools.sql": Plan("", ("shop", NOTHING, True)),
     "skills/sql/forget_removed.sql": Plan("registry_term_pkey"),
     "skills/sql/index_entries.sql": Plan("", ("tool", NOTHING, NOTHING, NOTHING, NOTHING)),
+    "skills/sql/known_agents.sql": Plan("agent_definition_t_host_id_name_key", (["support 7"],)),
     "skills/sql/lease_registry_indexing.sql": Plan("", (ID, MINUTE)),
-    "skills/sql/link_need.sql": Plan("", ("a", "b", True, True, None, "ann")),
-    "skills/sql/link_tool.sql": Plan("", ("a", "track", None, {}, True, None, "ann")),
+    "skills/sql/link_need.sql": Plan("", ("a", "b", {}, None, "ann")),
+    "skills/sql/link_tool.sql": Plan("", ("a", "track", {}, None, "ann")),
     "skills/sql/list_skills.sql": Plan("skill_t_host_id_name_key", ("", 5, None)),
     "skills/sql/list_tools.sql": Plan("tool_t_host_id_name_key", ("", 5, None, None, None, None)),
     "skills/sql/needs_of_skill.sql": Plan("skill_dependency_t_pkey", ("skill 7",)),
     "skills/sql/open_skills.sql": Plan("skill_t_pkey", ([ID], [ID], ID, "support", [ID])),
-    "skills/sql/put_skill.sql": Plan("", ("returns", None, {}, None, None, None, None, "ann")),
+    "skills/sql/put_skill.sql": Plan("", ("returns", {}, None, None, None, None, "ann")),
     "skills/sql/put_tool.sql": Plan("", ("track", {}, None, "ann")),
     "skills/sql/registry_changes.sql": Plan("Index Scan Backward using registry_change_pkey", (9, 9, 5, ["skill"])),
     "skills/sql/registry_changes_of_name.sql": Plan("registry_change_by_name", (9, 9, 5, ["skill"], "skill 7")),
@@ -72,6 +77,8 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "skills/sql/remove_tool.sql": Plan("", ("track", None, "ann")),
     "skills/sql/search_registry.sql": Plan("", (["tool"], 10, None, *(NOTHING,) * 5, 0.1, 0.05, 30.0)),
     "skills/sql/skill.sql": Plan("skill_t_host_id_name_key", ("skill 7",)),
+    "skills/sql/skill_file.sql": Plan("skill_file_pkey", ("skill 7", "a.md")),
+    "skills/sql/skill_file_sizes.sql": Plan("skill_file_pkey", ("skill 7",)),
     "skills/sql/skill_files.sql": Plan("skill_file_pkey", ("skill 7",)),
     "skills/sql/skills_of_agent.sql": Plan("agent_skill_t_pkey", ("support 7",)),
     "skills/sql/store_tools.sql": Plan("", (ID, NOTHING, NOTHING, NOTHING, "ann")),
@@ -134,7 +141,8 @@ insert into conversation_skill (tenant_id, root, agent, skill_id)
     and s.name like 'skill 4%';
 insert into secret (host_id, name, sealed, key_id) select id, 'secret-' || n, '', 'k'
     from busy, generate_series(1, 50) n;
-insert into tool_executions (tenant_id, id, tool_id, tool, status, leased_until, finished_at, key, correlation_id, user_name)
+insert into tool_executions (
+    tenant_id, id, tool_id, tool, status, leased_until, finished_at, key, correlation_id, user_name)
   select t.host_id, gen_random_uuid(), t.tool_id, t.name, case when n = 1 then 'running' else 'done' end,
     holdfast.now(),
     case when n > 1 then holdfast.now() end, t.name || n, t.name || ' ' || n, 'user ' || n

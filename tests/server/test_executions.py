@@ -34,7 +34,7 @@ async def service(site: Site) -> AsyncIterator[Service]:
     """A back end, with the tool `order` that posts to it."""
     async with Service().serving() as service:
         service.will_answer("/orders", text='{"order": 7}', content_type="application/json")
-        await register(site, "order", service)
+        await register(site, "order", service, permissions={"users": "execute"})
         yield service
 
 
@@ -213,7 +213,7 @@ async def test_a_person_decides_about_a_call_that_nobody_knows_the_end_of(
 async def test_what_a_person_has_to_allow_is_called_directly_by_admins_alone(site: Site, service: Service) -> None:
     ann, _, admin = await users(site)
     reader = await make_key(site.engine, "eve", scopes=["read"])
-    await register(site, "pay", service, approve=True)
+    await register(site, "pay", service, approve=True, permissions={"users": "execute"})
 
     refused = await order(site, ann, "pay")
     reading = await order(site, reader)
@@ -222,6 +222,40 @@ async def test_what_a_person_has_to_allow_is_called_directly_by_admins_alone(sit
     assert (refused.status, refused.code) == (403, "forbidden")
     assert (reading.status, reading.code) == (403, "forbidden")
     assert done.json()["status"] == "done"
+
+
+@pytest.mark.req("SAFE-03", "SKILL-07")
+@pytest.mark.parametrize("permissions", [{}, {"users": "write"}, {"default": "execute"}, {"users": "none"}])
+async def test_what_is_not_opened_to_users_is_called_by_hand_by_admins_alone(
+    site: Site, service: Service, permissions: dict[str, Any]
+) -> None:
+    ann, _, admin = await users(site)
+    await register(site, "wipe", service, permissions=permissions)
+
+    refused = await order(site, ann, "wipe")
+    done = await order(site, admin, "wipe")
+
+    assert (refused.status, refused.code) == (403, "forbidden")
+    assert "it is not open to users" in refused.json()["detail"]
+    assert "holdfast tools permit wipe --users LEVEL" in refused.json()["next"]
+    assert done.json()["status"] == "done"
+    assert len(service.asked) == 1
+
+
+@pytest.mark.req("SAFE-03", "SKILL-07")
+async def test_a_call_is_not_made_again_by_who_may_call_the_tool_no_longer(site: Site, service: Service) -> None:
+    ann, _, _ = await users(site)
+    done = (await order(site, ann)).json()
+    await site.engine.database.run(
+        "update tool_executions set status = 'unknown', output_result = null where tenant_id = $1 and id = $2",
+        done["id"],
+    )
+    await site.engine.tools.permit("order", {})
+
+    refused = await site.ask("POST", f"/api/executions/{done['id']}/decision", key=ann, json={"decision": "again"})
+
+    assert (refused.status, refused.code) == (403, "forbidden")
+    assert len(service.asked) == 1
 
 
 async def test_a_tool_that_is_switched_off_is_not_called(site: Site, service: Service) -> None:

@@ -320,3 +320,20 @@ async def test_what_agents_read_is_for_admins_of_their_tenant(site: Site) -> Non
     for method, path, body in changes:
         reply = await site.ask(method, path, key=user, json=body)
         assert (reply.status, reply.code) == (403, "forbidden"), path
+
+
+async def test_what_is_left_out_of_a_change_stays_as_it_is(site: Site) -> None:
+    await put_tool(site)
+    await site.engine.definitions.put("support", instructions="")
+    await put(site, "returns", label="1.2.0", active=False)
+    config = {"approve": True}
+    await site.ask("PUT", "/api/skills/returns/tools/refund", json={"access": "read", "config": config})
+    await site.ask("PUT", "/api/agents/support/skills/returns", json={"sequence": 3, "config": config})
+
+    link = await site.ask("PUT", "/api/skills/returns/tools/refund", json={"access": "write"})
+    given = await site.ask("PUT", "/api/agents/support/skills/returns", json={"priority": 3})
+    changed = (await site.ask("PUT", "/api/skills/returns", json={"instructions": "New.", "version": 1})).json()
+
+    assert (link.json()["access"], link.json()["config"]) == ("write", config)
+    assert (given.json()["priority"], given.json()["sequence"], given.json()["config"]) == (3, 3, config)
+    assert (changed["label"], changed["active"], changed["description"]) == ("1.2.0", False, RETURNS["description"])

@@ -91,6 +91,7 @@ async def test_tools_are_found_by_what_they_do(site: Site) -> None:
 @pytest.mark.req("SKILL-07")
 async def test_who_may_use_a_tool_and_whether_anybody_may_is_administered(site: Site) -> None:
     await put(site, "track")
+    await site.engine.definitions.put("support", instructions="")
 
     capped = await site.ask(
         "PUT",

@@ -1,15 +1,17 @@
 import time
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 from typing import Any, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.core.errors import InvalidInput
 from holdfast.skills.arguments import MAX_ARGUMENTS_BYTES, Refusal, check, parse_arguments, unknown_tool
 from holdfast.skills.function import tool_of
 from holdfast.skills.overlays import overlaid
+from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 from holdfast.skills.validators import KEPT, checker_of
 
@@ -105,6 +107,43 @@ def test_whatever_a_model_writes_is_arguments_or_a_refusal(raw: str) -> None:
 def test_an_unknown_tool_is_refused_with_those_that_are_known() -> None:
     assert unknown_tool("fly", ["ship", "pay"]).text == "there is no tool 'fly'. The tools are pay, ship."
     assert unknown_tool("fly", []).text == "there is no tool 'fly'. There are no tools."
+
+
+@pytest.mark.req("SKILL-03", "ENG-08")
+def test_of_many_tools_those_are_named_that_are_meant_or_some() -> None:
+    known = [f"get_things_{number}" for number in range(500)]
+
+    near, far = unknown_tool("get_thing_77", known).text, unknown_tool("fly", known).text
+
+    assert "Of the 500 tools, some are get_things_77, " in near
+    assert len(far) < 1500
+
+
+@pytest.mark.req("SKILL-03", "ENG-08")
+def test_a_tool_of_a_skill_that_is_not_loaded_says_which_to_load() -> None:
+    refusal = unknown_tool("fly", ["ship"], skill="birds")
+
+    assert refusal.text == "you do not have the tool fly yet. Load the skill birds with use_skill first."
+
+
+@pytest.mark.req("SKILL-03")
+async def test_a_function_takes_the_same_whoever_checks_its_arguments() -> None:
+    async def at(when: datetime) -> str:
+        """When it is."""
+        return when.isoformat()
+
+    declared = tool_of(at)
+    of_a_row = replace(declared, function=None)
+    of_others = replace(of_a_row, kind="rest")
+    local = {"when": "2026-01-31T09:30:00"}
+    run = Run(None, None, None, None, None, "1", "k")
+
+    assert check(declared, local) == check(of_a_row, local) == local
+    assert isinstance(check(of_others, local), Refusal)
+    assert isinstance(check(declared, {"when": "noon"}), Refusal)
+    assert declared.function is not None
+    with pytest.raises(InvalidInput, match="the argument `when` is wrong, "):
+        await declared.function.run(run, {"when": "noon"}, name="at")
 
 
 NOTHING: dict[str, Any] = {}
@@ -296,11 +335,11 @@ def recursive(keyword: str) -> dict[str, Any]:
     ],
 )
 def test_whatever_is_given_is_refused_in_no_time(schema: dict[str, Any], given: dict[str, Any]) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()  # of the CPU: a busy machine is no failure
     refusal = check(rest(schema), given)
 
     assert isinstance(refusal, Refusal)
-    assert time.perf_counter() - began < 3
+    assert time.thread_time() - began < 3
     assert len(refusal.text) < 2000
 
 
@@ -378,3 +417,30 @@ def test_whatever_is_given_is_taken_or_refused_by_name(given: dict[str, Any]) ->
         assert "argument" in checked.text
     else:
         assert checked.items() >= {name: value for name, value in given.items() if name != "order"}.items()
+
+
+@pytest.mark.req("ENG-08")
+def test_defaults_that_many_ways_lead_to_are_found_in_no_time() -> None:
+    defs = {
+        f"d{n}": {"type": "object", "properties": {name: {"$ref": f"#/$defs/d{n + 1}"} for name in "abcdefghijkl"}}
+        for n in range(8)
+    }
+    leaf = {"type": "object", "properties": {"last": {"type": "integer", "default": 7}}}
+    schema = {"properties": {"top": {"$ref": "#/$defs/d2"}}, "$defs": {**defs, "d8": leaf}}
+    given: dict[str, Any] = {"a": {"l": {"b": {"k": {"c": {"j": {}}}}}}}
+
+    began = time.perf_counter()
+    taken = check(Tool("t", "", schema), {"top": given})
+
+    assert time.perf_counter() - began < 5
+    assert taken == {"top": {"a": {"l": {"b": {"k": {"c": {"j": {"last": 7}}}}}}}}
+
+
+@pytest.mark.req("ENG-08")
+def test_a_schema_that_contains_itself_has_its_defaults_on_every_level() -> None:
+    node = {"type": "object", "properties": {"size": {"default": 1}, "next": {"$ref": "#/$defs/node"}}}
+    tool = Tool("t", "", {"properties": {"first": {"$ref": "#/$defs/node"}}, "$defs": {"node": node}})
+
+    assert check(tool, {"first": {"next": {"next": {}}}}) == {
+        "first": {"size": 1, "next": {"size": 1, "next": {"size": 1}}}
+    }

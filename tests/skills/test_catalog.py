@@ -165,7 +165,7 @@ async def test_a_loaded_skill_stays_loaded_in_its_conversation_and_for_its_agent
     _, elsewhere = await catalogs.loaded("support", UUID(int=7))
     _, others = await catalogs.loaded("other", talk.id)
 
-    assert names(loaded.skills) == ["refunds", "labels", "returns"]
+    assert names(loaded.skills) == ["labels", "returns", "refunds"]  # the newest last
     assert set(loaded.disclosed) == {"refund", "print_label", "track"}
     assert not elsewhere.skills
     assert not others.skills
@@ -254,6 +254,37 @@ async def test_all_that_an_agent_could_load_is_counted_once_for_a_revision(
     assert 0 < fewer < tokens[0]
 
 
+@pytest.mark.req("SKILL-02")
+async def test_what_has_not_changed_is_not_counted_again_nor_known_by_another_catalogue(
+    shop: Engine, tools: Tools, skills: Skills, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[str] = []
+
+    class Counter:
+        name = "noting"
+
+        def count(self, text: str) -> int:
+            counted.append(text)
+            return 1
+
+    catalogs = Catalogs(shop.database, tools)
+    before = await catalogs.of("support")
+    whole = await catalogs.whole("support", Counter())
+    texts = len(counted)
+    monkeypatch.setattr(catalogs_module, "KNOWN_FOR", 0)
+    assert await catalogs.of("support") is before
+
+    refunds = await skills.get("refunds")
+    counted.clear()
+    await skills.put("refunds", instructions="Never.", version=refunds.version)
+    await catalogs.of("support")
+    again = await catalogs.whole("support", Counter())
+
+    assert "Never." in counted
+    assert 0 < len(counted) < texts
+    assert again == whole
+
+
 @pytest.mark.req("SKILL-01")
 async def test_another_tenant_has_a_catalogue_of_its_own(shop: Engine, acme: Engine) -> None:
     await acme.definitions.put("support", instructions="Help.")
@@ -262,3 +293,56 @@ async def test_another_tenant_has_a_catalogue_of_its_own(shop: Engine, acme: Eng
     assert not (await theirs.of("support")).skills
     with pytest.raises(NotFound):
         await theirs.open("support", ["returns"])
+
+
+@pytest.mark.req("SKILL-06")
+async def test_what_two_skills_require_is_called_as_the_one_that_was_opened_says(
+    shop: Engine, skills: Skills, catalogs: Catalogs
+) -> None:
+    for name in ("other", "strict"):
+        await skills.put(name, instructions="do")
+        await skills.depend(name, "labels")
+    await skills.assign("support", "other", sequence=3)
+    await skills.assign("support", "strict", sequence=4, config={"approve": True, "arguments": {"region": "eu"}})
+
+    strict = (await catalogs.open("support", ["strict"])).disclosed["print_label"]
+    both = (await catalogs.open("support", ["other", "strict"])).disclosed["print_label"]
+    other = (await catalogs.open("support", ["other"])).disclosed["print_label"]
+
+    assert (strict.tool.approve, strict.overlay.fixed) == (True, {"region": "eu"})
+    assert (both.tool.approve, both.overlay.fixed) == (True, {"region": "eu"})
+    assert (other.tool.approve, other.overlay.fixed) == (False, {})
+
+
+@pytest.mark.req("SKILL-06")
+async def test_a_tool_whose_fixed_arguments_do_not_fit_is_not_disclosed(
+    shop: Engine, catalogs: Catalogs, owner: Owner
+) -> None:
+    await owner.script("""update agent_skill_t set config = '{"arguments": {"region": 7}}'""")
+
+    opened = await catalogs.open("support", ["refunds"])
+
+    assert not opened.disclosed
+    assert "`arguments.region` does not fit" in opened.refused["refund"]
+
+
+@pytest.mark.req("SKILL-02")
+async def test_a_skill_that_plain_sql_switched_off_cannot_be_opened(
+    shop: Engine, catalogs: Catalogs, owner: Owner, talk: Conversation
+) -> None:
+    await catalogs.of("support")
+    await owner.script("update skill_t set active = false where name = 'refunds'")
+
+    with pytest.raises(NotFound, match="there is no skill 'refunds' that support can use"):
+        await catalogs.open("support", ["refunds"], conversation=talk.id)
+
+    assert (await catalogs.loaded("support", talk.id))[1].skills == ()
+
+
+@pytest.mark.req("SKILL-02")
+async def test_that_a_required_skill_cannot_be_used_is_told(shop: Engine, skills: Skills, catalogs: Catalogs) -> None:
+    await skills.activate("labels", False)
+
+    [opened] = (await catalogs.open("support", ["returns"])).skills
+
+    assert opened.instructions.endswith("(It requires labels, which cannot be used now.)")

@@ -49,10 +49,13 @@ class Program:
         skills: Sequence[Declared] = ALL,
         tools: Sequence[Tool] = TOOLS,
         assignments: Mapping[str, Sequence[str]] | None = None,
+        *,
+        name: str = "shop",
+        whole: bool = False,
     ) -> Mapping[str, Tool]:
         """Declare all of it."""
         given = {"support": ["returns", "base"]} if assignments is None else assignments
-        return await self._declaring.declare("shop", tools, skills, given)
+        return await self._declaring.declare(name, tools, skills, given, whole=whole)
 
 
 @pytest.fixture
@@ -155,7 +158,7 @@ async def test_a_name_that_somebody_has_stored_is_not_taken_over(
         await program.start()
     await tools.remove("track")
     await skills.put("base", instructions="Theirs.")
-    with pytest.raises(AlreadyExists, match="the skill base cannot be declared: there is one of that name"):
+    with pytest.raises(AlreadyExists, match=r"the skill base cannot be declared: there is one of that name"):
         await program.start()
 
     assert [each.name for each in await skills.list()] == ["base"]  # nothing else was stored
@@ -221,3 +224,68 @@ def test_skills_are_stored_after_what_they_are_part_of() -> None:
         in_order([Declared("a", tools={"track": "all"})])  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match="b is both required and optional"):
         in_order([Declared("a", requires=("b",), optional=("b",))])
+
+
+async def test_a_program_does_not_take_over_what_another_one_declares(
+    program: Program, skills: Skills, tools: Tools
+) -> None:
+    await program.start()
+
+    with pytest.raises(AlreadyExists, match="one of that name that the program shop declares"):
+        await program.start((), TOOLS[:1], {}, name="crm")
+    with pytest.raises(AlreadyExists, match=r"the skill base cannot be declared.* that the program shop declares"):
+        await program.start((BASE,), (), {}, name="crm")
+    assert (await tools.get("track")).app_name == "shop"
+
+    await tools.activate("track", False)
+    await tools.remove("track")  # the program was given another name
+    await program.start((), TOOLS[:1], {}, name="crm")
+    assert (await tools.get("track")).app_name == "crm"
+
+
+async def test_programs_without_a_name_share_what_they_declare(program: Program, tools: Tools) -> None:
+    await program.start(name="")
+
+    await program.start(name="crm")
+    await program.start(name="")
+
+    assert (await tools.get("track")).app_name == ""
+
+
+async def test_what_a_program_no_longer_has_is_not_active_and_can_be_removed_and_comes_back(
+    program: Program, skills: Skills, tools: Tools
+) -> None:
+    await program.start(whole=True)
+    with pytest.raises(AlreadyExists, match="deactivate it, and then remove it"):
+        await tools.remove("cancel")
+
+    await program.start((BASE,), TOOLS[:1], {"support": ["base"]}, whole=True)
+    gone = ((await tools.get("cancel")).active, (await skills.get("more")).active)
+    kept = ((await tools.get("track")).active, (await skills.get("base")).active)
+    await program.start(whole=True)
+    back = ((await tools.get("cancel")).active, (await skills.get("more")).active)
+    await program.start((BASE,), TOOLS[:1], {"support": ["base"]}, whole=True)
+    await tools.remove("cancel")
+    await skills.remove("returns")
+
+    assert (gone, kept, back) == ((False, False), (True, True), (True, True))
+    assert [entry.tool.name for entry in await tools.list()] == ["track"]
+
+
+async def test_what_an_administrator_deactivated_stays_so_when_it_comes_back(program: Program, tools: Tools) -> None:
+    await program.start(whole=True)
+    await tools.activate("cancel", False)
+
+    await program.start((), TOOLS[:1], {}, whole=True)
+    await program.start(whole=True)
+
+    assert not (await tools.get("cancel")).active
+
+
+async def test_tools_of_other_modules_stay_as_they_are(program: Program, tools: Tools) -> None:
+    elsewhere = replace(TOOLS[1], reference="elsewhere:cancel")
+    await program.start((), (TOOLS[0], elsewhere), {}, whole=True)
+
+    await program.start((), TOOLS[:1], {}, whole=True)
+
+    assert (await tools.get("cancel")).active

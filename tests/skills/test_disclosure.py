@@ -117,18 +117,28 @@ def test_a_skill_that_is_not_there_is_cut_off_with_what_it_alone_led_to() -> Non
 
 
 @pytest.mark.req("SKILL-01")
-def test_what_is_reached_has_the_config_of_what_leads_to_it_first() -> None:
-    first, second = {"timeout": 1}, {"timeout": 2}
-    skills = [skill("one", requires=["both"]), skill("two", requires=["both", "own"]), skill("both"), skill("own")]
+def test_what_is_opened_says_which_configs_hold_and_those_of_all_that_lead_there_do() -> None:
+    strict, lax, own = {"approve": True}, {"timeout": 2}, {"timeout": 3}
+    skills = [
+        skill("other", requires=["both"]),
+        skill("strict", requires=["both", "own"]),
+        skill("lax", requires=["both"]),
+        skill("both", optional=["more"]),
+        skill("own"),
+        skill("more"),
+    ]
+    assigned = {"other": {}, "strict": strict, "lax": lax, "own": own}
+    known = catalog_of("support", 1, {id_of(name): config for name, config in assigned.items()}, skills)
 
-    known = catalog_of("support", 1, {id_of("one"): first, id_of("two"): second, id_of("own"): {}}, skills)
+    def configs(*names: str) -> dict[str, list[Mapping[str, Any]]]:
+        found = opened(known, names).configs
+        return {skill.name: [*found[skill.id]] for skill in known.skills.values() if skill.id in found}
 
-    assert {each.name: each.config for each in known.skills.values()} == {
-        "one": first,
-        "two": second,
-        "own": {},
-        "both": first,
-    }
+    assert configs("other") == {}
+    assert configs("strict") == {"strict": [strict, strict], "both": [strict], "own": [strict, own]}
+    assert configs("other", "strict", "lax")["both"] == [strict, lax]
+    assert configs("both") == {"both": [lax, strict]}
+    assert configs("more") == {"more": [lax, strict]}
 
 
 @pytest.mark.req("SKILL-07")

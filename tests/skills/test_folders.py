@@ -356,3 +356,27 @@ def test_a_folder_without_a_skill_is_refused_and_a_wrong_one_named(tmp_path: Pat
 
     with pytest.raises(InvalidInput, match=r"^bad/SKILL\.md:1: its front matter has no description"):
         load_folders(tmp_path)
+
+
+@pytest.mark.req("SKILL-04")
+def test_a_folder_may_come_where_a_file_was_and_a_file_where_a_folder_was(tmp_path: Path) -> None:
+    for files in ({"data": b"1", "more/a/b": b"2"}, {"data/x": b"3", "more": b"4"}):
+        written = FolderSkill("returns", "", "Do.", files=files)
+
+        save_folder(tmp_path / "returns", written)
+
+        assert load_folders(tmp_path) == [written]
+
+
+@pytest.mark.req("SKILL-04")
+def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    with pytest.raises(InvalidInput, match="cannot be written: Not a directory"):
+        save_folder(tmp_path / "file" / "returns", FolderSkill("returns", "", "Do."))
+
+
+@pytest.mark.req("SKILL-04")
+def test_a_skill_with_another_page_beside_it_is_not_written() -> None:
+    with pytest.raises(InvalidInput, match=r"has a SKILL.md beside itself"):
+        write_folder(FolderSkill("returns", "", "Mine.", files={"SKILL.md": b"another"}))

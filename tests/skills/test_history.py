@@ -2,6 +2,7 @@
 
 import pytest
 
+from holdfast.agents import Agent
 from holdfast.core.errors import InvalidInput
 from holdfast.engine import Engine
 from holdfast.skills.history import History
@@ -27,6 +28,7 @@ async def test_every_change_is_kept_with_what_was_there_before(
     changes = await history.of()
 
     assert [(change.kind, change.name, change.operation, change.by) for change in reversed(changes)] == [
+        ("agent", "support", "created", ""),
         ("skill", "returns", "created", "ann"),
         ("skill", "returns", "changed", "bob"),
         ("tool", "track", "created", "ann"),
@@ -36,12 +38,12 @@ async def test_every_change_is_kept_with_what_was_there_before(
         ("skill_tool", "returns", "removed", "bob"),
         ("agent_skill", "support", "removed", "bob"),
     ]
-    before, after = changes[-2].before or {}, changes[-2].after or {}
+    before, after = changes[-3].before or {}, changes[-3].after or {}
     assert (before["content_markdown"], after["content_markdown"]) == ("Old.", "New.")
     assert (before["aggregate_version"], after["aggregate_version"]) == (1, 2)
     assert before["files"] == after["files"] != {}
-    assert [each["name"] for each in (changes[-3].after or {})["parameters"]] == ["a"]
-    assert (changes[-4].after or {})["tool"] == "track"
+    assert [each["name"] for each in (changes[-4].after or {})["parameters"]] == ["a"]
+    assert (changes[-5].after or {})["tool"] == "track"
     assert not {"terms", "embedded", "description_embedding"} & before.keys()
 
 
@@ -90,3 +92,34 @@ async def test_tenants_have_histories_of_their_own(skills: Skills, acme: Engine)
     await skills.put("returns", instructions="")
 
     assert await History(acme.database).of() == []
+
+
+@pytest.mark.req("AGENT-01")
+async def test_what_becomes_of_agents_is_kept_and_moves_the_registry(
+    skills: Skills, history: History, words_only: Engine
+) -> None:
+    agents = words_only.definitions
+    await skills.put("returns", instructions="")
+    await agents.put("support", instructions="Old.", by="ann")
+    await skills.assign("support", "returns", by="ann")
+    await agents.put("support", instructions="New.", version=1, by="bob")
+    await agents.put("support", instructions="New.", version=2, by="eve")
+    await agents.remove("support", by="eve")
+    for instructions in ("Mine.", "Mine.", "Ours."):
+        await agents.declare([Agent("clerk", instructions=instructions)])
+
+    changes = [*reversed(await history.of())]
+
+    assert [(change.kind, change.name, change.operation, change.by) for change in changes[1:]] == [
+        ("agent", "support", "created", "ann"),
+        ("agent_skill", "support", "created", "ann"),
+        ("agent", "support", "changed", "bob"),
+        ("agent", "support", "removed", "eve"),
+        ("agent_skill", "support", "removed", "eve"),
+        ("agent", "clerk", "created", "code"),
+        ("agent", "clerk", "changed", "code"),
+    ]
+    before, after = changes[3].before or {}, changes[3].after or {}
+    assert (before["instructions"], after["instructions"]) == ("Old.", "New.")
+    assert (changes[5].before or {})["skill"] == "returns"
+    assert len({change.revision for change in changes}) == 7

@@ -293,3 +293,37 @@ def test_whatever_is_linked_in_any_order_is_as_the_graph_says(config: Config, no
             )
         finally:
             runner.run(stack.aclose())
+
+
+@pytest.mark.req("SKILL-06")
+async def test_what_is_left_out_of_a_change_of_a_link_stays_as_it_is(known: Skills) -> None:
+    config = {"approve": True, "arguments": {"limit": 5}}
+    await known.link("a", "track", access="read", config=config, active=False)
+    await known.assign("support", "a", config=config, priority=3, sequence=4, active=False)
+    await known.depend("a", "b", required=False, active=False)
+
+    link = await known.link("a", "track", access="execute")
+    assigned = await known.assign("support", "a", priority=7)
+    need = await known.depend("a", "b", active=True)
+    taken = await known.link("a", "track", access=None, config={})
+
+    assert (link.access, link.config, link.active, link.version) == ("execute", config, False, 2)
+    assert (assigned.config, assigned.priority, assigned.sequence, assigned.active) == (config, 7, 4, False)
+    assert (need.required, need.active) == (False, True)
+    assert (taken.access, taken.config) == ("write", {})
+
+
+async def test_an_assignment_s_config_has_to_fit_the_tools_of_the_skill(known: Skills) -> None:
+    await known.link("a", "track")
+
+    with pytest.raises(InvalidInput, match=r"`arguments.limit` does not fit the schema of the tool track"):
+        await known.assign("support", "a", config={"arguments": {"limit": "many"}})
+    given = await known.assign("support", "a", config={"arguments": {"limit": 5, "of another tool": 1}})
+
+    assert given.config == {"arguments": {"limit": 5, "of another tool": 1}}
+
+
+async def test_what_is_not_linked_cannot_be_unlinked_and_where_to_look_is_told(known: Skills) -> None:
+    for unlinked in (known.unlink("a", "track"), known.undepend("a", "b"), known.unassign("support", "a")):
+        with pytest.raises(NotFound, match="holdfast skills show"):
+            await unlinked

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.arguments import check
-from holdfast.skills.overlays import check_config, overlaid
+from holdfast.skills.overlays import check_config, check_values, overlaid
 from holdfast.skills.tool import Tool
 
 pytestmark = pytest.mark.req("SKILL-01")
@@ -92,16 +92,16 @@ def test_rules_about_arguments_that_the_model_does_not_see_are_not_told() -> Non
 
 
 def test_what_is_fixed_is_no_call_s_own() -> None:
-    _, overlay = overlaid(FORECAST, {"arguments": {"any": [1]}, "defaults": {"city": ["x"]}})
+    for key in ("arguments", "defaults"):
+        _, overlay = overlaid(FORECAST, {key: {"any": [1]}})
 
-    first = overlay.apply({})
-    first["any"].append(2)
-    first["city"].append(2)
+        overlay.apply({})["any"].append(2)
 
-    assert overlay.apply({}) == {"any": [1], "city": ["x"]}
+        assert overlay.apply({}) == {"any": [1]}
 
 
-ARGUMENTS = st.fixed_dictionaries({}, optional={name: st.integers() for name in (*SCHEMA["properties"], "more")})
+VALUES = {"city": st.text(), "region": st.sampled_from(["eu", "us"]), "days": st.integers(), "any": st.integers()}
+ARGUMENTS = st.fixed_dictionaries({}, optional={**VALUES, "more": st.integers()})
 CONFIGS = st.fixed_dictionaries({}, optional={"arguments": ARGUMENTS, "defaults": ARGUMENTS})
 
 
@@ -143,7 +143,7 @@ def test_every_argument_is_fixed_or_given_or_has_its_default(
 )
 def test_a_config_that_cannot_be_used_is_refused(config: object, said: str) -> None:
     with pytest.raises(InvalidInput, match="the config of the skill cannot be used") as refused:
-        check_config(FORECAST, config)
+        check_values(FORECAST, check_config(config), all=True)
 
     assert said in str(refused.value)
 
@@ -151,4 +151,18 @@ def test_a_config_that_cannot_be_used_is_refused(config: object, said: str) -> N
 def test_a_config_that_is_for_no_one_tool_may_name_any_argument() -> None:
     config = {"arguments": {"town": 1}, "timeout": 1.5, "approve": False}
 
-    assert check_config(None, config) == config
+    assert check_config(config) == config
+    check_values(FORECAST, config)
+
+
+@pytest.mark.req("SKILL-06")
+def test_what_is_fixed_and_does_not_fit_is_refused_and_never_the_model_s_to_choose() -> None:
+    with pytest.raises(InvalidInput, match=r"`arguments.days` does not fit the schema of the tool forecast"):
+        overlaid(FORECAST, {}, {"arguments": {"days": "a week"}})
+
+
+def test_a_default_that_does_not_fit_is_left_out() -> None:
+    shown, overlay = overlaid(FORECAST, {"defaults": {"days": "a week", "city": "Rome"}})
+
+    assert shown.parameters["properties"]["days"] == {"type": "integer", "default": 3}
+    assert overlay.apply({}) == {"city": "Rome"}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
-from holdfast.skills.permits import CAPS, check_permissions, permits
+from holdfast.skills.permits import CAPS, check_permissions, opens, permits
 from holdfast.skills.tool import LEVELS, Access
 
 pytestmark = pytest.mark.req("SKILL-07")
@@ -73,6 +73,23 @@ def test_what_cannot_be_read_allows_nothing(permissions: dict[str, Any]) -> None
     assert permits("read", "execute", permissions, "support") != ""
 
 
+@pytest.mark.req("SKILL-07", "SAFE-04")
+@pytest.mark.parametrize(
+    ("permissions", "opened"),
+    [
+        ({}, []),
+        ({"default": "execute", "agents": {"users": "execute"}}, []),
+        ({"users": "none"}, []),
+        ({"users": "read"}, ["read"]),
+        ({"users": "execute", "default": "none"}, ["read", "write", "execute"]),
+        ({"users": "all"}, []),
+        ({"users": ["execute"]}, []),
+    ],
+)
+def test_users_call_by_hand_what_is_opened_to_them(permissions: dict[str, Any], opened: list[str]) -> None:
+    assert [access for access in LEVELS if opens(access, permissions)] == opened
+
+
 @pytest.mark.req("ENG-08")
 @pytest.mark.parametrize(
     ("permissions", "said"),
@@ -83,6 +100,7 @@ def test_what_cannot_be_read_allows_nothing(permissions: dict[str, Any]) -> None
         ({"default": ["read"]}, "`default` cannot be"),
         ({"agents": []}, "`agents` is no object"),
         ({"agents": {"support": None}}, "`agents.support` cannot be None"),
+        ({"users": "admin"}, "`users` cannot be 'admin'"),
     ],
 )
 def test_permissions_that_say_nothing_are_refused(permissions: object, said: str) -> None:

@@ -6,12 +6,13 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
+from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.engine import Engine
 from holdfast.skills.drafts import MAX_INSTRUCTIONS
+from holdfast.skills.folders import MAX_BYTES, write_folder
 from holdfast.skills.history import History
 from holdfast.skills.skill import File
-from holdfast.skills.skills import MAX_FILES_BYTES, Skills
+from holdfast.skills.skills import Skills
 from holdfast.skills.tools import Tools
 
 pytestmark = pytest.mark.req("SKILL-01")
@@ -81,18 +82,18 @@ async def test_files_lie_beside_a_skill_as_they_were_given(skills: Skills) -> No
 
 
 @pytest.mark.parametrize(
-    "path", ["", "/etc/passwd", "../up", "a/../b", "a//b", "./a", "a/", "a\\b", "a\0b", "x" * 1001]
+    "path", ["", "/etc/passwd", "../up", "a/../b", "a//b", "./a", "a/", "a\\b", "a\0b", "a:b", "x" * 256]
 )
 async def test_a_file_that_would_lie_elsewhere_is_refused(skills: Skills, path: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot lie beside the skill returns"):
+    with pytest.raises(InvalidInput, match="a skill has no file"):
         await skills.put("returns", instructions="", files={path: b""})
 
     assert await skills.list() == []
 
 
 async def test_files_that_are_too_large_or_too_many_are_refused(skills: Skills) -> None:
-    for files in ({"a": b"x" * (MAX_FILES_BYTES + 1)}, {str(n): b"" for n in range(1001)}):
-        with pytest.raises(InvalidInput, match="the files of the skill returns cannot be stored"):
+    for files in ({"a": b"x" * (MAX_BYTES + 1)}, {str(n): b"" for n in range(1001)}):
+        with pytest.raises(TooLarge, match="the skill has"):
             await skills.put("returns", instructions="", files=files)
 
 
@@ -163,7 +164,7 @@ async def test_a_skill_is_part_of_another(skills: Skills) -> None:
     await skills.put("service", instructions="")
 
     part = await skills.put("returns", instructions="", parent="service")
-    alone = await skills.put("returns", instructions="", version=1)
+    alone = await skills.put("returns", instructions="", parent=None, version=1)
 
     assert (part.parent, alone.parent, alone.version) == ("service", None, 2)
     with pytest.raises(NotFound, match="there is no skill 'nothing'"):
@@ -286,3 +287,42 @@ async def test_a_skill_that_came_by_plain_sql_is_one_like_any_other(skills: Skil
     )
     assert stored.updated_by
     assert (changed.id, changed.version) == (id, 2)
+
+
+async def test_what_is_left_out_of_a_change_stays_as_it_is(skills: Skills) -> None:
+    await skills.put("sales", instructions="")
+    whole = {"description": "Returns.", "label": "2.1", "parent": "sales", "active": False}
+    await skills.put("returns", instructions="Old.", **cast(Any, whole))
+
+    changed = await skills.put("returns", instructions="New.", version=1)
+    moved = await skills.put("returns", instructions="New.", parent=None, version=2)
+
+    assert {name: getattr(changed, name) for name in whole} == whole
+    assert (moved.parent, moved.label, moved.active) == (None, "2.1", False)
+
+
+async def test_what_could_not_be_written_out_again_cannot_lie_beside_a_skill(
+    skills: Skills, words_only: Engine
+) -> None:
+    with pytest.raises(InvalidInput, match=r"has no file SKILL.md beside it"):
+        await skills.put("returns", instructions="Mine.", files={"SKILL.md": b"another"})
+    with pytest.raises(InvalidInput, match="lies in a file"):
+        await skills.put("returns", instructions="Mine.", files={"c": b"", "c/d": b""})
+    await skills.put("returns", instructions="Mine.", files={"d": b""})
+
+    written = write_folder(await words_only.skill_transfer.export("returns"))
+
+    assert b"Mine." in written["SKILL.md"]
+
+
+async def test_a_file_is_read_alone_and_sizes_without_contents(skills: Skills) -> None:
+    await skills.put("returns", instructions="", files={"a.py": File(b"12", True), "b": b"", "c": b"\0"})
+
+    sizes = await skills.file_sizes("returns")
+
+    assert sizes == {"a.py": (2, True), "b": (0, False), "c": (1, False)}
+    assert await skills.file("returns", "a.py") == File(b"12", True)
+    with pytest.raises(NotFound, match=r"has no file 'd'.*lists them"):
+        await skills.file("returns", "d")
+    with pytest.raises(NotFound):
+        await skills.file_sizes("nothing")

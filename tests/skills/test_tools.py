@@ -290,6 +290,7 @@ async def test_tools_of_every_origin_are_activated_and_permitted(
     tools: Tools, words_only: Engine, source: UUID
 ) -> None:
     await put(tools, "stored")
+    await words_only.definitions.put("guest", instructions="")
     await tools.store_all(source, [imported("brought")])
     await Declaring(words_only.database).declare("shop", [tool_of(track)])
 
@@ -532,3 +533,106 @@ async def test_a_tool_tells_how_often_it_was_called(tools: Tools, words_only: En
     counted = await tools.get("track")
 
     assert counted == replace(entry, calls=4, failures=1, latency_ms=2.5)
+
+
+async def test_what_is_left_out_of_a_change_stays_as_it_is(tools: Tools) -> None:
+    run: dict[str, Any] = {"access": "read", "mode": "event", "idempotent": True, "approve": True, "timeout": 9.0}
+    said: dict[str, Any] = {"label": "2.1", "display_name": "Track", "app_name": "shop", "active": False}
+    await put(tools, **run, **said)
+
+    changed = await tools.put("track", description="New.", parameters={}, kind="function", version=1)
+    reset = await put(tools, mode=None, timeout=None, version=2)
+
+    assert {name: getattr(changed.tool, name) for name in run} == run
+    assert {name: getattr(changed, name) for name in said} == said
+    assert (changed.tool.description, changed.tool.reference) == ("New.", "shop:track")
+    assert (reset.tool.mode, reset.tool.timeout, reset.tool.approve) == (None, None, True)
+
+
+@pytest.mark.req("SKILL-07")
+async def test_permissions_are_for_agents_that_there_are_or_were(tools: Tools, words_only: Engine) -> None:
+    await put(tools)
+    await words_only.definitions.put("guest", instructions="")
+    await tools.permit("track", {"agents": {"guest": "none"}})
+    await words_only.definitions.remove("guest")
+
+    with pytest.raises(NotFound, match="there is no agent 'gest'"):
+        await tools.permit("track", {"agents": {"guest": "none", "gest": "none"}})
+    with pytest.raises(NotFound, match="there is no agent 'gest'"):
+        await put(tools, permissions={"agents": {"gest": "none"}}, version=2)
+    permitted = await tools.permit("track", {"default": "read", "agents": {"guest": "none"}})
+
+    assert permitted.permissions == {"default": "read", "agents": {"guest": "none"}}
+
+
+@pytest.mark.req("MCP-03")
+async def test_an_operation_that_comes_back_is_as_administrators_had_it(
+    tools: Tools, words_only: Engine, source: UUID
+) -> None:
+    names = ("asleep", "capped", "named", "plain")
+    await words_only.definitions.put("support", instructions="", tools=["named"])
+    await tools.store_all(source, [imported(name) for name in names])
+    await tools.activate("asleep", False)
+    await tools.permit("capped", {"default": "none"})
+
+    gone = await tools.store_all(source, [])
+    back = await tools.store_all(source, [imported(name) for name in names])
+
+    entries = {name: await tools.get(name) for name in names}
+    assert (gone.removed, gone.deactivated) == (("plain",), ("capped", "named"))
+    assert back.added == ("plain",)
+    assert {name: entry.active for name, entry in entries.items()} == {name: name != "asleep" for name in names}
+    assert entries["capped"].permissions == {"default": "none"}
+
+
+async def test_a_tool_that_its_source_has_no_longer_can_be_removed(
+    tools: Tools, words_only: Engine, source: UUID
+) -> None:
+    await tools.store_all(source, [imported("brought")])
+    await tools.permit("brought", {"default": "read"})
+    with pytest.raises(AlreadyExists, match="comes from the source shop"):
+        await tools.remove("brought")
+    await tools.store_all(source, [])
+
+    await tools.remove("brought")
+
+    assert await tools.list() == []
+
+
+async def test_tools_of_a_source_that_is_not_active_are_not(tools: Tools, words_only: Engine, source: UUID) -> None:
+    await tools.store_all(source, [imported("brought")])
+    async with words_only.postgres.owner() as owner:
+        await owner.script("update tool_source set active = false")
+
+    entry = await tools.get("brought")
+
+    assert not entry.active
+    assert await tools.allowed(["brought"], agent="support") == {}
+
+
+@pytest.mark.req("ENG-08")
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+async def test_a_schema_in_which_alternatives_multiply_is_refused(tools: Tools, keyword: str) -> None:
+    defs = {f"d{n}": {keyword: [{"$ref": f"#/$defs/d{n + 1}"}] * 3} for n in range(25)}
+    schema = {"properties": {"a": {"$ref": "#/$defs/d0"}}, "$defs": {**defs, "d25": {"type": "string"}}}
+
+    with pytest.raises(InvalidInput, match="looked at in more than 10000 ways, as alternatives multiply"):
+        await put(tools, parameters=schema)
+
+
+@pytest.mark.req("ENG-08")
+async def test_a_large_schema_is_checked_beside_the_event_loop(tools: Tools) -> None:
+    properties = {f"p{n}": {"type": "integer", "default": n} for n in range(2000)}
+    steps = 0
+
+    async def others() -> None:
+        nonlocal steps
+        while True:
+            steps += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    await put(tools, parameters={"properties": properties})
+    beside.cancel()
+
+    assert steps > 10

@@ -8,6 +8,7 @@ from uuid import UUID
 
 from holdfast.agents.commands import commands
 from holdfast.agents.journal import Execution, Past
+from holdfast.agents.skill_section import Skilled
 from holdfast.core.text import dumps, parse
 from holdfast.llm.model import Reply, ToolCall
 from holdfast.skills.arguments import Refusal, parse_arguments, unknown_tool
@@ -61,21 +62,23 @@ class Decision:
 RUN = Decision()
 
 
-def wanted(reply: Reply, tools: Mapping[str, Offer], *, step: int) -> list[Wanted]:
-    """The calls of a reply, native ones and commands, each with an id of its own."""
+def wanted(reply: Reply, tools: Mapping[str, Offer], *, step: int, skills: Skilled | None = None) -> list[Wanted]:
+    """The calls of a reply, native ones and commands, each with an id of its own; `skills` would bring more tools."""
     found: list[Wanted] = []
     taken: set[str] = set()
     for call in reply.calls[:MAX_CALLS]:
         id = _free(call.id or f"call-{step}", taken)
-        found.append(_called(id, call, tools))
+        found.append(_called(id, call, tools, skills))
     if tools:
         shown = {name: offer.shown for name, offer in tools.items()}
         for command in commands(reply.text, shown, id=f"run-{step}"):
             call = command.call
             id = _free(call.id, taken)
-            refused = command.refusal is not None
+            refused = command.refusal is not None and call.name in tools
             found.append(
-                Wanted(id, call.name, _object(call.arguments), command.refusal) if refused else _called(id, call, tools)
+                Wanted(id, call.name, _object(call.arguments), command.refusal)
+                if refused
+                else _called(id, call, tools, skills)
             )
     return found[:MAX_CALLS]
 
@@ -89,33 +92,38 @@ def decide(
     listed: Collection[str],
     past: Past,
 ) -> Decision:
-    """What to do about a call, as far as its run has come."""
-    if call.refusal is not None or tool is None:
-        return Decision(told=Told(call.refusal.text if call.refusal else f"there is no tool {call.name!r:.200}", True))
+    """What to do about a call, as far as its run has come.
+
+    What was begun counts first: the tool may be gone since, or be another.
+    """
     answers = {each.reason: each for each in past.asked if (each.step, each.call_id) == (step, call.id)}
     begun = begun_of(call, step=step, past=past)
+    refused = _refused(call, tool)
+    if begun is None and refused is not None:
+        return refused
     if begun is not None and begun.status in ("done", "failed"):
         output = cast(dict[str, Any], begun.output or {})
         return Decision(told=Told(output.get("text", ""), begun.status == "failed", output.get("result")))
     if is_awaited(begun):
         return RUN
-    may_have_run = begun is not None and (begun.status == "unknown" or begun.token < token)
+    may_have_run = begun is not None and begun.token < token
     # An earlier attempt asked for the same: its model spoke of other calls, so that only tool and arguments tell.
     may_have_run |= any((each.tool, each.arguments) == (call.name, call.arguments) for each in past.doubtful)
-    if may_have_run and not tool.idempotent:
+    doubted = begun is not None and begun.status == "unknown"  # whatever the tool says of itself by now
+    if doubted or (may_have_run and not (tool is not None and tool.idempotent)):
         again = answers.get("unknown")
         if again is None or again.state == "pending" or again.used:
             return Decision(ask="unknown")
         if again.state != "approved":
             return Decision(told=Told(_with(UNKNOWN, again.comment), True))
-        return RUN
-    if tool.approve or tool.name in listed:
+        return refused or RUN
+    if refused is None and tool is not None and (tool.approve or tool.name in listed):
         allowed = answers.get("listed")
         if allowed is None or allowed.state == "pending":
             return Decision(ask="listed")
         if allowed.state != "approved":
             return Decision(told=Told(_with(DENIED, allowed.comment), True))
-    return RUN
+    return refused or RUN
 
 
 def begun_of(call: Wanted, *, step: int, past: Past) -> Execution | None:
@@ -140,10 +148,18 @@ def key_of(call: Wanted, *, run: UUID, step: int, past: Past) -> str:
     return key
 
 
-def _called(id: str, call: ToolCall, tools: Mapping[str, Offer]) -> Wanted:
+def _refused(call: Wanted, tool: Tool | None) -> Decision | None:
+    """Why a call cannot be made, if it cannot."""
+    if call.refusal is not None:
+        return Decision(told=Told(call.refusal.text, True))
+    return Decision(told=Told(f"there is no tool {call.name!r:.200}", True)) if tool is None else None
+
+
+def _called(id: str, call: ToolCall, tools: Mapping[str, Offer], skills: Skilled | None) -> Wanted:
     offer, written = tools.get(call.name), _object(call.arguments)
     if offer is None:
-        return Wanted(id, call.name[:200], written, unknown_tool(call.name, tools))
+        skill = None if skills is None else skills.skill_with(call.name)
+        return Wanted(id, call.name[:200], written, unknown_tool(call.name, tools, skill=skill))
     checked = parse_arguments(offer.shown, call.arguments, offer.overlay)
     if isinstance(checked, Refusal):
         return Wanted(id, call.name, written, checked)

@@ -22,7 +22,7 @@ class Briefing:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._toolbox = Toolbox(services)
+        self._toolbox = Toolbox(services, self.budget.for_skills)
         self._counters: dict[str, KnownCounts] = {}  # by the name of what counts: models share them
 
     @property

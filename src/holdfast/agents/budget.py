@@ -1,6 +1,7 @@
 """Budgets: how many tokens a request may have, and who may take which share of them."""
 
 from dataclasses import dataclass
+from threading import Lock
 
 from holdfast.core.errors import InvalidInput
 from holdfast.llm.tokens import TokenCounter
@@ -33,6 +34,16 @@ class Budget:
                 next="Give each at least 0, and all together less than 1.",
             )
 
+    @property
+    def for_names(self) -> int:
+        """What the names of skills may take."""
+        return int(self.total * self.listing)
+
+    @property
+    def for_skills(self) -> int:
+        """What skills may take that are loaded, with their tools."""
+        return int(self.total * self.loading)
+
     def window(self, fixed: int) -> int:
         """What the window has at least, when instructions and tools take `fixed`."""
         return max(0, int((self.total - fixed) * (1 - self.notes - self.memories - self.summary)))
@@ -45,6 +56,7 @@ class KnownCounts:
         self._counter = counter
         self._size = size
         self._known: dict[tuple[int, int], int] = {}  # by hash and length: the texts themselves would be kept alive
+        self._changing = Lock()  # all skills of an agent are counted in a thread
 
     @property
     def name(self) -> str:
@@ -56,7 +68,9 @@ class KnownCounts:
         key = hash(text), len(text)
         tokens = self._known.get(key)
         if tokens is None:
-            if len(self._known) >= self._size:
-                del self._known[next(iter(self._known))]
-            tokens = self._known[key] = self._counter.count(text)
+            tokens = self._counter.count(text)
+            with self._changing:
+                if len(self._known) >= self._size:
+                    del self._known[next(iter(self._known))]
+                self._known[key] = tokens
         return tokens

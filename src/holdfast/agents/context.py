@@ -125,12 +125,7 @@ def assemble(material: Material, counter: TokenCounter, budget: Budget, *, nativ
     before, has_place, after = material.instructions.partition(PLACEHOLDER)
     after, end = after.replace(PLACEHOLDER, NOTES_ABOVE), _end(material, said)
     instructions = MESSAGE_TOKENS + sum(map(counter.count, (before, after, end)))
-    known = skill_section(
-        material.skills,
-        listing=int(budget.total * budget.listing),
-        loading=int(budget.total * budget.loading),
-        counter=counter,
-    )
+    known = skill_section(material.skills, listing=budget.for_names, loading=budget.for_skills, counter=counter)
     skills = known.section
     offered = [*material.tools, *known.tools]
     told = [tool.told() for tool in offered]

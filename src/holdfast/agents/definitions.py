@@ -176,9 +176,9 @@ class Definitions:
             case _:
                 return await self.get(name)
 
-    async def remove(self, name: str) -> None:
+    async def remove(self, name: str, *, by: str = "") -> None:
         """Remove an agent; its conversations, its topic and its runs stay."""
-        outcome = await self._database.value(sql("remove_agent"), name)
+        outcome = await self._database.value(sql("remove_agent"), name, store(by))
         if outcome == "code":
             raise AlreadyExists(f"the agent {name} is declared in a program", next="Remove it there.")
         if outcome == "missing":
@@ -195,6 +195,10 @@ class Definitions:
         """The active ones that no program declares, each with what is another one whenever it has changed."""
         rows = await self._database.all(sql("stored_agents"))
         return {row["name"]: (row["aggregate_version"], row["update_ts"]) for row in rows}
+
+    async def unknown_tools(self, names: Sequence[str]) -> list[str]:
+        """Those of these tools that nobody has registered."""
+        return [row["name"] for row in await self._database.all(sql("unknown_tools"), [*names])] if names else []
 
     async def list(self) -> list[Definition]:
         """All of them, by name."""

@@ -76,6 +76,8 @@ class Serving:
         await self._stack.aclose()
 
     async def _serve(self, agent: Agent) -> None:
+        for name in await self._definitions.unknown_tools(agent.named):  # a source may bring it yet
+            log.warning("the agent %s names the tool %s, and there is none: it does without", agent.name, name)
         self._runner.serve(agent)
         if agent.name not in self._mailboxes:
             stack = self._mailboxes[agent.name] = AsyncExitStack()

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from holdfast.agents.parts import Part, Section
 from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter
-from holdfast.skills.disclosure import Catalog, Listing, listed
+from holdfast.skills.disclosure import Catalog, Listing, in_load_order, listed, refusal
 
 SKILLS = (
     "\n\n## Skills\nEach is a set of instructions, mostly with tools of its own, that you do not have yet. "
@@ -15,15 +16,22 @@ SKILLS = (
 )
 MORE = "\n(And {} more: search_skills finds them.)"
 LOADED = "\n\n## Skill: {}\n{}"
+GONE = "\n\n(There was no room any more for the skill {}. Where you need it, load it again with use_skill.)"
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSkill:
     """A skill that is loaded: its instructions, and the tools that it brings."""
 
+    id: UUID
     name: str
     instructions: str
     tools: Sequence[ToolSpec] = ()
+
+    @property
+    def text(self) -> str:
+        """As the prompt has it."""
+        return LOADED.format(self.name, self.instructions.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,21 @@ class Skilled:
     loaded: Sequence[LoadedSkill] = ()
     whole: int = 0
 
+    def skill_with(self, tool: str) -> str | None:
+        """A skill that would bring a tool."""
+        skills = self.catalog.skills.values()
+        found = ((skill, grant) for skill in skills for grant in skill.tools if grant.name == tool)
+        return next((skill.name for skill, grant in found if not refusal(grant, self.catalog.agent)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """Skills that are shown: the tools of theirs that have room, and those that have none."""
+
+    tools: Sequence[ToolSpec]
+    left_out: Sequence[ToolSpec]
+    tokens: int
+
 
 @dataclass(frozen=True, slots=True)
 class SkillSection:
@@ -43,49 +66,81 @@ class SkillSection:
     tools: Sequence[ToolSpec] = field(default_factory=tuple[ToolSpec, ...])
 
 
+def fit(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> Fit | None:
+    """How skills that belong together are shown in `room` tokens; None: they are not.
+
+    The instructions of all of them, then as many tools as have room, those of the last skill first.
+    """
+    tokens = instruction_tokens(skills, counter)
+    if tokens > room:
+        return None
+    tools: list[ToolSpec] = []
+    left_out: list[ToolSpec] = []
+    for tool in (tool for skill in reversed(skills) for tool in skill.tools):
+        takes = counter.count(tool.told())
+        has_room = tokens + takes <= room
+        tokens += takes if has_room else 0
+        (tools if has_room else left_out).append(tool)
+    return Fit(tools, left_out, tokens)
+
+
+def instruction_tokens(skills: Sequence[LoadedSkill], counter: TokenCounter) -> int:
+    """What the instructions of skills take."""
+    return sum(counter.count(skill.text) for skill in skills)
+
+
 def skill_section(skilled: Skilled | None, *, listing: int, loading: int, counter: TokenCounter) -> SkillSection:
     """Names in at most `listing` tokens; of what is loaded the newest, with its tools in at most `loading`."""
     if skilled is None or not skilled.catalog.skills:
         return SkillSection(Section("", Part("skills", 0, 0, 0, "the agent has none")))
-    names = listed(skilled.catalog, listing, counter)
-    kept: list[LoadedSkill] = []
+    loaded = {skill.id: skill for skill in skilled.loaded}
+    kept: set[UUID] = set()
+    left_out: list[ToolSpec] = []
     left = loading
-    for skill in reversed(skilled.loaded):
-        takes = counter.count(LOADED.format(skill.name, skill.instructions.strip())) + _tokens(skill.tools, counter)
-        if takes <= left:
-            left -= takes
-            kept.insert(0, skill)
-    tools = [spec for skill in kept for spec in skill.tools]
-    text = _list(names) + "".join(LOADED.format(skill.name, skill.instructions.strip()) for skill in kept)
+    for newest in reversed(loaded):
+        needed = (skill.id for skill in in_load_order(skilled.catalog, [newest]))
+        together = [loaded[id] for id in needed if id in loaded and id not in kept]
+        found = fit(together, left, counter)
+        if found is not None:
+            left -= found.tokens
+            left_out += found.left_out
+            kept |= {skill.id for skill in together}
+    shown = [skill for skill in skilled.loaded if skill.id in kept]
+    gone = [skill for skill in skilled.loaded if skill.id not in kept]
+    without_room = {tool.name for tool in left_out}
+    tools = [tool for skill in shown for tool in skill.tools if tool.name not in without_room]
+    names = listed(skilled.catalog, listing, counter, without=kept)
+    text = _list(names) + "".join(skill.text for skill in shown)
+    text += GONE.format(", ".join(skill.name for skill in gone)) if gone else ""
     tokens = counter.count(text)
-    left_out = len(names.left_out) + len(skilled.loaded) - len(kept)
+    # What was asked for and has no room is not saved.
+    missed = instruction_tokens(gone, counter) + _tokens([tool for skill in gone for tool in skill.tools], counter)
+    whole = max(0, skilled.whole - missed - _tokens(left_out, counter))
+    told = tokens + _tokens(tools, counter)
+    saved = {"whole": whole, "shown": told, "saved": max(0, whole - told), "counter": counter.name}
+    reasons = [
+        "names and descriptions" if not names.left_out else f"the first {len(names.shown)} that fit, by name",
+        *([f"the instructions of {len(shown)} that are loaded"] if shown else []),
+        *([f"no room for the loaded {', '.join(skill.name for skill in gone)}"] if gone else []),
+        *([f"no room for the tools {', '.join(sorted(without_room))}"] if without_room else []),
+        f"saves {saved['saved']:,} of {whole:,} tokens, counted by {counter.name}",
+    ]
     refs: dict[str, Any] = {
         "listed": [skill.name for skill in names.shown],
-        "loaded": [skill.name for skill in kept],
-        "saved": _saved(skilled.whole, tokens + _tokens(tools, counter), counter),
+        "loaded": [skill.name for skill in shown],
+        "saved": saved,
     }
-    part = Part("skills", tokens, len(names.shown) + len(kept), left_out, _reason(skilled, names, kept), refs)
+    numbers = len(names.shown) + len(shown), len(names.left_out) + len(gone)
+    part = Part("skills", tokens, *numbers, "; ".join(reasons), refs)
     return SkillSection(Section(text, part), tools)
 
 
 def _list(names: Listing) -> str:
+    if not names.shown and not names.left_out:
+        return ""
     more = MORE.format(len(names.left_out)) if names.left_out else ""
     return SKILLS + names.text + more
 
 
 def _tokens(tools: Sequence[ToolSpec], counter: TokenCounter) -> int:
     return sum(counter.count(tool.told()) for tool in tools)
-
-
-def _saved(whole: int, shown: int, counter: TokenCounter) -> dict[str, Any]:
-    """What it saves that skills are told step by step."""
-    return {"whole": whole, "shown": shown, "saved": max(0, whole - shown), "counter": counter.name}
-
-
-def _reason(skilled: Skilled, names: Listing, kept: Sequence[LoadedSkill]) -> str:
-    reasons = [
-        "names and descriptions" if not names.left_out else f"the first {len(names.shown)} that fit, by name",
-        *([f"the instructions of {len(kept)} that are loaded"] if kept else []),
-        *([f"{len(skilled.loaded) - len(kept)} loaded ones have no room"] if len(kept) < len(skilled.loaded) else []),
-    ]
-    return "; ".join(reasons)

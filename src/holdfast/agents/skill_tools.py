@@ -1,9 +1,14 @@
 """The tools by which an agent comes to its skills: it loads one, or looks for one that it was not told of."""
 
+from collections.abc import Collection, Sequence
 from typing import Annotated
 
 from msgspec import Meta
 
+from holdfast.agents.skill_section import LoadedSkill, fit, instruction_tokens
+from holdfast.core.errors import TooLarge
+from holdfast.llm.model import ToolSpec
+from holdfast.llm.tokens import TokenCounter
 from holdfast.skills.catalog import Catalogs, Opened
 from holdfast.skills.disclosure import line_of
 from holdfast.skills.finding import Finding
@@ -15,8 +20,8 @@ USE_SKILL = "use_skill"
 MOST_FOUND = 20
 
 
-def skill_tools(catalogs: Catalogs, finding: Finding) -> list[Tool]:
-    """The tools that every agent with skills has."""
+def skill_tools(catalogs: Catalogs, finding: Finding, *, room: int, counter: TokenCounter) -> list[Tool]:
+    """The tools that every agent with skills has; those that it has loaded have `room` tokens in a prompt."""
 
     async def use_skill(run: Run, name: Annotated[str, Meta(min_length=1)]) -> str:
         """Load a skill: from then on you have its instructions and its tools.
@@ -25,8 +30,14 @@ def skill_tools(catalogs: Catalogs, finding: Finding) -> list[Tool]:
             name: as it is listed, or as search_skills finds it.
         """
         assert run.agent is not None  # nobody else has these tools
-        opened = await catalogs.open(run.agent, [name], conversation=run.conversation_id)
-        return _told(opened)
+        assert run.conversation_id is not None
+        opened = await catalogs.open(run.agent, [name])
+        skills = loaded_skills(opened)
+        found = fit(skills, room, counter)
+        if found is None:
+            raise _too_large(skills, room, counter)
+        await catalogs.load(run.conversation_id, run.agent, [opened.skills[-1].id])
+        return _told(opened, found.left_out)
 
     async def search_skills(
         run: Run, query: Annotated[str, Meta(min_length=1)], limit: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = 5
@@ -52,7 +63,31 @@ def skill_tools(catalogs: Catalogs, finding: Finding) -> list[Tool]:
     ]
 
 
-def _told(opened: Opened) -> str:
+def loaded_skills(opened: Opened, without: Collection[str] = ()) -> list[LoadedSkill]:
+    """Opened skills, as a prompt has them; `without` are tools that the agent has anyway."""
+    return [
+        LoadedSkill(
+            skill.id,
+            skill.name,
+            skill.instructions,
+            [offer.spec for name, offer in opened.disclosed.items() if offer.skill == skill.id and name not in without],
+        )
+        for skill in opened.skills
+    ]
+
+
+def _too_large(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> TooLarge:
+    *needed, asked = skills
+    with_it = f" with those of {', '.join(skill.name for skill in needed)}, which it needs," if needed else ""
+    return TooLarge(
+        f"the skill {asked.name} was not loaded",
+        why=f"its instructions{with_it} take {instruction_tokens(skills, counter):,} tokens, and skills have {room:,}",
+        next="Do without it; somebody has to make it shorter.",
+        limit=room,
+    )
+
+
+def _told(opened: Opened, left_out: Sequence[ToolSpec]) -> str:
     """What was loaded; the instructions themselves stand among the agent's own."""
     names = [skill.name for skill in opened.skills]
     *needed, asked = names
@@ -60,6 +95,7 @@ def _told(opened: Opened) -> str:
     lines = [
         f'{asked} is loaded{with_it}. Its instructions stand under "Skill: {asked}" now: follow them.',
         f"Its tools: {', '.join(opened.disclosed) or 'none'}.",
+        *([f"No room is left for: {', '.join(tool.name for tool in left_out)}."] if left_out else []),
         *(f"Not for you: {name}, for {why}" for name, why in opened.refused.items()),
         *(["It leads to these, which you can load:"] if opened.skills[-1].leads_to else []),
         *(line_of(each.name, each.description) for each in opened.skills[-1].leads_to),

@@ -1,58 +1,75 @@
 """The toolbox: what an agent can call in a turn: what it always has, and what the skills bring that it has loaded."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from holdfast.agents.definitions import Agent
-from holdfast.agents.skill_section import LoadedSkill, Skilled
+from holdfast.agents.skill_section import Skilled
+from holdfast.agents.skill_tools import loaded_skills, skill_tools
 from holdfast.agents.underway import Services, Turn
 from holdfast.llm.tokens import TokenCounter
-from holdfast.skills.catalog import Opened
+from holdfast.skills.catalog import KNOWN_FOR
 from holdfast.skills.disclosure import Catalog
 from holdfast.skills.offers import Offer, offer_of
+from holdfast.skills.tool import Tool
+
+
+@dataclass(frozen=True, slots=True)
+class _Always:
+    """What an agent always has, and when and as of what that was read."""
+
+    agent: Agent
+    catalog: Catalog
+    offers: Mapping[str, Offer]
+    read_at: float
+
+    def is_current(self, agent: Agent, catalog: Catalog) -> bool:
+        """Whether it is of this very agent and catalogue, and so new that plain SQL may be left out of account."""
+        return self.agent is agent and self.catalog is catalog and time.monotonic() < self.read_at + KNOWN_FOR
 
 
 class Toolbox:
-    """Opens what agents of one tenant can call."""
+    """Opens what agents of one tenant can call; loaded skills have `room` tokens in a prompt."""
 
-    def __init__(self, services: Services) -> None:
+    def __init__(self, services: Services, room: int) -> None:
         self._services = services
-        self._always: dict[
-            str, tuple[Catalog, Mapping[str, Offer]]
-        ] = {}  # by agent, as long as its catalogue is current
+        self._room = room
+        self._always: dict[str, _Always] = {}  # by agent
+        self._skill_tools: dict[str, Collection[Tool]] = {}  # by the name of what counts
 
     async def open(self, turn: Turn, counter: TokenCounter) -> None:
         """Offer the turn what its agent may call now, and tell it of its skills."""
         catalogs, agent = self._services.catalogs, turn.agent
         catalog, opened = await catalogs.loaded(agent.name, turn.run.conversation)
-        turn.tools = {**await self._fixed(agent, catalog), **opened.disclosed}
+        always = await self._registered(agent, catalog) | self._built_in(agent, catalog, counter)
+        turn.tools = {**opened.disclosed, **always}
         turn.skills = None
         if catalog.skills:
-            turn.skills = Skilled(catalog, loaded_skills(opened), await catalogs.whole(agent.name, counter))
+            whole = await catalogs.whole(agent.name, counter)
+            turn.skills = Skilled(catalog, loaded_skills(opened, without=always), whole)
 
-    async def _fixed(self, agent: Agent, catalog: Catalog) -> Mapping[str, Offer]:
-        """What the agent has without loading anything; of registered tools, those that it may call."""
+    async def _registered(self, agent: Agent, catalog: Catalog) -> dict[str, Offer]:
+        """The tools that an agent is declared with; of registered ones, those that it may call."""
         known = self._always.get(agent.name)
-        if known is None or known[0] is not catalog:
+        if known is None or not known.is_current(agent, catalog):
+            began = time.monotonic()
             declared = {tool.name: tool for tool in agent.tools}
             rows = await self._services.tools.allowed([*declared, *agent.named], agent=agent.name)
             tools = [
                 replace(declared[name], id=row.id, version=row.version) if name in declared else row
                 for name, row in rows.items()
             ]
-            known = self._always[agent.name] = catalog, {tool.name: offer_of(tool) for tool in tools}
-        builtin = self._services.builtin if agent.memory else ()
-        skills = self._services.skill_tools if catalog.skills else ()
-        return {**{tool.name: offer_of(tool) for tool in (*builtin, *skills)}, **known[1]}
+            known = _Always(agent, catalog, {tool.name: offer_of(tool) for tool in tools}, began)
+            self._always[agent.name] = known
+        return dict(known.offers)
 
-
-def loaded_skills(opened: Opened) -> list[LoadedSkill]:
-    """Opened skills, as a prompt has them."""
-    return [
-        LoadedSkill(
-            skill.name,
-            skill.instructions,
-            [offer.spec for offer in opened.disclosed.values() if offer.skill == skill.id],
-        )
-        for skill in opened.skills
-    ]
+    def _built_in(self, agent: Agent, catalog: Catalog, counter: TokenCounter) -> dict[str, Offer]:
+        tools = [*self._services.builtin] if agent.memory else []
+        if catalog.skills:
+            if counter.name not in self._skill_tools:
+                services = self._services
+                made = skill_tools(services.catalogs, services.finding, room=self._room, counter=counter)
+                self._skill_tools[counter.name] = made
+            tools += self._skill_tools[counter.name]
+        return {tool.name: offer_of(tool) for tool in tools}

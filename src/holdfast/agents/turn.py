@@ -35,7 +35,7 @@ from holdfast.execution.events import correlation_id
 from holdfast.execution.outcomes import Failed, finished, reason_of, trace_of
 from holdfast.llm import Reply, Request, Shown, Text, Thinking
 from holdfast.skills.run import Run as ToolRun
-from holdfast.skills.tool import Mode
+from holdfast.skills.tool import Mode, Tool
 
 ANNOUNCED = 0.02  # seconds after which others hear of what was said
 AGAIN = 0.5  # seconds after which a reply that could not be stored is stored again
@@ -46,13 +46,15 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """A call that is being made: what is written down of it, the key that it is known by, and where it goes.
+    """A call that is being made: what is written down of it, the key that it is known by, what is called and where.
 
     `awaited`: a worker has had it since before this process took the run.
     """
 
     written: Call
     key: str
+    tool: Tool
+    skill: UUID | None
     mode: Mode
     awaited: bool
 
@@ -139,7 +141,7 @@ class Turns:
         while True:
             if reply is None:
                 reply = await self._ask(turn, number)
-            calls = wanted(reply, turn.tools, step=number)
+            calls = wanted(reply, turn.tools, step=number, skills=turn.skills)
             spoken = _spoken(turn, number, reply, calls)
             if not calls:
                 (node,) = await turn.journal.append([spoken])
@@ -240,13 +242,17 @@ class Turns:
 
     async def _making(self, turn: Turn, number: int, call: Wanted) -> Making:
         """How a call is made: what is written down before it is."""
-        tool = turn.tools[call.name].tool
-        begun = begun_of(call, step=number, past=turn.past)
-        key, awaited = key_of(call, run=turn.run.id, step=number, past=turn.past), is_awaited(begun)
-        mode: Mode = "event" if awaited else await self._services.executor.mode(tool)
-        execution = uuid7() if begun is None else begun.id
-        worker = correlation_id(key) if mode == "event" else None
-        return Making(Call(call.id, call.name, call.arguments, execution, tool.id, worker), key, mode, awaited)
+        offer, begun = turn.tools.get(call.name), begun_of(call, step=number, past=turn.past)
+        key = key_of(call, run=turn.run.id, step=number, past=turn.past)
+        if begun is not None and is_awaited(begun):  # as it was begun, whatever has become of the tool since
+            tool = Tool(call.name, "", {}, mode="event", id=begun.tool_id) if offer is None else offer.tool
+            written = Call(call.id, call.name, begun.arguments, begun.id, tool.id, begun.correlation_id)
+            return Making(written, key, tool, None, "event", awaited=True)
+        assert offer is not None
+        mode = await self._services.executor.mode(offer.tool)
+        execution, worker = uuid7() if begun is None else begun.id, correlation_id(key) if mode == "event" else None
+        written = Call(call.id, call.name, call.arguments, execution, offer.tool.id, worker)
+        return Making(written, key, offer.tool, offer.skill, mode, awaited=False)
 
     async def _call_all(self, turn: Turn, number: int, calls: Sequence[Making]) -> dict[str, Ended]:
         async def one(call: Making) -> Ended:
@@ -265,16 +271,15 @@ class Turns:
         view, settings, run, written = await turn.view(), self._services.settings, turn.run, call.written
         who = view.user, turn.agent.name, view.session_id
         called = ToolRun(*who, run.conversation, run.id, written.id, call.key)
-        offer = turn.tools[written.tool]
         if call.mode == "event":
             turn.awaited.add(call.key)
         outcome = await self._services.executor.run(
-            offer.tool,
+            call.tool,
             written.arguments,
             called,
             timeout=settings.tool_timeout,
             max_output_bytes=settings.max_output_bytes,
-            skill=offer.skill,
+            skill=call.skill,
             mode=call.mode,
             awaited=call.awaited,
         )

@@ -19,6 +19,7 @@ from holdfast.llm import Caller, Reply
 from holdfast.memory import Memories
 from holdfast.postgres.database import Database
 from holdfast.skills.catalog import Catalogs
+from holdfast.skills.finding import Finding
 from holdfast.skills.offers import Offer
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
@@ -39,9 +40,9 @@ class Services:
     settings: AgentSettings
     tools: Tools
     catalogs: Catalogs
+    finding: Finding
     executor: Executor
     builtin: Sequence[Tool]  # of every agent with a memory
-    skill_tools: Sequence[Tool]  # of every agent with skills
 
 
 @dataclass(slots=True)

@@ -152,11 +152,10 @@ class Worker:
         for task, claim in left.items():
             self._keeper.drop(claim.id, claim.token)
             task.cancel()
-        with contextlib.suppress(HoldfastError):  # who cannot be told waits for the leases to run out
-            for claim in left.values():
-                if ONCE in claim.command.headers:
-                    await self._shop.completions.fail(claim.id, claim.token, STOPPED, again=False)
-            await self._release([claim for claim in left.values() if ONCE not in claim.command.headers])
+        once = [claim for claim in left.values() if ONCE in claim.command.headers]
+        failing = (self._shop.completions.fail(claim.id, claim.token, STOPPED, again=False) for claim in once)
+        releasing = self._release([claim for claim in left.values() if ONCE not in claim.command.headers])
+        await asyncio.gather(*map(_tell, (*failing, releasing)))
         if left:
             _, stubborn = await asyncio.wait(left, timeout=SETTLING)
             for task in stubborn:  # their commands are given back: there is nothing more to do for them
@@ -278,7 +277,8 @@ class Worker:
             id, wait = restore(row["correlation_id"]), wait_before(row["attempts"])
             error = {"code": LOST, "message": f"its worker, {row['worker']}, stopped without a word"}
             log.warning("the command %s: %s", id, error["message"])
-            outcome = await self._shop.completions.fail(id, row["token"], error, wait=wait, lapsed=True)
+            again = FINAL not in loads(row["headers"])
+            outcome = await self._shop.completions.fail(id, row["token"], error, again=again, wait=wait, lapsed=True)
             if outcome == "queued":
                 asyncio.get_running_loop().call_later(wait.total_seconds(), self._woken.set)
         return len(found)
@@ -339,6 +339,11 @@ async def _insist(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         except (Unavailable, Overloaded) as error:
             log.warning("an answer cannot be stored, trying again: %s", error)
             await asyncio.sleep(POLL)
+
+
+async def _tell(work: Awaitable[object]) -> None:
+    with contextlib.suppress(HoldfastError):  # who cannot be told waits for the lease to run out
+        await work
 
 
 def _is_cancelled() -> bool:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
@@ -16,6 +16,7 @@ from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.cli.screens import shortened
 from holdfast.cli.tools import say_more, scored
+from holdfast.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.skills.folders import FolderSkill
@@ -29,6 +30,9 @@ CHANGES = {"at": "AT", "by": "BY", "operation": "OPERATION", "kind": "KIND", "wh
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 SkillName = Annotated[str, typer.Argument(metavar="SKILL")]
+Config = Annotated[
+    str | None, typer.Option(metavar="JSON", help="What overlays calls: arguments, defaults, timeout, approve.")
+]
 Undo = Annotated[bool, typer.Option("--undo", help="The opposite.")]
 
 
@@ -132,12 +136,18 @@ async def link(
         Literal["read", "write", "execute"] | None,
         typer.Option(metavar="LEVEL", help="How far: read, write or execute. [default: what the tool takes]"),
     ] = None,
+    config: Config = None,
     undo: Undo = False,
 ) -> None:
-    """Have a skill work with a tool."""
+    """Have a skill work with a tool; what is not said of a link that is there stays as it is.
+
+    \b
+    holdfast skills link returns refund --config '{"approve": true, "arguments": {"currency": "EUR"}}'
+    """
     at = skill_address(skill, "tools", tool)
+    said = given(access=access, config=_config(config))
     async with reach(invocation) as api:
-        made = await (api.delete(at) if undo else api.put(at, given(access=access)))
+        made = await (api.delete(at) if undo else api.put(at, said))
     invocation.output.record(made or {"skill": skill, "tool": tool})
     invocation.output.say(f"{skill} does without {tool}." if undo else f"{skill} works with {tool} ({made['access']}).")
 
@@ -164,12 +174,14 @@ async def assign(
     agent: Annotated[str, typer.Argument(metavar="AGENT")],
     skill: SkillName,
     priority: Annotated[int | None, typer.Option(metavar="N", help="The highest stand first. [default: 0]")] = None,
+    config: Config = None,
     undo: Undo = False,
 ) -> None:
-    """Give a skill to an agent."""
+    """Give a skill to an agent; what is not said of one that it has stays as it is."""
     at = address("agents", agent, "skills", _twice(skill))
+    said = given(priority=priority, config=_config(config))
     async with reach(invocation) as api:
-        made = await (api.delete(at) if undo else api.put(at, given(priority=priority)))
+        made = await (api.delete(at) if undo else api.put(at, said))
     invocation.output.record(made or {"agent": agent, "skill": skill})
     invocation.output.say(f"{agent} does without {skill}." if undo else f"{agent} has {skill}.")
 
@@ -182,8 +194,12 @@ async def history(
 ) -> None:
     """List what was changed of a skill and of its links, the newest first."""
     async with reach(invocation) as api:
-        found = await api.get(address("registry", "history", name=name, limit=limit))
-    rows = [change for change in found["changes"] if change["kind"] in ("skill", "skill_tool", "skill_dependency")]
+        found = [
+            await api.get(address("registry", "history", name=name, kind=kind, limit=limit))
+            for kind in ("skill", "skill_tool", "skill_dependency")
+        ]
+    changes = [change for each in found for change in each["changes"]]
+    rows = sorted(changes, key=lambda each: (each["revision"], each["number"]), reverse=True)[:limit]
     invocation.output.rows(rows if invocation.json else [{**row, "what": _what(row)} for row in rows], CHANGES)
 
 
@@ -204,15 +220,17 @@ def in_order(folders: Iterable["FolderSkill"]) -> list["FolderSkill"]:
     """Skills, each after those that it needs or is a part of, as far as they are among them."""
     known = {folder.name: folder for folder in folders}
     ordered: dict[str, FolderSkill] = {}
-
-    def add(folder: "FolderSkill", way: frozenset[str]) -> None:
-        for name in (*folder.requires, *folder.optional, *([folder.parent] if folder.parent else [])):
-            if name in known and name not in way:  # a circle is for the registry to refuse
-                add(known[name], way | {name})
-        ordered.setdefault(folder.name, folder)
-
-    for name, folder in known.items():
-        add(folder, frozenset({name}))
+    begun = set[str]()
+    stack = [*reversed(known.values())]
+    while stack:
+        folder = stack[-1]
+        if folder.name not in begun:
+            begun.add(folder.name)
+            names = (*folder.requires, *folder.optional, *([folder.parent] if folder.parent else []))
+            stack += [known[name] for name in reversed(names) if name in known and name not in begun]
+        else:  # what it needs is done, or part of a circle, which is for the registry to refuse
+            stack.pop()
+            ordered.setdefault(folder.name, folder)
     return list(ordered.values())
 
 
@@ -236,6 +254,18 @@ def shown(skill: dict[str, Any]) -> Iterator[str]:
     if instructions:
         yield ""
         yield instructions
+
+
+def _config(text: str | None) -> dict[str, Any] | None:
+    try:
+        value = None if text is None else json.loads(text)
+    except ValueError as error:
+        why, value = str(error), []
+    else:
+        why = "it is no object"
+    if value is not None and not isinstance(value, dict):
+        raise InvalidInput("--config cannot be read", why=why, next="""Write it like '{"approve": true}'.""")
+    return cast(dict[str, Any] | None, value)
 
 
 def _level(link: dict[str, Any]) -> str:

@@ -47,6 +47,9 @@ Header = Annotated[
     list[str] | None,
     typer.Option(metavar="'NAME: VALUE'", help="Sent with each call; {{secret:NAME}} in it is put in then."),
 ]
+Accept = Annotated[
+    bool, typer.Option("--accept-address", help="Also where secrets would be shown at another address than before.")
+]
 Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="The time that a call has.", min=0.1)]
 
 
@@ -124,6 +127,7 @@ async def change(
     auth: Auth = None,
     header: Header = None,
     timeout: Timeout = None,
+    accept_address: Accept = False,
 ) -> None:
     """Change what of a document is taken, or how its back end is reached; what is not given stays.
 
@@ -144,6 +148,8 @@ async def change(
             "auth": _over(backend.get("auth", {}), auths) if auths else None,
             "headers": _over(backend.get("headers", {}), headers) if headers else None,
             "timeout": timeout,
+            "url": _url(location),
+            "accept_address": accept_address or None,
         }
         if location is not None or (old["location"] and (choice or base_url)):
             with invocation.output.progress() as progress:
@@ -158,13 +164,15 @@ async def reload(
     name: Name,
     location: Elsewhere = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")] = False,
+    accept_address: Accept = False,
 ) -> None:
     """Read a source's document anew, and say what is different."""
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
             document = read_document(location or await _known(api, name), progress)
             progress(f"importing {len(document):,} characters")
-            body = given(document=document, url=_url(location), dry_run=dry_run)
+            accepted = accept_address or None
+            body = given(document=document, url=_url(location), dry_run=dry_run, accept_address=accepted)
             report = await api.post(address("sources", name, "reload"), body)
     _tell(invocation, report)
 
@@ -196,7 +204,7 @@ def pairs(option: str, texts: Iterable[str] | None, sign: str, form: str) -> dic
     for text in texts or ():
         name, sep, value = text.partition(sign)
         if not sep or not name.strip():
-            raise InvalidInput(f"{option} has {text[:80]!r}", next=f"Write it as {form}.")
+            raise InvalidInput(f"{option} cannot be read", next=f"Write it as {form}.")  # it may hold a secret
         found[name.strip()] = value.strip()
     return found
 

@@ -14,9 +14,9 @@ from holdfast.cli.arguments import arguments_of, types_of, whole_of
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.cli.screens import called, shortened
-from holdfast.core.errors import CommandFailed
+from holdfast.core.errors import CommandFailed, InvalidInput
 
-app = group("Tools: what agents can call, and everybody by hand.")
+app = group("Tools: what agents can call, and users by hand.")
 
 PAGE = 200
 FOUND = {"score": "SCORE", "name": "NAME", "description": "DESCRIPTION"}
@@ -33,7 +33,7 @@ CALLS = {"id": "ID", "call": "CALL", "status": "STATUS", "gave": "GAVE", "who": 
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Id = Annotated[UUID, typer.Argument(metavar="ID")]
-Level = Annotated[Literal["none", "read", "write", "execute"], typer.Argument(metavar="LEVEL")]
+Level = Literal["none", "read", "write", "execute"]
 Limit = Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")]
 
 
@@ -160,18 +160,26 @@ async def deactivate(invocation: Invocation, name: Name) -> None:
 async def permit(
     invocation: Invocation,
     name: Name,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="An agent, or `default`: all that are not named.")],
-    level: Level,
+    agent: Annotated[
+        str | None, typer.Argument(metavar="[AGENT]", help="An agent, or `default`: all that are not named.")
+    ] = None,
+    level: Annotated[Level | None, typer.Argument(metavar="[LEVEL]")] = None,
+    users: Annotated[Level | None, typer.Option(metavar="LEVEL", help="How far users may go who call it.")] = None,
 ) -> None:
-    """Say how far an agent may go with a tool: none, read, write or execute.
+    """Say how far an agent may go with a tool, or users who call it by hand: none, read, write or execute.
+
+    Without a word of it no user may call a tool by hand, but for admins.
 
     \b
     holdfast tools permit refund default none
     holdfast tools permit refund support execute
+    holdfast tools permit track --users read
     """
+    if (agent is None) != (level is None) or (agent is None and users is None):
+        raise InvalidInput("it is not said who may do what", next="Name an agent and a level, or give --users LEVEL.")
     async with reach(invocation) as api:
         tool = await api.get(address("tools", name))
-        body = {"permissions": permitted(tool["permissions"], agent, level), "version": tool["version"]}
+        body = {"permissions": permitted(tool["permissions"], agent, level, users), "version": tool["version"]}
         tool = await api.put(address("tools", name, "permissions"), body)
     invocation.output.record(tool)
     invocation.output.say(f"{name}: {_permissions(tool)}.")
@@ -190,11 +198,18 @@ def say_more(invocation: Invocation, found: Mapping[str, Any], listed: int) -> N
         invocation.output.say(f"Found by words alone. {found['reduced']}")
 
 
-def permitted(permissions: Mapping[str, Any], agent: str, level: str) -> dict[str, Any]:
-    """Permissions with one of them changed; `default` is for all agents that are not named."""
+def permitted(
+    permissions: Mapping[str, Any], agent: str | None, level: str | None, users: str | None = None
+) -> dict[str, Any]:
+    """Permissions with some of them changed; `default` is for all agents that are not named."""
+    changed = dict(permissions)
+    if users is not None:
+        changed["users"] = users
     if agent == "default":
-        return {**permissions, "default": level}
-    return {**permissions, "agents": {**permissions.get("agents", {}), agent: level}}
+        changed["default"] = level
+    elif agent is not None:
+        changed["agents"] = {**changed.get("agents", {}), agent: level}
+    return changed
 
 
 def shown(tool: dict[str, Any]) -> Iterator[str]:
@@ -252,8 +267,15 @@ def _way(tool: Mapping[str, Any]) -> str:
 
 def _permissions(tool: Mapping[str, Any]) -> str:
     permissions: Mapping[str, Any] = tool["permissions"] or {}
-    said = {**({"others": permissions["default"]} if "default" in permissions else {}), **permissions.get("agents", {})}
-    return ", ".join(f"{name} {level}" for name, level in sorted(said.items(), key=lambda one: one[0] == "others"))
+    said = [
+        *permissions.get("agents", {}).items(),
+        *(
+            (name, permissions[key])
+            for key, name in (("default", "others"), ("users", "users by hand"))
+            if key in permissions
+        ),
+    ]
+    return ", ".join(f"{name} {level}" for name, level in said)
 
 
 def _counts(tool: Mapping[str, Any]) -> str:

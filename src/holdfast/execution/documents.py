@@ -44,7 +44,8 @@ class Documents:
         import aiohttp
 
         url = URL(request.url, encoded=True)
-        with Hop(url.host or "") as hop:
+        hop = Hop(url.raw_host or "")
+        async with self._egress.way(hop):
             try:
                 async with self._egress.session().get(url, headers=request.headers, allow_redirects=False) as answer:
                     onward = redirected(request, answer.status, answer.headers.get("Location"))
@@ -59,7 +60,7 @@ class Documents:
                 next = "Take what is needed of it into a document of its own."
                 raise TooLarge("the document is too large", why=why, next=next, limit=limit) from None
             except (aiohttp.ClientError, OSError, ValueError) as error:
-                if hop.refused:
+                if hop.refused and not hop.sockets:
                     raise hop.refusal() from None
                 why = " ".join(str(error).split())[:SAID] or type(error).__name__
                 next = "Look at the address, or give the document as a file."

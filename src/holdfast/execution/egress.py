@@ -4,17 +4,20 @@ What is not globally routable is refused, unless it is allowed. The address is j
 after names are resolved, however they were written, for each attempt, and for each redirect anew.
 """
 
+import asyncio
 import ipaddress
 import re
 import socket
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
+from weakref import WeakValueDictionary
 
 from yarl import URL
 
-from holdfast.core.errors import BadSetting, Forbidden, InvalidInput
+from holdfast.core.errors import BadSetting, Forbidden, InvalidInput, Unavailable
 
 if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 PER_HOST = 32  # connections to one back end, so that a slow one does not take them all
 KEEP_ALIVE = 4.0  # seconds: shorter than the 5 that common servers wait, so that none closes what is just being used
-CONNECT_SECONDS = 10.0  # for a free connection, a name and a handshake
+CONNECT_SECONDS = 10.0  # for a connection and a handshake
 NAME_SECONDS = 10  # for which a resolved name is remembered
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -57,6 +60,12 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _NOT_GLOBAL_6 = tuple(
     map(ipaddress.IPv6Network, ["2001::/23", "2001:db8::/32", "3fff::/20"])  # protocols, and twice documentation
 )
+
+# Metadata services hand out a machine's own credentials: no name leads there, only an entry that is their address.
+_METADATA: tuple[Network, ...] = tuple(
+    map(ipaddress.ip_network, ["169.254.0.0/16", "168.63.129.16/32", "100.100.100.200/32", "fd00:ec2::/32"])
+)
+_MAPPED = ipaddress.IPv6Network("::ffff:0:0/96")
 
 _ENTRY = re.compile(
     r"\[(?P<bracketed>[^\]]+)\](?::(?P<port_6>\d{1,5}))?"
@@ -100,46 +109,37 @@ class Allowed:
         for entry in entries:
             place, port = _place(entry)
             try:
-                networks.append((ipaddress.ip_network(place), port))
+                networks.append((_network(place), port))
             except ValueError:
-                if not _NAME.fullmatch(place) or re.fullmatch(r"[\d.]+|0[xX].*", place):
+                name = _plain(place)
+                if not _NAME.fullmatch(name) or re.fullmatch(r"[\d.]+|0[xX].*", place):
                     raise _bad_entry(entry, "it is no name, no address and no network") from None
-                names.add((_plain(place), port))
+                names.add((name, port))
         return cls(frozenset(names), tuple(networks))
 
     def permits(self, host: str, address: Address, port: int) -> bool:
         """Whether a private address may be reached, for a host of that name."""
-        if not self.names.isdisjoint({(_plain(host), port), (_plain(host), None)}):
+        if isinstance(address, ipaddress.IPv6Address):
+            address = address.ipv4_mapped or address
+        named = not self.names.isdisjoint({(_plain(host), port), (_plain(host), None)})
+        if named and not any(address in network for network in _METADATA):
             return True
-        mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
-        forms = (address,) if mapped is None else (address, mapped)
-        return any(
-            form in network and wanted in (None, port)
-            for form in forms
-            for network, wanted in self.networks
-            if form.version == network.version
-        )
+        return any(address in network and wanted in (None, port) for network, wanted in self.networks)
 
 
 class Hop:
     """A request under way to a host: how many sockets were made for it, and the addresses that it was kept from.
 
-    While it is entered, the sockets know for whom they are made.
+    `waits`: all connections are in use, and it has none yet.
     """
 
-    __slots__ = ("_token", "host", "refused", "sockets")
+    __slots__ = ("host", "refused", "sockets", "waits")
 
     def __init__(self, host: str) -> None:
         self.host = host
+        self.waits = False
         self.sockets = 0
         self.refused: list[str] = []
-
-    def __enter__(self) -> Self:
-        self._token = _under_way.set(self)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _under_way.reset(self._token)
 
     def refusal(self) -> Forbidden:
         """What is told of them."""
@@ -168,26 +168,46 @@ class Egress:
         self, allowed: Allowed | None = None, *, connections: int = 100, resolver: "AbstractResolver | None" = None
     ) -> None:
         self._allowed = allowed or Allowed()
-        self._connections = connections
         self._resolver = resolver
         self._session: ClientSession | None = None
+        self._closed = False
+        self._turns = asyncio.Semaphore(connections)
+        self._turns_of_host: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
 
+    @asynccontextmanager
+    async def way(self, hop: Hop) -> AsyncGenerator[None]:
+        """Wait until there is a connection for a hop; while it is entered, sockets know for whom they are made."""
+        turns = self._turns_of_host.setdefault(hop.host, asyncio.Semaphore(PER_HOST))
+        hop.waits = True
+        async with turns, self._turns:
+            hop.waits = False
+            token = _under_way.set(hop)
+            try:
+                yield
+            finally:
+                _under_way.reset(token)
+
     def session(self) -> "ClientSession":
-        """The session that all requests share; each is made within a `Hop` to its host."""
+        """The session that all requests share; each is made on the `way` of a hop to its host."""
+        if self._closed:
+            raise Unavailable("no back end is called any more", why="the engine is closed")
         if self._session is None:
             self._session = self._open()
         return self._session
 
     def _open(self) -> "ClientSession":
         import aiohttp
+
+        from holdfast.execution.resolver import Resolver
 
         async def once(request: "ClientRequest", handler: "ClientHandlerType") -> "ClientResponse":
             """Keep aiohttp from sending it again by itself when a kept connection turns out to be closed."""
@@ -200,14 +220,13 @@ class Egress:
 
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=self._connections,
-                limit_per_host=min(self._connections, PER_HOST),
+                limit=0,  # see `way`
                 keepalive_timeout=KEEP_ALIVE,
                 ttl_dns_cache=NAME_SECONDS,
-                resolver=self._resolver or aiohttp.ThreadedResolver(),
+                resolver=self._resolver or Resolver(),
                 socket_factory=self._socket,
             ),
-            timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT_SECONDS, sock_connect=None),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
             cookie_jar=aiohttp.DummyCookieJar(),
             middlewares=(once,),
             auto_decompress=False,
@@ -258,7 +277,25 @@ def _place(entry: str) -> tuple[str, int | None]:
     port = found["port_6"] or found["port"]
     if port is not None and not 0 < int(port) < 65536:
         raise _bad_entry(entry, "there is no such port")
+    if found["six"] and _ends_like_a_port(found["six"]):
+        raise _bad_entry(entry, "its end may be meant as a port")
     return found["bracketed"] or found["six"] or found["host"], int(port) if port else None
+
+
+def _ends_like_a_port(address: str) -> bool:
+    """Whether an address without brackets is also another one with a port, as `fd00::1:443` is."""
+    before, _, last = address.rpartition(":")
+    try:
+        return re.fullmatch(r"[1-9]\d{1,4}", last) is not None and bool(ipaddress.IPv6Address(before))
+    except ValueError:
+        return False
+
+
+def _network(place: str) -> Network:
+    network = ipaddress.ip_network(place)
+    if not isinstance(network, ipaddress.IPv6Network) or not network.subnet_of(_MAPPED):
+        return network
+    return ipaddress.IPv4Network((int(network.network_address) & 0xFFFF_FFFF, network.prefixlen - 96))
 
 
 def _bad_entry(entry: str, why: str) -> BadSetting:
@@ -267,4 +304,11 @@ def _bad_entry(entry: str, why: str) -> BadSetting:
 
 
 def _plain(host: str) -> str:
-    return host.rstrip(".").lower()
+    """A name as it is compared: in lower case, and in the letters that DNS has."""
+    host = host.rstrip(".").lower()
+    if host.isascii():
+        return host
+    try:
+        return URL.build(scheme="http", host=host).raw_host or ""
+    except ValueError:
+        return ""

@@ -1,7 +1,7 @@
 """Tools that go by event, as skills of a worker: it runs them in its process, and answers whoever asked."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from time import monotonic
 from typing import Any
@@ -11,12 +11,12 @@ from holdfast.bus.skills import Skill, current_command
 from holdfast.bus.workers import FINAL
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import dumps, render
-from holdfast.execution.events import ASIDE, TIMEOUT, Answer, answer_for, packed, run_of
+from holdfast.execution.events import ASIDE, TIMEOUT, Answer, answer_for, commands_of, correlation_id, packed, run_of
 from holdfast.execution.executor import Executor
-from holdfast.execution.outcomes import MAX_WHOLE_BYTES, TEXT, Failed, cut, finished, plain_of, reason_of, trace_of
+from holdfast.execution.outcomes import Failed, finished, off_loop, plain_of, reason_of, trace_of
 from holdfast.execution.outputs import Outputs
-from holdfast.execution.runner import JSON, Result
-from holdfast.postgres.database import Database
+from holdfast.execution.runner import IN_DOUBT, Result
+from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.arguments import Refusal, check
 from holdfast.skills.tool import Tool
@@ -25,7 +25,6 @@ from holdfast.skills.tools import Tools
 MOST = 2000  # tools that a worker serves
 ANYWAY = 10.0  # seconds after which rows are read again, whether the registry says that it changed or not
 USUAL = 120.0  # seconds that a call has where nobody says
-MAX_VALUE = 4 * 1024 * 1024  # bytes of a result that is sent as JSON; a larger one is sent as text, and cut
 ENVELOPE = 10_000  # bytes of a completion beside the result
 
 sql = statements(__name__)
@@ -35,7 +34,8 @@ log = logging.getLogger(__name__)
 class EventTools:
     """Offers the registered tools that go by event, as far as this process can run them.
 
-    `functions` are the tools of this program: what rows say of them, and their function.
+    `functions` are the tools of this program: what rows say of them, and their function; `imports` tells which others
+    may be imported, by what rows name.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class EventTools:
         database: Database,
         *,
         functions: Mapping[str, Tool] | None = None,
+        imports: Callable[[str], bool] = lambda _: False,
         max_record_bytes: int,
     ) -> None:
         self._executor = executor
@@ -52,6 +53,7 @@ class EventTools:
         self._database = database
         self._outputs = Outputs(database)
         self._functions: Mapping[str, Tool] = {} if functions is None else functions
+        self._imports = imports
         self._most = max_record_bytes - ENVELOPE
         self._revision: int | None = None
         self._read = 0.0
@@ -65,13 +67,15 @@ class EventTools:
         if revision == self._revision and now - self._read < ANYWAY:
             return self._skills
         rows = await self._database.all(sql("event_tools"), MOST)
-        self._ids = {row["name"]: row["tool_id"] for row in rows if self._can_run(row["name"], row["kind"])}
+        self._ids = {row["name"]: row["tool_id"] for row in rows if self._can_run(row)}
         self._skills = {name: self._skills.get(name) or self._skill(name) for name in self._ids}
         self._revision, self._read = revision, now
         return self._skills
 
-    def _can_run(self, name: str, kind: Any) -> bool:
-        return name in self._functions if kind == "function" else self._executor.runs(kind)
+    def _can_run(self, row: Row) -> bool:
+        if row["kind"] == "function":
+            return row["name"] in self._functions or self._imports(row["reference"] or "")
+        return self._executor.runs(row["kind"])
 
     def _skill(self, name: str) -> Skill:
         async def work(**arguments: Any) -> Any:
@@ -90,14 +94,19 @@ class EventTools:
         run = run_of(command)
         try:
             result: Result = await finished(
-                lambda: self._executor.result(tool, given, run, timeout=limit), timeout=limit, name=f"the tool {name}"
+                lambda: self._executor.result(tool, given, run, timeout=limit),
+                timeout=limit,
+                name=f"the tool {name}",
+                next="" if tool.idempotent else IN_DOUBT,
             )
-            result = replace(result, value=plain_of(result.value))
+            value = result.value
+            if not result.plain:
+                result = replace(result, value=await off_loop(value, lambda: plain_of(value)))
         except Failed as failed:
             log.warning("the tool %s failed for %s: %s", name, command.correlation_id, trace_of(failed.error))
             raise InvalidInput(reason_of(failed.error)) from None
         if asked:
-            return await self._sendable(command.correlation_id, answer_for(result))
+            return await self._sendable(result, command.correlation_id, run.key)
         if result.failed:
             raise InvalidInput(f"{name} failed", why=reason_of(InvalidInput(render(result.value).decode())))
         return result.value
@@ -110,20 +119,21 @@ class EventTools:
         declared = self._functions.get(name)
         return tool if declared is None else replace(tool, function=declared.function)
 
-    async def _sendable(self, id: str, answer: Answer) -> Answer:
-        """An answer that a completion can hold: what is too large for it is kept beside the execution."""
-        data = render(answer.value)
-        if len(data) > MAX_VALUE:
-            text = answer.value if isinstance(answer.value, str) else data.decode()
-            whole = answer.whole or (text.encode(errors="surrogatepass"))[:MAX_WHOLE_BYTES]
-            kind = TEXT if isinstance(answer.value, str) else JSON
-            answer = Answer(value=cut(text, MAX_VALUE), failed=answer.failed, whole=whole, content_type=kind)
-        size = len(answer.whole or b"") * 4 // 3 + min(len(data), MAX_VALUE)
-        if size <= self._most and len(dumps(answer).encode()) <= self._most:
+    async def _sendable(self, result: Result, id: str, key: str) -> Answer:
+        """The answer that a completion can hold: what is too large for it is kept beside the execution."""
+        answer = answer_for(result, id)
+        if await off_loop(answer.value, lambda: self._fits(answer)):
             return answer
-        if not await self._outputs.put_aside(id, packed(answer), ASIDE):
+        kept_by = correlation_id(key) if id in commands_of(key) else id
+        content = await off_loop(answer.value, lambda: packed(answer))
+        if not await self._outputs.put_aside(kept_by, content, ASIDE):
+            size = len(content)
             raise InvalidInput(f"its result is too large: it has {size:,} bytes, {self._most:,} can be sent")
-        return Answer(aside=True)
+        return Answer(id, aside=True)
+
+    def _fits(self, answer: Answer) -> bool:
+        size = len(answer.whole or b"") * 4 // 3 + len(render(answer.value))
+        return size <= self._most and len(dumps(answer).encode()) <= self._most
 
 
 def _seconds(given: str | None, tool: Tool) -> float:

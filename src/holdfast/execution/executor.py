@@ -1,12 +1,13 @@
 """The executor: runs tools by the runner of their kind, here or by a worker, within limits of time and output."""
 
 from collections.abc import Mapping
+from time import monotonic
 from typing import Any
 from uuid import UUID
 
 from holdfast.core.errors import Unavailable
 from holdfast.execution.admission import Admission
-from holdfast.execution.events import EventRunner
+from holdfast.execution.events import EventRunner, Untaken
 from holdfast.execution.outcomes import MAX_REASON, MAX_WHOLE_BYTES, Outcome, cut, outcome_of
 from holdfast.execution.presence import Presence
 from holdfast.execution.runner import Result, Runner
@@ -75,7 +76,9 @@ class Executor:
         limit = timeout if tool.timeout is None else min(timeout, tool.timeout)
 
         async def work() -> Result:
-            return await (self._by_event if way == "event" else self._inline)(tool, arguments, run, timeout=limit)
+            if way == "inline":
+                return await self._inline(tool, arguments, run, timeout=limit)
+            return await self._by_event(tool, arguments, run, timeout=limit, awaited=awaited)
 
         outcome = await outcome_of(
             tool,
@@ -111,10 +114,18 @@ class Executor:
             )
         return await runner.run(tool, arguments, run, timeout=timeout)
 
-    async def _by_event(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
+    async def _by_event(
+        self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float, awaited: bool
+    ) -> Result:
         if self._events is None:
             raise Unavailable(f"the tool {tool.name} goes to workers, which cannot be asked here")
-        if tool.kind == "java" and tool.mode is None and not await self._is_served(tool):
+        if not awaited and tool.mode is None and self.runs(tool.kind):
+            began = monotonic()
+            try:
+                return await self._events.run(tool, arguments, run, timeout=timeout, needed=False)
+            except Untaken:  # its worker is gone, or it is too large for one
+                return await self._inline(tool, arguments, run, timeout=max(0.1, timeout - monotonic() + began))
+        if not awaited and tool.kind == "java" and tool.mode is None and not await self._is_served(tool):
             raise Unavailable(
                 f"no worker serves the tool {tool.name}",
                 why="it is written in Java, which does not run here",

@@ -3,8 +3,9 @@
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
-from holdfast.core.errors import InvalidInput, Unavailable
+from holdfast.core.errors import Unavailable
 from holdfast.core.threads import in_thread
 from holdfast.execution.runner import Result
 from holdfast.skills.function import Function, tool_of
@@ -16,44 +17,53 @@ class FunctionRunner:
     """Runs functions: async ones on the event loop, plain ones each in a thread.
 
     A row names its function as `module:name`. It is run where this program declares it, or where its module is one of
-    `modules`: whoever may write rows may not have everything imported.
+    `modules`, and the function is of these: whoever may write rows may not have everything imported or called.
     """
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
         self._modules = modules
-        self._known: dict[tuple[str, str], Function] = {}  # by the tool's name and the function's
+        self._known: dict[tuple[UUID | None, str], Function] = {}  # by the tool's id and the function's name
 
     def declare(self, tools: Iterable[Tool]) -> None:
         """Have the functions of these tools be found, whoever calls them by their rows."""
-        self._known |= {(tool.name, tool.reference): tool.function for tool in tools if tool.function is not None}
+        self._known |= {(tool.id, tool.reference): tool.function for tool in tools if tool.function is not None}
+
+    def imports(self, reference: str) -> bool:
+        """Whether a row's function may be imported here."""
+        module, _, name = reference.partition(":")
+        return bool(name) and self._is_named(module)
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
         """Call the function."""
-        function = tool.function or self._known.get((tool.name, tool.reference)) or await self._imported(tool)
+        function = tool.function or self._known.get((tool.id, tool.reference)) or await self._imported(tool)
         return Result(await function.run(run, arguments, name=f"holdfast tool {tool.name}"))
 
     async def _imported(self, tool: Tool) -> Function:
         module, _, name = tool.reference.partition(":")
-        if not name or not any(module == each or module.startswith(f"{each}.") for each in self._modules):
+        if not self.imports(tool.reference):
             raise Unavailable(
                 f"this process does not have the function {tool.reference or tool.name}",
                 why="the program that declares it does not run here",
                 next="Serve it with `holdfast up APP`, or name its module in execution.functions.",
             )
-        found = self._known[tool.name, tool.reference] = await in_thread(
-            lambda: _function(tool.name, module, name), name=f"holdfast import {module}"
-        )
-        return found
+        found: Any = await in_thread(lambda: _imported(module, name), name=f"holdfast import {module}")
+        home = getattr(found, "__module__", None)
+        function = tool_of(found, name=tool.name).function if isinstance(home, str) and self._is_named(home) else None
+        if function is None:
+            why = f"what it names is of {home}, and only imported there" if home else "it is no function"
+            raise Unavailable(f"the function {tool.reference} is not called", why=why)
+        self._known[tool.id, tool.reference] = function
+        return function
+
+    def _is_named(self, module: str) -> bool:
+        return any(module == each or module.startswith(f"{each}.") for each in self._modules)
 
 
-def _function(tool: str, module: str, name: str) -> Function:
+def _imported(module: str, name: str) -> Any:
     try:
         found: Any = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
         raise Unavailable(f"there is no function {module}:{name}", why=str(error)) from error
-    function = tool_of(found, name=tool).function
-    if function is None:
-        raise InvalidInput(f"{module}:{name} is no function")
-    return function
+    return found

@@ -15,10 +15,10 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import dumps, render
-from holdfast.core.threads import abandoned
-from holdfast.execution.runner import JSON, Result, Vanished
+from holdfast.core.threads import abandoned, in_thread
+from holdfast.execution.runner import IN_DOUBT, JSON, Result, Vanished
 from holdfast.execution.trimming import trimmed
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -28,6 +28,9 @@ MAX_WHOLE_BYTES = 10_000_000  # of what is kept aside
 MAX_REASON = 500  # characters of what an exception says
 MAX_SEARCHED = 4 * MAX_REASON  # and of those that secrets are looked for in: it takes its time
 NOTE_BYTES = 200  # of what says where the whole is
+MAX_WEIGHT = 64 * 1024 * 1024  # of a result: characters, and ITEM for whatever has some
+LARGE = 256 * 1024  # and of one that is written down in a thread, so that nobody waits for it
+ITEM = 4
 GRACE = 1.0  # seconds that a cancelled tool has to tidy up
 TEXT = "text/plain; charset=utf-8"
 
@@ -88,8 +91,9 @@ async def outcome_of(
     """
     started = perf_counter()
     try:
-        result: Result = await finished(work, timeout=timeout, name=f"the tool {tool.name}")
-        text, kept, whole, kind = _told(result, max_output_bytes)
+        next = "" if tool.idempotent else IN_DOUBT
+        result: Result = await finished(work, timeout=timeout, name=f"the tool {tool.name}", next=next)
+        text, kept, whole, kind = await off_loop(result.value, lambda: _told(result, max_output_bytes))
     except Failed as failed:
         error = failed.error
     except Exception as raised:  # noqa: BLE001 - of a result that cannot be told
@@ -115,10 +119,11 @@ class Failed(Exception):
         self.error = error
 
 
-async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None, name: str) -> Any:
+async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None, name: str, next: str = "") -> Any:
     """What a program's own code gives, in at most so many seconds; `Failed` whatever it raises.
 
-    Only the caller's cancellation is raised as such. What does not end when it is told to is left behind.
+    Only the caller's cancellation is raised as such. What does not end when it is told to is left behind; `next` is
+    what to do then.
     """
     task = asyncio.ensure_future(_guarded(work))
     try:
@@ -127,7 +132,7 @@ async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None,
     finally:
         await _end(task, name)
     if not in_time:
-        raise Failed(InvalidInput(f"it took longer than the {timeout:g} seconds that it has"))
+        raise Failed(InvalidInput(f"it took longer than the {timeout:g} seconds that it has", next=next))
     try:
         return task.result()
     except BaseException as error:  # the code's, whatever it is: nothing is awaited here
@@ -153,55 +158,77 @@ async def _end(task: "asyncio.Task[Any]", name: str) -> None:
         log.warning("a call of %s was left behind; %d threads are", name, abandoned())
 
 
+async def off_loop(value: Any, work: Callable[[], Any]) -> Any:
+    """What `work` makes of a value; it is done in a thread where the value is large."""
+    if _weight(value, LARGE) <= LARGE:
+        return work()
+    return await in_thread(work, name="holdfast result")
+
+
 def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str]:
     """What the model reads of a result, what is kept of it, and the whole where that is more, with its kind."""
-    plain = plain_of(result.value)
-    text = plain if isinstance(plain, str) else NOTHING if plain is None else render(plain).decode()
-    data = text.encode(errors="surrogatepass")
+    plain, data = (result.value, _bytes_of(result.value)) if result.plain else _written(result.value)
     kept, whole, kind = plain, result.whole, result.content_type
     if len(data) > MAX_RESULT_BYTES:
-        kept = cut(text, MAX_RESULT_BYTES)
+        kept = _cut(data, MAX_RESULT_BYTES)
         if whole is None:
             whole, kind = data, TEXT if isinstance(plain, str) else JSON
     dumps({"result": kept})  # what could not be stored is refused here
     room = most if whole is None else max(most // 2, most - NOTE_BYTES)
-    if len(data) > room:
-        text = cut(text, room) if isinstance(plain, str) else render(trimmed(plain, room)).decode()
+    if len(data) <= room:
+        text = plain if isinstance(plain, str) else NOTHING if plain is None else data.decode()
+    else:
+        text = _cut(data, room) if isinstance(plain, str) else render(trimmed(plain, room)).decode()
     return text, kept, whole, kind
 
 
 def plain_of(value: Any) -> Any:
     """A result as JSON has it; InvalidInput that says why, where it cannot be."""
+    return _written(value)[0]
+
+
+def _written(value: Any) -> tuple[Any, bytes]:
+    """A result as JSON has it, and its bytes: those of JSON, or of a text."""
     try:
         plain = msgspec.to_builtins(value, str_keys=True, builtin_types=(bytes, bytearray, memoryview))
-        _refuse_bytes(plain)
-        render(plain)
+        if _weight(plain, MAX_WEIGHT) > MAX_WEIGHT:
+            why = f"a result has at most {MAX_WEIGHT // 1024**2} MB"
+            raise TooLarge("its result is too large", why=why, next="It has to give less, or say where it is.")
+        return plain, _bytes_of(plain)
     except RecursionError:
         raise InvalidInput("its result is nested too deep, or contains itself") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput("its result cannot be written as JSON", why=str(error)) from None
-    return plain
 
 
-def _refuse_bytes(plain: Any) -> None:
-    level = [plain]
-    while level:
-        if any(isinstance(each, bytes | bytearray | memoryview) for each in level):
+def _bytes_of(plain: Any) -> bytes:
+    return plain.encode(errors="surrogatepass") if isinstance(plain, str) else render(plain)
+
+
+def _weight(value: Any, most: int) -> int:
+    """How much a value takes to write down, counted until it is more than `most`; InvalidInput for bytes."""
+    weight, waiting = 0, [value]
+    while waiting and weight <= most:
+        each = waiting.pop()
+        if isinstance(each, str):
+            weight += len(each)
+        elif isinstance(each, dict | list | tuple):
+            items = cast(Collection[Any], each.values() if isinstance(each, dict) else each)
+            weight += ITEM * len(items)
+            if weight <= most:
+                waiting.extend(items)
+        elif isinstance(each, bytes | bytearray | memoryview):
             raise InvalidInput("its result has bytes in it, which are no JSON", next="It has to give text.")
-        level = [inner for outer in level for inner in _items(outer)]
-
-
-def _items(value: Any) -> Collection[Any]:
-    if isinstance(value, dict):
-        return cast(dict[str, Any], value).values()
-    return cast(list[Any], value) if isinstance(value, list | tuple) else ()
+    return weight
 
 
 def cut(text: str, most: int) -> str:
     """A text of at most so many bytes, which says how many are missing."""
     data = text.encode(errors="surrogatepass")
-    if len(data) <= most:
-        return text
+    return text if len(data) <= most else _cut(data, most)
+
+
+def _cut(data: bytes, most: int) -> str:
     note = "\n[cut here: {} of {} bytes are missing]"
     kept = data[: max(0, most - len(note) - 2 * len(str(len(data))))].decode(errors="ignore")
     return kept + note.format(len(data) - len(kept.encode()), len(data))

@@ -27,3 +27,7 @@ class Outputs:
     async def aside(self, correlation_id: str) -> bytes | None:
         """What a worker kept in this way."""
         return await self._database.value(sql("aside"), store(correlation_id))
+
+    async def here(self, correlation_id: str) -> None:
+        """Note that no worker has the execution, but this process: whoever comes after it does not wait for one."""
+        await self._database.run(sql("call_here"), store(correlation_id))

@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Any, Literal, cast, get_args
 from uuid import UUID
 
+from holdfast.bus.background import Background
 from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, InvalidInput, NotFound, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
@@ -95,6 +96,7 @@ class Executions:
         database: Database,
         executor: Executor,
         tools: Tools,
+        background: Background,
         *,
         timeout: float = TIMEOUT,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
@@ -102,11 +104,11 @@ class Executions:
         self._database = database
         self._executor = executor
         self._tools = tools
+        self._background = background
         self._outputs = Outputs(database)
         self._timeout = timeout
         self._max_output_bytes = max_output_bytes
         self._held: dict[UUID, asyncio.Task[Outcome]] = {}
-        self._watching: asyncio.Task[None] | None = None
 
     async def call(
         self,
@@ -123,7 +125,8 @@ class Executions:
         With `agent`, as that agent may. The same `key` once more gives what the first call gave.
         """
         tool = (await self._tools.get(name)).tool
-        checked = check(tool, {} if arguments is None else arguments)
+        given: dict[str, Any] = {} if arguments is None else dict(arguments)
+        checked = check(tool, given)
         if isinstance(checked, Refusal):
             raise InvalidInput(checked.text)
         limit = self._limit(tool, timeout)
@@ -131,9 +134,9 @@ class Executions:
         run = Run(user, agent, None, None, None, str(id), f"execution:{id}")
         mode = await self._executor.mode(tool)
         row = await self._database.one(
-            sql("begin_execution"), id, tool.id, store(tool.name), checked, _stored(user), _stored(agent),
-            None if key is None else stored_name("key", key), timedelta(seconds=limit) + GRANTED,
-            correlation_id(run.key) if mode == "event" else None,
+            sql("begin_execution"), id, tool.id, store(tool.name), checked, None if key is None else given,
+            _stored(user), _stored(agent), None if key is None else stored_name("key", key),
+            timedelta(seconds=limit) + GRANTED, correlation_id(run.key) if mode == "event" else None,
         )  # fmt: skip
         assert row is not None
         if row["outcome"] == "begun":
@@ -168,15 +171,17 @@ class Executions:
             raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_LISTED} at once.")
         args = (before or LAST, limit, status)
         if run is not None:
-            rows = await self._database.all(sql("list_executions_of_run"), *args, run)
-            return [found for found in map(_execution, rows) if tool is None or found.tool == tool]
+            named = None if tool is None else store(tool)
+            rows = await self._database.all(sql("list_executions_of_run"), *args, run, named)
+            return [_execution(row) for row in rows]
         id = None if tool is None else (await self._tools.get(tool)).id
         if user is not None:
             rows = await self._database.all(sql("list_executions_of_user"), *args, store(user), id)
             return [_execution(row) for row in rows]
         if id is not None:
             return [_execution(row) for row in await self._database.all(sql("list_executions_of_tool"), *args, id)]
-        return [_execution(row) for row in await self._database.all(sql("list_executions"), *args)]
+        statement = "list_open_executions" if status in ("running", "unknown") else "list_executions"
+        return [_execution(row) for row in await self._database.all(sql(statement), *args)]
 
     async def output(self, id: UUID) -> tuple[str, bytes]:
         """The whole output of an execution, and of what kind it is."""
@@ -195,12 +200,16 @@ class Executions:
         """End a call; whoever makes it, in whatever process, stops within a second."""
         who = f" by {by}" if by else ""
         error = store(f"it was cancelled{who}, and may have taken effect")
-        if not await self._database.run(sql("cancel_execution"), id, error):
+        row = await self._database.one(sql("cancel_execution"), id, error)
+        if row is None:
             found = await self.get(id)
             if found.run_id is not None and found.status == "running":
                 raise _of_a_run(found, "Cancel the run.")
-        elif (task := self._held.get(id)) is not None:
+            return found
+        if (task := self._held.get(id)) is not None:
             task.cancel()
+        if row["correlation_id"] is not None:  # whoever waits for the worker may be gone
+            await self._executor.cancel(restore(row["correlation_id"]))
         return await self.get(id)
 
     async def decide(self, id: UUID, finding: Finding, *, by: str, comment: str = "") -> Execution:
@@ -237,7 +246,7 @@ class Executions:
     async def _make(self, begun: Begun) -> Execution:
         """Make a call that is written down, and write down what it gives."""
         work = self._held[begun.id] = asyncio.create_task(self._run(begun), name=f"execution {begun.id}")
-        self._watch()
+        self._background.start(("executions", id(self)), self._stop_unwanted)
         try:
             await asyncio.wait({work})
         except asyncio.CancelledError:
@@ -271,10 +280,7 @@ class Executions:
         if outcome is None:
             written = ("cancelled", None, "whoever called it went away; it may have taken effect", None, None, None)
         else:
-            error = None if outcome.error is None else store(outcome.error)
-            kind = None if outcome.whole is None else outcome.content_type
-            output = {"text": outcome.text, "result": outcome.result}
-            written = (outcome.status, output, error, outcome.latency_ms, kind, outcome.whole)
+            written = written_of(outcome)
         until = monotonic() + GRANTED.total_seconds()
         while True:
             try:
@@ -296,10 +302,6 @@ class Executions:
 
     # Calls that others cancel
 
-    def _watch(self) -> None:
-        if self._watching is None or self._watching.done():
-            self._watching = asyncio.create_task(self._stop_unwanted(), name="holdfast cancelled executions")
-
     async def _stop_unwanted(self) -> None:
         """Stop what somebody has cancelled, as long as anything is at work."""
         while True:
@@ -314,6 +316,14 @@ class Executions:
                 continue
             for id in held.keys() - {row["id"] for row in rows}:
                 held[id].cancel()
+
+
+def written_of(outcome: Outcome) -> tuple[object, ...]:
+    """What is written down of an outcome."""
+    error = None if outcome.error is None else store(outcome.error)
+    kind = None if outcome.whole is None else outcome.content_type
+    output = {"text": outcome.text, "result": outcome.result}
+    return outcome.status, output, error, outcome.latency_ms, kind, outcome.whole
 
 
 def _execution(row: Row) -> Execution:

@@ -72,7 +72,7 @@ def struck(value: Any, secrets: Iterable[str]) -> Any:
 def _forms(secret: str) -> Iterator[str]:
     user, _, password = secret.partition(":")
     parts = (secret, password) if user and len(password) >= LEAST else (secret,)  # as basic authentication has them
-    for part in parts:
+    for part in {*parts, *map(str.strip, parts)} - {""}:  # a header has no space at its ends
         yield part
         if not _PLAIN.fullmatch(part):
             yield from _escaped_forms(part)

@@ -8,19 +8,22 @@ from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
 JSON = "application/json"
+IN_DOUBT = "It may have taken effect all the same: look before it is called again."
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
     """What a tool gave; `failed`: it is what went wrong, in the tool's own words.
 
-    `whole` is the answer as it came, where `value` is only a part of it.
+    `whole` is the answer as it came, where `value` is only a part of it. `plain`: the value was read from JSON, and can
+    be written as such.
     """
 
     value: Any
     failed: bool = False
     whole: bytes | None = None
     content_type: str = JSON
+    plain: bool = False
 
 
 class Vanished(Exception):

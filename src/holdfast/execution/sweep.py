@@ -10,12 +10,21 @@ from typing import Self
 
 from holdfast.core.errors import DatabaseAway, HoldfastError
 from holdfast.core.settings import ExecutionSettings
+from holdfast.core.text import loads, restore
+from holdfast.execution.events import failure_of, result_of
+from holdfast.execution.outcomes import Outcome, outcome_of
+from holdfast.execution.outputs import Outputs
+from holdfast.execution.records import MAX_OUTPUT_BYTES, written_of
+from holdfast.execution.runner import Result
 from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.sql import statements
+from holdfast.skills.run import Run
+from holdfast.skills.tool import Tool
 
 LOOK = 15.0  # seconds between two looks for calls whose caller is gone
 PAUSE = 3600.0  # and for those that ended long ago
 TOGETHER = 200  # executions deleted at once
+READ = 30.0  # seconds that reading an answer may take
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -27,6 +36,7 @@ class ExecutionSweeper:
     def __init__(self, postgres: Postgres, settings: ExecutionSettings) -> None:
         self._postgres = postgres
         self._kept = timedelta(days=settings.keep_days)
+        self._max_whole_bytes = settings.max_response_bytes
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._keep(), name="holdfast execution sweeper")
@@ -37,8 +47,8 @@ class ExecutionSweeper:
         await asyncio.wait([self._task])
 
     async def lapse(self) -> int:
-        """Give up calls whose caller was not heard of in time; how many."""
-        return await self._each(await self._postgres.system.all(sql("tenants_with_lapsed_executions")), _lapse)
+        """Give up calls whose caller was not heard of in time; how many. What a worker has answered is written down."""
+        return await self._each(await self._postgres.system.all(sql("tenants_with_lapsed_executions")), self._lapse)
 
     async def sweep(self) -> int:
         """Delete calls that ended long ago; how many."""
@@ -55,6 +65,29 @@ class ExecutionSweeper:
             except HoldfastError as error:
                 log.warning("executions of %s could not be swept, trying again later: %s", row["id"], error)
         return done
+
+    async def _lapse(self, database: Database) -> int:
+        lapsed: int = await database.value(sql("lapse_executions"))
+        for row in await database.all(sql("answered_executions"), TOGETHER):
+            outcome = (await self._outcome(database, row)).kept_as(row["id"])
+            await database.value(sql("end_execution"), row["id"], row["leased_until"], *written_of(outcome))
+        return lapsed
+
+    async def _outcome(self, database: Database, row: Row) -> Outcome:
+        """What a worker answered, as its caller would have read it."""
+        tool = Tool(restore(row["tool"]), "", {})
+        call, command = restore(row["correlation_id"]), restore(row["command"])
+
+        async def answer() -> Result:
+            if row["error"] is not None:
+                raise failure_of(loads(row["error"]))
+            return await result_of(loads(row["result"]), command, Outputs(database), kept_by=call)
+
+        run = Run(None, None, None, None, None, str(row["id"]), call)
+        most = self._max_whole_bytes
+        return await outcome_of(
+            tool, run, answer, timeout=READ, max_output_bytes=MAX_OUTPUT_BYTES, max_whole_bytes=most
+        )
 
     async def _forget(self, database: Database) -> int:
         gone, swept = TOGETHER, 0
@@ -78,7 +111,3 @@ class ExecutionSweeper:
                 log.warning("executions could not be swept, trying again later: %s", error)
             except Exception:
                 log.exception("a defect: executions could not be swept, trying again later")
-
-
-async def _lapse(database: Database) -> int:
-    return await database.value(sql("lapse_executions"))

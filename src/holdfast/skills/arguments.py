@@ -1,5 +1,6 @@
 """Arguments: what a model or a person wrote for a tool, checked before anything is run."""
 
+import difflib
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import msgspec
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import dumps, loads, parse
+from holdfast.skills.function import unconverted
 from holdfast.skills.misfits import misfits, short
 from holdfast.skills.overlays import Overlay
 from holdfast.skills.tool import Tool
@@ -17,8 +19,7 @@ from holdfast.skills.validators import Checker, checker_of
 MAX_ARGUMENTS_BYTES = 1024 * 1024
 MAX_ECHO = 200  # characters of what the model wrote
 MAX_NAMES = 500  # characters of the names of all arguments
-
-_UNCONVERTED = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
+MAX_TOLD = 50  # tools that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +29,15 @@ class Refusal:
     text: str
 
 
-def unknown_tool(name: str, known: Collection[str]) -> Refusal:
-    """There is no such tool."""
-    there = f"The tools are {', '.join(sorted(known))}." if known else "There are no tools."
+def unknown_tool(name: str, known: Collection[str], *, skill: str | None = None) -> Refusal:
+    """There is no such tool, as yet: `skill` would bring it."""
+    if skill is not None:
+        return Refusal(f"you do not have the tool {name[:MAX_ECHO]} yet. Load the skill {skill} with use_skill first.")
+    names = sorted(known)
+    there = f"The tools are {', '.join(names)}." if names else "There are no tools."
+    if len(names) > MAX_TOLD:
+        near = difflib.get_close_matches(name[:MAX_ECHO], names) or names[:MAX_TOLD]
+        there = f"Of the {len(names)} tools, some are {', '.join(near)}."
     return Refusal(f"there is no tool {name[:MAX_ECHO]!r}. {there}")
 
 
@@ -61,8 +68,8 @@ def _checked(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[
     if not isinstance(given, dict):
         return _refusal(tool, f"its arguments are {_kind(given)}, not an object", "Write one JSON object.")
     try:
-        # What a program declares is converted to its types below, which takes dates in more forms.
-        checker = checker_of(tool.parameters, formats=tool.function is None)
+        # What a program declares is converted to its types, here or where it runs, which takes dates in more forms.
+        checker = checker_of(tool.parameters, formats=tool.kind != "function")
     except InvalidInput as error:
         return _refusal(tool, f"{error.what}, {error.why}", "Tell the user that somebody has to mend the tool.")
     # What is fixed is not in the schema that the model was told, and so it is checked without.
@@ -77,7 +84,7 @@ def _checked(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[
         if tool.function is not None:
             tool.function.converted(arguments)
     except msgspec.ValidationError as error:
-        return _unconverted(tool, str(error))
+        return _unconverted(tool, error)
     return arguments
 
 
@@ -96,14 +103,12 @@ def _unreadable(tool: Tool, error: HoldfastError) -> Refusal:
     return _refusal(tool, f"its arguments cannot be read, {error.what}: {error.why}", "Write one JSON object.")
 
 
-def _unconverted(tool: Tool, message: str) -> Refusal:
-    """What msgspec says of arguments that the types of a function do not take, in words for a model."""
-    found = _UNCONVERTED.fullmatch(message)
-    what, where = (found["what"], (found["path"] or "").lstrip(".")) if found else (message, "")
+def _unconverted(tool: Tool, error: msgspec.ValidationError) -> Refusal:
+    where, why = unconverted(error)
     name = re.split(r"[.\[]", where, maxsplit=1)[0]
     schema = tool.parameters.get("properties", {}).get(name)
     takes = "" if schema is None else f"`{name:.60}` takes {short(schema)}."
-    return _refusal(tool, f"the argument `{where:.60}` is wrong, {what[:1].lower()}{what[1:140]}", takes)
+    return _refusal(tool, why, takes)
 
 
 def _refusal(tool: Tool, why: str, next: str) -> Refusal:

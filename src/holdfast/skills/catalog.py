@@ -1,14 +1,19 @@
 """Catalogues: what each agent can use, kept as long as the registry stays as it is."""
 
 import asyncio
+import logging
 import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
+from holdfast.core.errors import InvalidInput
 from holdfast.core.names import stored_name
+from holdfast.core.text import dumps
+from holdfast.core.threads import in_thread
 from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter
 from holdfast.postgres.database import Database, Row
@@ -21,8 +26,10 @@ KNOWN_FOR = 10.0  # seconds after which what came by plain SQL is seen, too
 REMEMBERED = 500  # agents whose catalogues are kept
 OPENED = 100  # sets of opened skills that are kept of each
 COUNTED = 5  # skills whose tokens are counted at once
+MOST_COUNTED = 20_000  # skills whose tokens are kept
 
 sql = statements(__name__)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +50,10 @@ class Opened:
     skills: tuple[OpenedSkill, ...] = ()
     disclosed: Mapping[str, Offer] = field(default_factory=dict[str, Offer])
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def has(self, names: Iterable[str]) -> bool:
+        """Whether these skills are among them."""
+        return {*names} <= {skill.name for skill in self.skills}
 
     @property
     def specs(self) -> list[ToolSpec]:
@@ -77,6 +88,9 @@ class Catalogs:
         self._tools = tools
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._counting = asyncio.Lock()
+        self._counted: dict[
+            str, int
+        ] = {}  # tokens of skills, by what they and their tools are, and by what counted them
 
     async def of(self, agent: str) -> Catalog:
         """Everything that an agent can use; nothing of an agent that there is not."""
@@ -92,10 +106,12 @@ class Catalogs:
         if kept is not None and kept.is_fresh and all(name in kept.catalog.by_name for name in names):
             # It is current, mostly, and the answer says whether it is: a model waits for one round trip, not for two.
             found, revision = await self._open(kept.catalog, names, conversation)
-            if revision == kept.catalog.revision:
+            if revision == kept.catalog.revision and found.has(names):
                 return found
         kept = await self._read(agent)
         found, _ = await self._open(kept.catalog, names, conversation)
+        if not found.has(names):  # they were deactivated just now
+            opened(await self.of(agent), names)
         return found
 
     async def loaded(self, agent: str, conversation: UUID) -> tuple[Catalog, Opened]:
@@ -113,7 +129,7 @@ class Catalogs:
         return kept.catalog, found
 
     async def whole(self, agent: str, counter: TokenCounter) -> int:
-        """The tokens of all that an agent could load, told at once; counted once for each revision of the registry."""
+        """The tokens of all that an agent could load, told at once; each skill is counted once, until it is another."""
         kept = self._kept.get(agent) or await self._read(agent)
         if counter.name not in kept.tokens:
             async with self._counting:
@@ -126,18 +142,28 @@ class Catalogs:
         await self._database.one(sql("open_skills"), [], [], conversation, stored_name("agent", agent), [*skills])
 
     async def _count(self, catalog: Catalog, counter: TokenCounter) -> int:
-        """Count some skills after the others: whoever else is served here need not wait for all."""
-        everything, tokens = opening(catalog, catalog.skills), 0
-        tools: dict[UUID, dict[str, tuple[Grant, KnownSkill]]] = {}
+        """Count what was not counted before, some skills after the others, while others are served here."""
+        everything = opening(catalog, catalog.skills)
+        grants: dict[UUID, dict[str, tuple[Grant, KnownSkill]]] = {skill.id: {} for skill in everything.skills}
         for name, (grant, skill) in everything.tools.items():
-            tools.setdefault(skill.id, {})[name] = grant, skill
-        for start in range(0, len(everything.skills), COUNTED):
-            some = everything.skills[start : start + COUNTED]
-            theirs = {name: given for skill in some for name, given in tools.get(skill.id, {}).items()}
-            found, _ = await self._fetch(catalog, Opening(some, theirs, {}), (), None)
-            tokens += sum(counter.count(skill.instructions) for skill in found.skills)
-            tokens += sum(counter.count(spec.told()) for spec in found.specs)
-        return tokens
+            grants[skill.id][name] = grant, skill
+        stamps = {
+            skill.id: _stamp(counter, skill, grants[skill.id].values(), everything.configs.get(skill.id, ()))
+            for skill in everything.skills
+        }
+        if len(self._counted) > MOST_COUNTED:
+            self._counted.clear()
+        new = [skill for skill in everything.skills if stamps[skill.id] not in self._counted]
+        for start in range(0, len(new), COUNTED):
+            some = tuple(new[start : start + COUNTED])
+            theirs = {name: given for skill in some for name, given in grants[skill.id].items()}
+            found, _ = await self._fetch(catalog, replace(everything, skills=some, tools=theirs), (), None)
+            for skill in found.skills:
+                tools = [offer.spec.told() for offer in found.disclosed.values() if offer.skill == skill.id]
+                count = partial(_tokens, counter, [skill.instructions, *tools])
+                tokens = await in_thread(count, name="holdfast tokens")
+                self._counted[stamps[skill.id]] = tokens
+        return sum(self._counted.get(stamp, 0) for stamp in stamps.values())
 
     async def _current(self, agent: str, conversation: UUID | None) -> tuple[_Kept, Sequence[UUID]]:
         state = cast(Row, await self._database.one(sql("registry_state"), conversation, stored_name("agent", agent)))
@@ -150,8 +176,12 @@ class Catalogs:
         began = time.monotonic()
         row = cast(Row, await self._database.one(sql("catalog"), stored_name("agent", agent)))
         assigned = {UUID(each["skill_id"]): each["config"] for each in row["assigned"]}
-        kept = _Kept(catalog_of(agent, row["revision"], assigned, map(_skill, row["skills"])), began)
-        former = self._kept.get(agent)
+        catalog, former = (
+            catalog_of(agent, row["revision"], assigned, map(_skill, row["skills"])),
+            self._kept.get(agent),
+        )
+        same = former is not None and former.catalog == catalog
+        kept = _Kept(former.catalog if former is not None and same else catalog, began)
         if former is not None and former.catalog.revision == kept.catalog.revision:
             kept.tokens.update(former.tokens)
         self._kept[agent] = kept
@@ -179,22 +209,48 @@ class Catalogs:
                 skill.id,
                 skill.name,
                 skill.description,
-                instructions[str(skill.id)],
+                _told(skill, instructions[str(skill.id)]),
                 tuple(catalog.skills[id] for id in skill.leads_to),
             )
             for skill in asked.skills
             if str(skill.id) in instructions
         )
-        disclosed = {
-            name: offer_of(tools[name], grant.config, skill.config, skill=skill.id)
-            for name, (grant, skill) in asked.tools.items()
-            if name in tools
-        }
-        return Opened(skills, disclosed, asked.refused), row["revision"]
+        disclosed: dict[str, Offer] = {}
+        refused = dict(asked.refused)
+        for name, (grant, skill) in asked.tools.items():
+            if name in tools:
+                try:
+                    configs = asked.configs.get(skill.id, ())
+                    disclosed[name] = offer_of(tools[name], grant.config, *configs, skill=skill.id)
+                except InvalidInput as error:
+                    refused[name] = f"{error.what}: {error.why}. Tell the user that somebody has to mend it."
+                    log.warning("%s does not get the tool %s of %s: %s", catalog.agent, name, skill.name, error)
+        return Opened(skills, disclosed, refused), row["revision"]
+
+
+def _told(skill: KnownSkill, instructions: str) -> str:
+    """The instructions of a skill, and what of it is not there."""
+    lacks = ", ".join(skill.lacks)
+    return f"{instructions}\n\n(It requires {lacks}, which cannot be used now.)" if lacks else instructions
+
+
+def _stamp(
+    counter: TokenCounter,
+    skill: KnownSkill,
+    grants: Iterable[tuple[Grant, KnownSkill]],
+    configs: Sequence[Mapping[str, Any]],
+) -> str:
+    """What is another one whenever a skill has other tokens."""
+    tools = [(str(grant.id), grant.version, grant.config) for grant, _ in grants]
+    return dumps([counter.name, str(skill.id), skill.version, skill.lacks, tools, configs])
+
+
+def _tokens(counter: TokenCounter, texts: Iterable[str]) -> int:
+    return sum(map(counter.count, texts))
 
 
 def _skill(told: Mapping[str, Any]) -> KnownSkill:
-    needs = [(UUID(id), required) for id, required in told["needs"]]
+    needs = [(UUID(id), required) for id, required, _, _ in told["needs"]]
     return KnownSkill(
         UUID(told["id"]),
         told["name"],
@@ -205,8 +261,10 @@ def _skill(told: Mapping[str, Any]) -> KnownSkill:
         tools=tuple(
             Grant(
                 UUID(each["id"]), each["name"], each["description"], each["access"], each["level"], each["permissions"],
-                each["config"],
+                each["config"], each["version"],
             )
             for each in told["tools"]
         ),
+        lacks=tuple(name for _, required, name, active in told["needs"] if required and not active),
+        version=told["version"],
     )  # fmt: skip

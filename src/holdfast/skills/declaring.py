@@ -6,6 +6,7 @@ from typing import Any, cast
 
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound
 from holdfast.core.text import dumps, restore, store
+from holdfast.core.threads import in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.drafts import check_tool, checked_object, tool_item
@@ -30,40 +31,44 @@ class Declaring:
         tools: Iterable[Tool],
         skills: Iterable[Declared] = (),
         assignments: Mapping[str, Sequence[str]] | None = None,
+        *,
+        whole: bool = False,
     ) -> Mapping[str, Tool]:
         """Store tools, skills, and the skills of agents in their order: all of it or nothing; the tools as stored.
 
         Whether tools and skills are active, permissions, and links that somebody has changed stay as they are.
+        `whole`: it is all that the program has, and what it declared before is not active any more.
         """
         brought = {tool.name: tool for tool in tools}
         ordered = in_order(skills)
-        for tool in brought.values():
-            check_tool(tool)
+        await in_thread(lambda: [check_tool(tool) for tool in brought.values()], name="holdfast tools")
 
         async def work(tx: Transaction) -> Mapping[str, Tool]:
-            stored = await self._tools(tx, app_name, brought)
-            await self._skills(tx, ordered)
+            stored = await self._tools(tx, app_name, brought, whole=whole)
+            await self._skills(tx, app_name, ordered, whole=whole)
             await self._links(tx, ordered, assignments or {})
             return stored
 
         return await self._database.atomically(work)
 
-    async def _tools(self, tx: Transaction, app_name: str, tools: Mapping[str, Tool]) -> Mapping[str, Tool]:
+    async def _tools(
+        self, tx: Transaction, app_name: str, tools: Mapping[str, Tool], *, whole: bool
+    ) -> Mapping[str, Tool]:
         if not tools:
             return {}
-        items = [tool_item(tool, app_name=app_name) for tool in tools.values()]
-        rows = await tx.all(sql("declare_tools"), items)
+        rows = await tx.all(sql("declare_tools"), store(app_name), [*map(tool_item, tools.values())], whole)
         for row in rows:
             if row["taken"] is not None:
-                raise _taken(row)
+                raise _taken("tool", row["name"], row["taken"], row["owner"])
         return {row["name"]: replace(tools[row["name"]], id=row["id"], version=row["version"]) for row in rows}
 
-    async def _skills(self, tx: Transaction, skills: Sequence[Declared]) -> None:
-        if not skills:
+    async def _skills(self, tx: Transaction, app_name: str, skills: Sequence[Declared], *, whole: bool) -> None:
+        if not skills and not whole:
             return
         files = [(each.name, *file) for each in skills for file in zip(*_files(each), strict=True)]
         row = cast(Row, await tx.one(
             sql("declare_skills"),
+            store(app_name),
             [store(each.name) for each in skills],
             [None if each.parent is None else store(each.parent) for each in skills],
             [
@@ -75,15 +80,14 @@ class Declaring:
             [path for _, path, _, _ in files],
             [content for _, _, content, _ in files],
             [executable for _, _, _, executable in files],
+            whole,
         ))  # fmt: skip
+        if row["outcome"] == "stored":
+            return
         name = restore(row["subject"])
         match row["outcome"]:
             case "taken":
-                raise AlreadyExists(
-                    f"the skill {name} cannot be declared",
-                    why="there is one of that name that somebody has stored",
-                    next=f"Remove it with `holdfast skills rm {name}`, or give this one another name.",
-                )
+                raise _taken("skill", name, "code" if row["owner"] else "db", row["owner"])
             case "parent":
                 raise unknown_skill(next(each.parent or "" for each in skills if each.name == name))
             case "circle":
@@ -142,7 +146,7 @@ def _check(skill: Declared) -> None:
 
 
 def _tools(skill: Declared) -> list[tuple[str, str | None, dict[str, Any] | None]]:
-    configs = {name: check_config(None, config) for name, config in skill.configs.items()}
+    configs = {name: check_config(config) for name, config in skill.configs.items()}
     return [(name, level, configs.get(name)) for name, level in skill.tools.items()]
 
 
@@ -155,17 +159,21 @@ def _files(skill: Declared) -> tuple[list[str], list[bytes], list[bool]]:
     return paths or [], contents or [], executables or []
 
 
-def _taken(row: Row) -> HoldfastError:
-    name, source = row["name"], row["source"]
-    return AlreadyExists(
-        f"the tool {name} cannot be declared",
-        why="there is one of that name that somebody has stored"
-        if source is None
-        else f"there is one of that name from the source {source}",
-        next=f"Remove it with `holdfast tools rm {name}`, or give this one another name."
-        if source is None
-        else "Give this one another name.",
-    )
+def _taken(what: str, name: str, origin: str, owner: str) -> HoldfastError:
+    remove = f"`holdfast {what}s rm {name}`"
+    match origin:
+        case "source":
+            whose, next = f"from the source {owner}", "Give this one another name."
+        case "code":
+            whose = f"that the program {restore(owner)} declares"
+            off = f"tools deactivate {name}" if what == "tool" else f"skills activate {name} --undo"
+            next = (
+                f"Give this one another name; or, if no program has it any more, deactivate it with "
+                f"`holdfast {off}`, and remove it with {remove}."
+            )
+        case _:
+            whose, next = "that somebody has stored", f"Remove it with {remove}, or give this one another name."
+    return AlreadyExists(f"the {what} {name} cannot be declared", why=f"there is one of that name {whose}", next=next)
 
 
 def _missing(row: Row) -> NotFound:

@@ -6,8 +6,8 @@ with the tools of all of them, and with the names of what it leads to: its parts
 
 import difflib
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 from uuid import UUID
@@ -34,13 +34,15 @@ class Grant:
     level: Access
     permissions: Mapping[str, Any]
     config: Mapping[str, Any]
+    version: int = 1
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSkill:
     """A skill that an agent can use, without its instructions.
 
-    `config` is of the assignment by which the agent has it, or has what led to it; `optional` is what it can use.
+    `configs` are of the assignment by which the agent has it, or else of all those that lead to it, the strongest last;
+    `optional` is what it can use, `lacks` names what it requires and nobody can use now.
     """
 
     id: UUID
@@ -50,7 +52,9 @@ class KnownSkill:
     requires: tuple[UUID, ...] = ()
     optional: tuple[UUID, ...] = ()
     tools: tuple[Grant, ...] = ()
-    config: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    configs: tuple[Mapping[str, Any], ...] = ()
+    lacks: tuple[str, ...] = ()
+    version: int = 1
 
     @property
     def leads_to(self) -> tuple[UUID, ...]:
@@ -100,11 +104,15 @@ class Opening:
     """Skills to open, what they require before them, each once.
 
     `tools` are those that may be called, by name, each with the skill that gives it; `refused` are the others, and why.
+    `configs` are what the agent's assignments say of the tools of each skill: its own, and those by which it is opened.
     """
 
     skills: tuple[KnownSkill, ...]
     tools: Mapping[str, tuple[Grant, KnownSkill]]
     refused: Mapping[str, str]
+    configs: Mapping[UUID, tuple[Mapping[str, Any], ...]] = field(
+        default_factory=dict[UUID, tuple[Mapping[str, Any], ...]]
+    )
 
 
 def catalog_of(
@@ -115,41 +123,50 @@ def catalog_of(
     What is not there, such as a skill that is not active, is cut off, and so is what nothing else leads to.
     """
     there = {skill.id: skill for skill in skills}
-    config = {id: given for id, given in assigned.items() if id in there}
-    waiting = deque(config)
-    while waiting:
-        found = there[waiting.popleft()]
-        for id in (*found.requires, *found.leads_to):
-            if id in there and id not in config:
-                config[id] = config[found.id]
-                waiting.append(id)
+    had = [id for id in assigned if id in there]
+    found = _reached(there, had)
+    configs = {id: [assigned[id]] for id in had if assigned[id]}
+    for id in reversed(had):
+        if assigned[id]:
+            for led in _reached(there, [id]) - {*had}:
+                configs.setdefault(led, []).append(assigned[id])
 
     def kept(ids: Iterable[UUID]) -> tuple[UUID, ...]:
-        return tuple(id for id in ids if id in config)
+        return tuple(id for id in ids if id in found)
 
     reached = {
-        id: KnownSkill(
-            id,
-            there[id].name,
-            there[id].description,
-            kept(there[id].parts),
-            kept(there[id].requires),
-            kept(there[id].optional),
-            there[id].tools,
-            given,
+        id: replace(
+            skill,
+            parts=kept(skill.parts),
+            requires=kept(skill.requires),
+            optional=kept(skill.optional),
+            configs=tuple(configs.get(id, ())),
         )
-        for id, given in config.items()
+        for id in dict.fromkeys((*had, *there))
+        if id in found and (skill := there[id])
     }
     return Catalog(agent, revision, kept(assigned), reached)
 
 
-def listed(catalog: Catalog, budget: int, counter: TokenCounter) -> Listing:
-    """The skills that an agent has, in order, as many as have room in `budget` tokens."""
+def _reached(there: Mapping[UUID, KnownSkill], ids: Iterable[UUID]) -> set[UUID]:
+    """Skills, and all that they lead to."""
+    found = {*ids}
+    waiting = deque(found)
+    while waiting:
+        skill = there[waiting.popleft()]
+        new = {id for id in (*skill.requires, *skill.leads_to) if id in there} - found
+        found |= new
+        waiting += new
+    return found
+
+
+def listed(catalog: Catalog, budget: int, counter: TokenCounter, *, without: Collection[UUID] = ()) -> Listing:
+    """The skills that an agent has, in order, as many as have room in `budget` tokens; `without` those it has open."""
     lines: list[str] = []
     shown: list[KnownSkill] = []
     left_out: list[KnownSkill] = []
     tokens = 0
-    for skill in (catalog.skills[id] for id in catalog.assigned):
+    for skill in (catalog.skills[id] for id in catalog.assigned if id not in without):
         line = line_of(skill.name, skill.description)
         takes = counter.count(line + "\n")
         if tokens + takes > budget:
@@ -177,6 +194,7 @@ def opened(catalog: Catalog, names: Sequence[str]) -> Opening:
 
 def opening(catalog: Catalog, ids: Iterable[UUID]) -> Opening:
     """The skills of these ids, as far as the agent can use them, and what they require."""
+    ids = [*ids]
     skills = in_load_order(catalog, ids)
     tools: dict[str, tuple[Grant, KnownSkill]] = {}
     refused: dict[str, str] = {}
@@ -186,7 +204,24 @@ def opening(catalog: Catalog, ids: Iterable[UUID]) -> Opening:
                 refused[grant.name] = why
             else:
                 tools.setdefault(grant.name, (grant, skill))
-    return Opening(skills, tools, {name: why for name, why in refused.items() if name not in tools})
+    return Opening(
+        skills, tools, {name: why for name, why in refused.items() if name not in tools}, _configs(catalog, skills, ids)
+    )
+
+
+def _configs(
+    catalog: Catalog, skills: Iterable[KnownSkill], ids: Iterable[UUID]
+) -> dict[UUID, tuple[Mapping[str, Any], ...]]:
+    """What is said of the tools of skills: by each one's own assignment, and by those that it is opened with."""
+    said = dict[UUID, list[Mapping[str, Any]]]()
+    for asked in (catalog.skills[id] for id in ids if id in catalog.skills):
+        if asked.configs:
+            for skill in in_load_order(catalog, [asked.id]):
+                said.setdefault(skill.id, []).extend(asked.configs)
+    for skill in skills:  # its own goes over what led to it
+        if skill.configs and skill.id in catalog.assigned:
+            said.setdefault(skill.id, []).extend(skill.configs)
+    return {id: tuple(configs) for id, configs in said.items()}
 
 
 def in_load_order(catalog: Catalog, ids: Iterable[UUID]) -> tuple[KnownSkill, ...]:

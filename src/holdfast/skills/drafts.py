@@ -13,7 +13,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.text import store
 from holdfast.skills.parameters import ParameterRow, normal, parameters_of
 from holdfast.skills.terms import terms_of
-from holdfast.skills.tool import KINDS, LEVELS, LONGEST_TIMEOUT, MODES, Tool
+from holdfast.skills.tool import KINDS, LEVELS, LONGEST_TIMEOUT, MODES, RESERVED, Tool
 from holdfast.skills.validators import checker_of
 
 if TYPE_CHECKING:
@@ -119,6 +119,8 @@ def _wrong(tool: Tool) -> tuple[str, str] | None:
     """What is wrong with a tool, and what to do about it."""
     if not isinstance(tool.name, str) or not _TOOL_NAME.fullmatch(tool.name):  # pyright: ignore[reportUnnecessaryIsInstance]
         return "models take no such name", "Use 1 to 64 letters, digits, underscores and hyphens."
+    if tool.name in RESERVED:
+        return "the engine has a tool of that name itself", "Give it another name."
     for field, value, known in (
         ("kind", tool.kind, KINDS), ("access", tool.access, LEVELS), ("mode", tool.mode, (None, *MODES)),
     ):  # fmt: skip

@@ -103,7 +103,9 @@ def read_folder(files: Mapping[str, bytes], *, executable: Collection[str] = ())
 
 def write_folder(skill: FolderSkill) -> dict[str, bytes]:
     """The files of a skill's folder; `read_folder` gives the same skill back."""
-    check_files({path: len(content) for path, content in skill.files.items()})
+    check_files({path: len(content) for path, content in skill.files.items()} | {FILE: 0})
+    if FILE in skill.files:
+        raise InvalidInput(f"the skill {skill.name:.100} has a {FILE} beside itself", next="Rename that file.")
     rest = storable(skill.front_matter)
     if ours := _ours(skill, rest):
         metadata = _mapping(rest.get("metadata"))
@@ -148,18 +150,28 @@ def save_folder(path: Path, skill: FolderSkill, *, force: bool = False) -> None:
     ):
         raise AlreadyExists(f"{path} is no skill's folder", next="Choose another one, or force it.")
     files = write_folder(skill)
+    try:
+        _save(path, files, skill.executable, former=former)
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be written", why=str(error.strerror), next="Choose another one.") from None
+
+
+def _save(path: Path, files: Mapping[str, bytes], executable: Collection[str], *, former: bool) -> None:
     for name in files:
         for place in (path / name, *(path / each for each in PurePosixPath(name).parents)):
             if place.is_symlink():
                 raise InvalidInput(f"{place} is a link", why="what it leads to is not ours", next="Remove it first.")
     stale = {name for name, _ in _walked(path)} - files.keys() if former else ()
+    for name in stale:  # first: a folder may come where a file was, and a file where a folder was
+        (path / name).unlink()
+        for folder in (path / name).parents[: name.count("/")]:
+            if not any(folder.iterdir()):
+                folder.rmdir()
     for name, content in files.items():
         place = path / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(content)
-        place.chmod(0o755 if name in skill.executable else 0o644)
-    for name in stale:
-        (path / name).unlink()
+        place.chmod(0o755 if name in executable else 0o644)
 
 
 def check_files(sizes: Mapping[str, int]) -> None:

@@ -24,6 +24,7 @@ MOST_ABANDONED = 8  # threads of one tool that nobody waits for any more: what b
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the APIs of all models take
 _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _DEFS = "#/$defs/{name}"
+_UNCONVERTED = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,10 @@ class Function:
 
     async def run(self, run: Run, arguments: Mapping[str, Any], *, name: str) -> Any:
         """Call it in a run: an async one on the event loop, a plain one in a thread of its own, which has the name."""
-        values = self.converted(arguments)
+        try:
+            values = self.converted(arguments)
+        except msgspec.ValidationError as error:  # who checked them did not have the function
+            raise InvalidInput(unconverted(error)[1]) from None
         if self.run_argument is not None:
             values[self.run_argument] = run
         begin_run(run)
@@ -113,6 +117,14 @@ def tool_of(
         function=declared,
         reference=declared.reference,
     )
+
+
+def unconverted(error: msgspec.ValidationError) -> tuple[str, str]:
+    """Which argument the types of a function do not take, and what is wrong with it, in words for a model."""
+    found = _UNCONVERTED.fullmatch(str(error))
+    what, where = (found["what"], (found["path"] or "").lstrip(".")) if found else (str(error), "")
+    subject = f"the argument `{where:.60}` is wrong" if where else "the arguments are wrong"
+    return where, f"{subject}, {what[:1].lower()}{what[1:140]}"
 
 
 def _inner(function: Any) -> Any:

@@ -1,4 +1,4 @@
-"""The history of the registry: every change of skills, tools, sources, secrets and links, who made it and when."""
+"""The history of the registry: every change of agents, skills, tools, sources, secrets and links, by whom and when."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.tools import check_limit
 
-ChangeKind = Literal["skill", "tool", "source", "agent_skill", "skill_tool", "skill_dependency", "secret"]
+ChangeKind = Literal["agent", "skill", "tool", "source", "agent_skill", "skill_tool", "skill_dependency", "secret"]
 
 KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
 _LAST = (2**63 - 1, 2**31 - 1)

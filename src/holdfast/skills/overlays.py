@@ -40,7 +40,8 @@ class Overlay:
 def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
     """The tool as a model is told of it, and what its calls get; each config goes over those before it.
 
-    Arguments that the tool does not have are left out: an agent's config is for all tools of a skill.
+    Arguments that the tool does not have are left out: an agent's config is for all tools of a skill. Defaults that it
+    does not take are left out, too; what is fixed is an InvalidInput then, for the model must not choose in its place.
     """
     names = _names(tool)
     fixed = {name: value for config in configs for name, value in _said(config, "arguments") if name in names}
@@ -50,6 +51,10 @@ def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
         for name, value in _said(config, "defaults")
         if name in names and name not in fixed
     }
+    if fixed or defaults:
+        check_values(tool, {"arguments": fixed})
+        parts = checker_of(tool.parameters).parts()
+        defaults = {name: value for name, value in defaults.items() if parts.fits(below("", "properties", name), value)}
     timeouts = [config["timeout"] for config in configs if _is_timeout(config.get("timeout"))]
     approve = tool.approve or any(config.get("approve") is True for config in configs)
     if not fixed and not defaults and not timeouts and approve == tool.approve:
@@ -59,11 +64,8 @@ def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
     return replace(tool, parameters=parameters, timeout=timeout, approve=approve), Overlay(fixed, defaults)
 
 
-def check_config(tool: Tool | None, config: object) -> dict[str, Any]:
-    """A config, if it can be used; InvalidInput that says what is wrong.
-
-    For a tool, its arguments have to be there and the values have to fit; without one it is for any that has them.
-    """
+def check_config(config: object) -> dict[str, Any]:
+    """A config, if it can be used; InvalidInput that says what is wrong."""
     if not isinstance(config, Mapping):
         raise _refused("it is no object")
     said = cast(Config, config)
@@ -77,20 +79,19 @@ def check_config(tool: Tool | None, config: object) -> dict[str, Any]:
         raise _refused(f"its time-out cannot be {said['timeout']!r:.60}; it is in seconds, up to {LONGEST_TIMEOUT:g}")
     if not isinstance(said.get("approve", False), bool):
         raise _refused(f"`approve` cannot be {said['approve']!r:.60}; it is true or false")
-    if tool is not None:
-        _check_values(tool, said)
     return dict(said)
 
 
-def _check_values(tool: Tool, config: Config) -> None:
+def check_values(tool: Tool, config: Config, *, all: bool = False) -> None:
+    """Refuse values of a config that the tool does not take; `all`: also those of arguments that it does not have."""
     names = _names(tool)
     parts = checker_of(tool.parameters).parts()
     for key in ("arguments", "defaults"):
         for name, value in _said(config, key):
-            if name not in names:
+            if name not in names and all:
                 there = ", ".join(names) or "none"
                 raise _refused(f"the tool {tool.name} has no argument `{name:.60}`; its arguments: {there:.300}")
-            if not parts.fits(below("", "properties", name), value):
+            if name in names and not parts.fits(below("", "properties", name), value):
                 raise _refused(f"`{key}.{name:.60}` does not fit the schema of the tool {tool.name}")
 
 

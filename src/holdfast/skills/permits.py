@@ -1,4 +1,4 @@
-"""Permits: whether an agent may call a tool. Pure.
+"""Permits: whether an agent, or a user by hand, may call a tool. Pure.
 
 Three levels, each of which allows what those before it allow: read, write, execute. A tool takes one of them; a skill
 grants one; and the tool's permissions may cap what all agents, or some, may do with it:
@@ -6,6 +6,8 @@ grants one; and the tool's permissions may cap what all agents, or some, may do 
     {"default": "read", "agents": {"support": "execute", "guest": "none"}}
 
 A call is allowed where grant and cap both reach what the tool takes. Without a cap the grant alone says so.
+
+Users call no tool by hand, but for who administers the tenant: unless `"users": LEVEL` reaches what the tool takes.
 """
 
 from collections.abc import Mapping
@@ -42,20 +44,24 @@ def cap_of(permissions: Mapping[str, Any], agent: str) -> str | None:
     return said if isinstance(said, str) and said in CAPS else NONE
 
 
+def opens(access: Access, permissions: Mapping[str, Any]) -> bool:
+    """Whether users may call a tool that takes `access` by hand."""
+    return _rank(str(permissions.get("users", NONE))) >= _rank(access)
+
+
 def check_permissions(permissions: object) -> dict[str, Any]:
     """The permissions of a tool, if they can be read; InvalidInput that says what is wrong."""
     if not isinstance(permissions, Mapping):
         raise _refused("they are no object")
     said = cast(Mapping[str, Any], permissions)
-    unknown = [str(key) for key in said if key not in ("default", "agents")]
+    unknown = [str(key) for key in said if key not in ("default", "agents", "users")]
     if unknown:
         raise _refused(f"there is no `{unknown[0]:.60}` in them")
     agents: object = said.get("agents", {})
     if not isinstance(agents, Mapping):
         raise _refused("`agents` is no object")
     caps = {f"agents.{name:.60}": cap for name, cap in cast(Mapping[str, object], agents).items()}
-    if "default" in said:
-        caps["default"] = said["default"]
+    caps |= {key: said[key] for key in ("default", "users") if key in said}
     for place, cap in caps.items():
         if cap not in CAPS:
             raise _refused(f"`{place}` cannot be {cap!r:.60}")
@@ -68,7 +74,7 @@ def _rank(level: str) -> int:
 
 
 def _refused(why: str) -> InvalidInput:
-    form = '{"default": "read", "agents": {"support": "execute"}}'
+    form = '{"default": "read", "agents": {"support": "execute"}, "users": "read"}'
     return InvalidInput(
         "the permissions of the tool cannot be used",
         why=why,

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from pathlib import PurePosixPath
 from typing import Any, cast
+
+from msgspec import UNSET, UnsetType
 
 from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
 from holdfast.core.names import stored_name
@@ -18,15 +19,14 @@ from holdfast.skills.drafts import (
     checked_skill_name,
     checked_text,
 )
-from holdfast.skills.overlays import check_config
+from holdfast.skills.folders import check_files
+from holdfast.skills.front_matter import FILE
+from holdfast.skills.overlays import check_config, check_values
 from holdfast.skills.skill import Assignment, File, Link, Need, Skill
 from holdfast.skills.terms import terms_of
 from holdfast.skills.tool import LEVELS, Access
-from holdfast.skills.tools import Tools, by_of, check_limit, unknown_tool
+from holdfast.skills.tools import Tools, by_of, check_limit, declared_next, unknown_tool
 
-MAX_FILES = 1000
-MAX_FILES_BYTES = 10_000_000
-MAX_PATH_BYTES = 1000
 _MOST = 2**31 - 1
 
 sql = statements(__name__)
@@ -36,6 +36,7 @@ class Skills:
     """Stores and finds the skills of one tenant, and links them.
 
     A link is made, or changed if it is there; with `version` only if that is its version (0: there is none yet).
+    What is left out of a change stays as it is.
     """
 
     def __init__(self, database: Database, tools: Tools) -> None:
@@ -47,26 +48,29 @@ class Skills:
         name: str,
         *,
         instructions: str,
-        description: str = "",
-        label: str = "1.0.0",
-        parent: str | None = None,
+        description: str | UnsetType = UNSET,
+        label: str | UnsetType = UNSET,
+        parent: str | UnsetType | None = UNSET,
         front_matter: Mapping[str, Any] | None = None,
         files: Mapping[str, bytes | File] | None = None,
-        active: bool = True,
+        active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
     ) -> Skill:
         """Store a skill, or change one; `version`: the one it must have, None where there is none yet.
 
-        Without `files` and `front_matter` those of a skill that is changed stay as they are.
+        What is left out of a change stays as it is, also `files` and `front_matter` where they are None.
         """
-        given = skill_item(name, description, instructions, label) | {"active": bool(active)}
+        if version is None and description is UNSET:
+            description = ""
+        given = skill_item(name, description, instructions, label)
+        if parent is not UNSET:
+            given["parent"] = None if parent is None else store(parent)
+        if active is not UNSET:
+            given["active"] = bool(active)
         if front_matter is not None:
             given["front_matter"] = checked_object(f"the skill {name}", "front matter", front_matter)
-        row = await self._one(
-            "put_skill", store(name), None if parent is None else store(parent), given, *file_columns(name, files),
-            version, by_of(by),
-        )  # fmt: skip
+        row = await self._one("put_skill", store(name), given, *file_columns(name, files), version, by_of(by))
         match row["outcome"]:
             case "parent":
                 raise unknown_skill(parent or "")
@@ -91,6 +95,21 @@ class Skills:
         """What lies beside a skill's instructions, by path."""
         rows = await self._rows("skill_files", name, "path")
         return {restore(row["path"]): File(row["content"], row["executable"]) for row in rows}
+
+    async def file(self, name: str, path: str) -> File:
+        """What lies beside a skill's instructions under this path."""
+        row = await self._database.one(sql("skill_file"), store(name), store(path))
+        if row is None:
+            raise NotFound(
+                f"the skill {name!r:.200} has no file {path!r:.200}",
+                next=f"`holdfast skills show {name:.200}` lists them.",
+            )
+        return File(row["content"], row["executable"])
+
+    async def file_sizes(self, name: str) -> dict[str, tuple[int, bool]]:
+        """How many bytes each file beside a skill's instructions has, and whether it is a program, by path."""
+        rows = await self._rows("skill_file_sizes", name, "path")
+        return {restore(row["path"]): (row["size"], row["executable"]) for row in rows}
 
     async def remove(self, name: str, *, version: int | None = None, by: str = "") -> None:
         """Remove a skill that no other one needs or is a part of; agents that had it do without."""
@@ -118,24 +137,22 @@ class Skills:
         skill: str,
         tool: str,
         *,
-        access: Access | None = None,
-        config: Mapping[str, Any] | None = None,
-        active: bool = True,
+        access: Access | UnsetType | None = UNSET,
+        config: Mapping[str, Any] | UnsetType = UNSET,
+        active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
     ) -> Link:
-        """Have a skill work with a tool; `access` is what it grants, by default what the tool takes."""
-        if access is not None and access not in LEVELS:
+        """Have a skill work with a tool; `access` is what it grants, None: what the tool takes, as a new link does."""
+        if access not in (UNSET, None, *LEVELS):
             raise InvalidInput(f"there is no access {access!r:.100}", next=f"Give one of {', '.join(LEVELS)}.")
-        if config:
+        if config is not UNSET and (config := check_config(config)):
             known = await self._tools.by_names([tool])
             if tool not in known:
                 raise unknown_tool(tool)
-            config = check_config(known[tool], config)
-        row = await self._one(
-            "link_tool", store(skill), store(tool), access, check_config(None, config or {}), bool(active), version,
-            by_of(by),
-        )  # fmt: skip
+            check_values(known[tool], config, all=True)
+        given = _said(access_level=access, config=config, active=active)
+        row = await self._one("link_tool", store(skill), store(tool), given, version, by_of(by))
         if row["outcome"] == "missing":
             raise unknown_skill(skill) if row["absent"] == "skill" else unknown_tool(tool)
         _refuse_stale(row, f"the link of the skill {skill} to the tool {tool}", version)
@@ -150,15 +167,14 @@ class Skills:
         skill: str,
         on: str,
         *,
-        required: bool = True,
-        active: bool = True,
+        required: bool | UnsetType = UNSET,
+        active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
     ) -> Need:
         """Have a skill need another one, which is loaded with it, or only when asked for if it is not `required`."""
-        row = await self._one(
-            "link_need", store(skill), store(on), bool(required), bool(active), version, by_of(by)
-        )  # fmt: skip
+        given = _said(required=required, active=active)
+        row = await self._one("link_need", store(skill), store(on), given, version, by_of(by))
         if row["outcome"] == "missing":
             raise unknown_skill(skill if row["absent"] == "skill" else on)
         if row["outcome"] == "circle":
@@ -175,21 +191,23 @@ class Skills:
         agent: str,
         skill: str,
         *,
-        config: Mapping[str, Any] | None = None,
-        priority: int = 0,
-        sequence: int = 0,
-        active: bool = True,
+        config: Mapping[str, Any] | UnsetType = UNSET,
+        priority: int | UnsetType = UNSET,
+        sequence: int | UnsetType = UNSET,
+        active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
     ) -> Assignment:
         """Give a skill to an agent; in the prompt those of a high `priority` come first, then by `sequence`."""
         for field, number in (("priority", priority), ("sequence", sequence)):
-            if not isinstance(number, int) or abs(number) > _MOST:  # pyright: ignore[reportUnnecessaryIsInstance]
+            if number is not UNSET and (not isinstance(number, int) or abs(number) > _MOST):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise InvalidInput(f"the {field} cannot be {number!r:.100}", next="Give a whole number.")
-        row = await self._one(
-            "assign_skill", stored_name("agent", agent), store(skill), check_config(None, config or {}), priority,
-            sequence, bool(active), version, by_of(by),
-        )  # fmt: skip
+        if config is not UNSET and (config := check_config(config)):
+            links = await self.tools_of(skill)
+            for tool in (await self._tools.by_names(link.tool for link in links)).values():
+                check_values(tool, config)
+        given = _said(config=config, priority=priority, sequence_id=sequence, active=active)
+        row = await self._one("assign_skill", stored_name("agent", agent), store(skill), given, version, by_of(by))
         if row["outcome"] == "missing":
             raise unknown_agent(agent) if row["absent"] == "agent" else unknown_skill(skill)
         _refuse_stale(row, f"the assignment of the skill {skill} to the agent {agent}", version)
@@ -232,7 +250,7 @@ class Skills:
     async def _unlink(self, kind: str, absent: str, owner: str, other: str, version: int | None, by: str) -> None:
         row = await self._one("unlink", kind, store(owner), store(other), version, by_of(by))
         if row["outcome"] == "missing":
-            raise NotFound(absent)
+            raise NotFound(absent, next="`holdfast skills show NAME` lists what a skill has, and who has it.")
         _refuse_stale(row, f"the link between {owner} and {other}", version)
 
     async def _one(self, statement: str, *args: object) -> Row:
@@ -246,16 +264,17 @@ class Skills:
         return [row for row in rows if row[column] is not None]
 
 
-def skill_item(name: str, description: str, instructions: str, label: str) -> dict[str, Any]:
-    """The columns of a skill; InvalidInput that says why it cannot be stored."""
+def skill_item(name: str, description: str | UnsetType, instructions: str, label: str | UnsetType) -> dict[str, Any]:
+    """The columns of a skill, those that are said; InvalidInput that says why it cannot be stored."""
     checked_skill_name(name)
     what = f"the skill {name}"
-    return {
-        "description": checked_text(what, "description", description, MAX_SKILL_DESCRIPTION),
-        "content_markdown": checked_text(what, "instructions", instructions, MAX_INSTRUCTIONS),
-        "version": checked_text(what, "label", label, MAX_LABEL, empty=False),
-        "terms": terms_of(name, description),
-    }
+    item: dict[str, Any] = {"content_markdown": checked_text(what, "instructions", instructions, MAX_INSTRUCTIONS)}
+    if description is not UNSET:
+        item["description"] = checked_text(what, "description", description, MAX_SKILL_DESCRIPTION)
+        item["terms"] = terms_of(name, description)
+    if label is not UNSET:
+        item["version"] = checked_text(what, "label", label, MAX_LABEL, empty=False)
+    return item
 
 
 def file_columns(
@@ -265,15 +284,13 @@ def file_columns(
     if files is None:
         return None, None, None
     whole = {path: each if isinstance(each, File) else File(each) for path, each in files.items()}
-    size = sum(len(each.content) for each in whole.values())
-    if len(whole) > MAX_FILES or size > MAX_FILES_BYTES:
+    check_files({path: len(each.content) for path, each in whole.items()})
+    if FILE in whole:
         raise InvalidInput(
-            f"the files of the skill {name} cannot be stored",
-            why=f"there are {len(whole)} with {size} bytes",
-            next=f"At most {MAX_FILES} with {MAX_FILES_BYTES} bytes are taken.",
+            f"the skill {name} has no file {FILE} beside it",
+            why="that is what the skill itself is written to",
+            next="Give its text as the instructions, or import the folder.",
         )
-    for path in whole:
-        _check_path(name, path)
     return (
         [store(path) for path in whole],
         [each.content for each in whole.values()],
@@ -281,15 +298,9 @@ def file_columns(
     )
 
 
-def _check_path(name: str, path: str) -> None:
-    parts = PurePosixPath(path).parts
-    plain = path == "/".join(parts) and parts and not {"/", "..", "."} & set(parts) and "\\" not in path
-    if not plain or "\0" in path or len(store(path).encode()) > MAX_PATH_BYTES:
-        raise InvalidInput(
-            f"the file {path!r:.200} cannot lie beside the skill {name}",
-            why="its path is not one below the skill's folder",
-            next=f"Use a relative path of at most {MAX_PATH_BYTES} bytes, such as scripts/check.py.",
-        )
+def _said(**columns: object) -> dict[str, Any]:
+    """The columns of a link that are said."""
+    return {name: value for name, value in columns.items() if value is not UNSET}
 
 
 def _skill(row: Row) -> Skill:
@@ -348,7 +359,7 @@ def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
         case "missing":
             refusal = unknown_skill(name)
         case "code":
-            refusal = AlreadyExists(f"the skill {name} is declared in a program", next=f"{verb} it there.")
+            refusal = AlreadyExists(f"the skill {name} is declared in a program", next=declared_next(verb))
         case "conflict":
             refusal = Conflict(f"the skill {name} has changed", expected=version or 0, current=row["version"])
         case _:

@@ -21,6 +21,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
 LEVELS: tuple[Access, ...] = get_args(Access)  # each allows what those before it allow
 LONGEST_TIMEOUT = 86_400.0  # seconds
+# What the engine's own tools are called: a model that calls one means the engine, whoever else would have the name.
+RESERVED = frozenset({"use_skill", "search_skills", "manage_long_term_memory", "remember", "recall"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Tools as they are registered: stored by hand, declared by programs, or brought by sources."""
 
-import asyncio
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,9 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
 from holdfast.core.text import dumps, restore, store
+from holdfast.core.threads import in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.drafts import (
@@ -69,50 +70,67 @@ class Tools:
         description: str,
         parameters: Mapping[str, Any],
         kind: Kind,
-        access: Access = "execute",
-        mode: Mode | None = None,
-        idempotent: bool = False,
-        approve: bool = False,
-        timeout: float | None = None,
+        access: Access | UnsetType = UNSET,
+        mode: Mode | UnsetType | None = UNSET,
+        idempotent: bool | UnsetType = UNSET,
+        approve: bool | UnsetType = UNSET,
+        timeout: float | UnsetType | None = UNSET,
         endpoint: str | None = None,
         method: str | None = None,
         request: Request | None = None,
         reference: str = "",
         script: str | None = None,
         server: str | None = None,
-        label: str = "1.0.0",
-        display_name: str = "",
-        app_name: str = "",
+        label: str | UnsetType = UNSET,
+        display_name: str | UnsetType = UNSET,
+        app_name: str | UnsetType = UNSET,
         permissions: Mapping[str, Any] | None = None,
-        active: bool = True,
+        active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
     ) -> Entry:
         """Store a tool, or change one; `version`: the one it must have, None where there is none yet.
 
         `endpoint` and `method` are a `rest` tool's, or all of its `request`; `reference` names a `function` as
-        module:name, or a `java` class; `script` is of a kind that is one; `server` is an `mcp_server`'s name. Without
-        `permissions` they stay as they are.
+        module:name, or a `java` class; `script` is of a kind that is one; `server` is an `mcp_server`'s name. What is
+        left out of a change stays as it is, but for a script.
         """
+        entry = None if version is None else await self.get(name)
+        was = Tool(name, "", {}) if entry is None else entry.tool
+        if kind == was.kind:
+            request = request or was.request
+            reference, server = (
+                (reference, server or was.reference) if kind == "mcp_server" else (reference or was.reference, server)
+            )
         if kind in ("rest", "graphql"):
             request = _request(request, method or ("POST" if kind == "graphql" else ""), endpoint or "")
         runs = server if kind == "mcp_server" else script if kind in ("python", "javascript", "bash") else reference
-        tool = Tool(name, description, parameters, kind, access, mode, idempotent, approve, timeout,
-                    request=request, reference=runs or "")  # fmt: skip
-        check_tool(tool)
-        what = f"the tool {name}"
+        tool = Tool(
+            name,
+            description,
+            parameters,
+            kind,
+            was.access if access is UNSET else access,
+            was.mode if mode is UNSET else mode,
+            was.idempotent if idempotent is UNSET else idempotent,
+            was.approve if approve is UNSET else approve,
+            was.timeout if timeout is UNSET else timeout,
+            request=request,
+            reference=runs or "",
+        )
+        await in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes its time
         given = tool_item(
             tool,
             implementation_class=reference or None,
             mcp_server_name=server,
             script_content=script,
-            version=checked_text(what, "label", label, MAX_LABEL, empty=False),
-            display_name=checked_text(what, "name for people", display_name, _LONGEST),
-            app_name=checked_text(what, "program's name", app_name, _LONGEST),
-            active=active,
+            **_texts(name, version=label, display_name=display_name, app_name=app_name),
         )
+        if active is not UNSET:
+            given["active"] = bool(active)
         if permissions is not None:
             given["permissions"] = check_permissions(permissions)
+            await self._check_agents(given["permissions"], entry.permissions if entry else {})
         row = await self._one("put_tool", name, given, version, by_of(by))
         if row["outcome"] == "conflict" and version is None:
             raise AlreadyExists(
@@ -182,7 +200,9 @@ class Tools:
         self, name: str, permissions: Mapping[str, Any], *, version: int | None = None, by: str = ""
     ) -> Entry:
         """Say what agents may do with a tool, wherever it comes from (see skills/permits.py)."""
-        return await self._administer(name, {"permissions": check_permissions(permissions)}, version, by)
+        said = check_permissions(permissions)
+        await self._check_agents(said, (await self.get(name)).permissions)
+        return await self._administer(name, {"permissions": said}, version, by)
 
     async def store_all(
         self, source_id: UUID, tools: Sequence["ImportedTool"], *, by: str = "", tx: Transaction | None = None
@@ -194,8 +214,8 @@ class Tools:
         """
         _refuse_twins(tools)
         operations, names = [store(each.operation) for each in tools], [each.tool.name for each in tools]
-        items = await asyncio.to_thread(
-            lambda: [dumps(imported_item(each)) for each in tools]
+        items = await in_thread(
+            lambda: [dumps(imported_item(each)) for each in tools], name="holdfast tools"
         )  # a second for a thousand
         run = await self._database.within(tx)
         rows = await run.all(sql("store_tools"), source_id, operations, names, items, by_of(by))
@@ -216,6 +236,18 @@ class Tools:
         if len(self._parsed) > REMEMBERED:
             self._parsed.popitem(last=False)
         return tool
+
+    async def _check_agents(self, permissions: Mapping[str, Any], before: Mapping[str, Any]) -> None:
+        """Refuse names of agents that there are not; one that was there `before` may have been removed since."""
+        named = sorted({*permissions.get("agents", {})} - {*before.get("agents", {})})
+        if not named:
+            return
+        known = {row["name"] for row in await self._database.all(sql("known_agents"), [*map(store, named)])}
+        unknown = next((name for name in named if name not in known), None)
+        if unknown is not None:
+            raise NotFound(
+                f"there is no agent {unknown!r:.200}", next="`holdfast agents ls` and `GET /api/agents` list them."
+            )
 
     async def _administer(self, name: str, given: Mapping[str, Any], version: int | None, by: str) -> Entry:
         row = await self._one("administer_tool", store(name), given, version, by_of(by))
@@ -292,6 +324,27 @@ def by_of(by: str) -> str:
     return store(by)[:MAX_BY]
 
 
+def declared_next(verb: str) -> str:
+    """What to do about what a program declares."""
+    if verb != "Remove":
+        return f"{verb} it there."
+    return "Remove it there; if no program has it any more, deactivate it, and then remove it."
+
+
+def _texts(name: str, **columns: str | UnsetType) -> dict[str, str]:
+    """The texts that people read of a tool, those that are said."""
+    said = {
+        "version": ("label", MAX_LABEL, False),
+        "display_name": ("name for people", _LONGEST, True),
+        "app_name": ("program's name", _LONGEST, True),
+    }
+    return {
+        column: checked_text(f"the tool {name}", field, text, longest, empty=empty)
+        for column, (field, longest, empty) in said.items()
+        if (text := columns[column]) is not UNSET
+    }
+
+
 def _request(request: Request | None, method: str, endpoint: str) -> Request:
     if request is None:
         return Request(method.upper(), endpoint)
@@ -305,7 +358,7 @@ def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
         case "missing":
             refusal = unknown_tool(name)
         case "code":
-            refusal = AlreadyExists(f"the tool {name} is declared in a program", next=f"{verb} it there.")
+            refusal = AlreadyExists(f"the tool {name} is declared in a program", next=declared_next(verb))
         case "source":
             source = row["source"]
             refusal = AlreadyExists(
@@ -327,7 +380,11 @@ def _refuse_twins(tools: Sequence["ImportedTool"]) -> None:
         seen: set[str] = set()
         twice = next((name for name in names if name in seen or seen.add(name)), None)
         if twice is not None:
-            raise InvalidInput("the tools cannot be stored", why=f"two have the {what} {twice!r:.200}")
+            raise InvalidInput(
+                "the tools cannot be stored",
+                why=f"two have the {what} {twice!r:.200}",
+                next="Give each of its own, in the document.",
+            )
 
 
 def _stored(name: str | None) -> str | None:

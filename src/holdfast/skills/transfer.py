@@ -79,17 +79,16 @@ async def _load(skills: Skills, folder: FolderSkill, *, replace: bool, by: str) 
         parent=folder.parent,
         front_matter=folder.front_matter,
         files={path: File(content, path in folder.executable) for path, content in folder.files.items()},
-        active=before is None or before.skill.active,
         version=None if before is None else before.skill.version,
         by=by,
     )
     if before is not None:
         await _unlink(skills, before, folder, by=by)
     for tool in folder.tools:
-        await skills.link(folder.name, tool.name, access=tool.access, config=tool.config, by=by)
+        await skills.link(folder.name, tool.name, access=tool.access, config=tool.config, active=True, by=by)
     for required, names in ((True, folder.requires), (False, folder.optional)):
         for name in names:
-            await skills.depend(folder.name, name, required=required, by=by)
+            await skills.depend(folder.name, name, required=required, active=True, by=by)
     after = await _state(skills, folder.name)
     if before is None:
         return ImportedSkill(folder.name, "created", after.skill.version)

@@ -23,6 +23,7 @@ Schema = Mapping[str, Any] | bool
 
 KEPT = 500  # a large one takes half a megabyte
 MAX_DEFAULTS_DEPTH = 8  # levels of objects in which defaults are filled
+MAX_WAYS = 10_000  # in which one value is looked at
 
 _PATTERN_BYTES = 1024 * 1024
 _BACKTRACKS = 100_000
@@ -164,14 +165,16 @@ def _kept(same: _Same, formats: bool) -> Checker:
 @lru_cache(KEPT)
 def _compiled(text: bytes, formats: bool) -> Checker:
     try:
-        checker = _checker(_closed(msgspec.json.decode(text)), formats)
+        schema = _closed(msgspec.json.decode(text))
+        _refuse_mazes(schema)
+        checker = _checker(schema, formats)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         why = " ".join(str(error).partition("\n")[0].split())
         next = "Mend it where the tool was declared, or import the tool anew."
         raise InvalidInput("the schema of its arguments cannot be used", why=f"{why:.300}", next=next) from None
     if b'"default"' not in text:
         return checker
-    return replace(checker, defaults=_defaults(checker.parts(), "", frozenset(), 0))
+    return replace(checker, defaults=_defaults(checker.parts(), "", 0, {}))
 
 
 def _checker(schema: Schema, formats: bool) -> Checker:
@@ -203,17 +206,80 @@ def _closed(schema: Any) -> Schema:
     )
 
 
-def _defaults(parts: "Parts", pointer: str, followed: frozenset[str], depth: int) -> Defaults:
+def _refuse_mazes(schema: Schema) -> None:
+    """Refuse a schema by which one value would be looked at in too many ways: each takes time, whoever waits for it.
+
+    A way is one through alternatives, conditions and references, and however few stand in a schema, they multiply.
+    """
+    ways: dict[int, int] = {}
+    for part in _with_parts(schema):
+        if _ways(schema, part, ways) > MAX_WAYS:
+            raise ValueError(
+                f"a value would have to be looked at in more than {MAX_WAYS} ways, as alternatives multiply"
+            )
+
+
+def _with_parts(schema: Any) -> Iterator[Any]:
+    """Everything that stands in a schema, itself first."""
+    waiting = [schema]
+    while waiting:
+        part = waiting.pop()
+        yield part
+        if isinstance(part, dict):
+            waiting += cast(dict[str, Any], part).values()
+        elif isinstance(part, list):
+            waiting += cast(list[Any], part)
+
+
+def _ways(schema: Schema, part: Any, known: dict[int, int]) -> int:
+    """In how many ways a value is looked at by a part of a schema; what leads back to itself counts once."""
+    stack = [part]
+    begun = set[int]()
+    while stack:
+        part = stack[-1]
+        if id(part) in known:
+            stack.pop()
+            continue
+        inner = [*_in_place(schema, part)]
+        waiting = [each for each in inner if id(each) not in known and id(each) not in begun]
+        if waiting and id(part) not in begun:
+            begun.add(id(part))
+            stack += waiting
+        else:
+            known[id(part)] = min(1 + sum(known.get(id(each), 1) for each in inner), MAX_WAYS + 1)
+            stack.pop()
+    return known[id(part)]
+
+
+def _in_place(schema: Schema, part: Any) -> Iterator[Any]:
+    """The parts that are for the very value that a part is for."""
+    if not isinstance(part, dict):
+        return
+    said = cast(dict[str, Any], part)
+    for key in ("allOf", "anyOf", "oneOf"):
+        yield from cast(list[Any], said[key]) if isinstance(said.get(key), list) else ()
+    for key in ("not", "if", "then", "else"):
+        if key in said:
+            yield said[key]
+    for key in ("dependentSchemas", "dependencies"):
+        yield from cast(dict[str, Any], said[key]).values() if isinstance(said.get(key), dict) else ()
+    reference = said.get("$ref")
+    if isinstance(reference, str) and _LOCAL.match(reference):
+        yield resolved(schema, unquote(reference[1:]))
+
+
+def _defaults(parts: "Parts", pointer: str, depth: int, known: dict[tuple[str, int], Defaults]) -> Defaults:
     """The defaults of an object; those that do not fit are not filled: what nobody wrote is nobody's mistake.
 
-    A reference is followed once on the way down, for a schema may contain itself.
+    What several refer to is looked at once: there may be more ways to it than anybody could go.
     """
-    found = Defaults()
     target = parts.target(pointer)
+    if (target, depth) in known:
+        return known[target, depth]
+    found = known[target, depth] = Defaults()
     schema = parts.at(target)
-    if target in followed or depth > MAX_DEFAULTS_DEPTH or not isinstance(schema, Mapping):
+    if depth > MAX_DEFAULTS_DEPTH or not isinstance(schema, Mapping):
         return found
-    followed = followed if target == pointer else followed | {target}
     for name, each in cast(dict[str, Any], cast(Mapping[str, Any], schema).get("properties", {})).items():
         place = below(target, "properties", name)
         for said in (each, parts.at(parts.target(place))):
@@ -221,7 +287,7 @@ def _defaults(parts: "Parts", pointer: str, followed: frozenset[str], depth: int
                 default = cast(Mapping[str, Any], said)["default"]
                 if parts.fits(place, default):
                     found.values[name] = default
-        inner = _defaults(parts, place, followed, depth + 1)
+        inner = _defaults(parts, place, depth + 1, known)
         if inner.values or inner.inside:
             found.inside[name] = inner
     return found

@@ -99,9 +99,9 @@ async def test_a_direct_call_whose_process_is_killed_is_unknown_until_a_person_d
     lapsed = await sweeper.lapse()
     (unknown,) = await engine.executions.list(tool="settle")
     with pytest.raises(Conflict, match="A person has to decide"):
-        await engine.executions.call("settle", {"bill": "7"}, key="bill-7")
+        await engine.executions.call("settle", {"bill": "7"}, user="ann", key="bill-7")
     decided = await engine.executions.decide(unknown.id, "done", by="bob", comment="The bank says so.")
-    again = await engine.executions.call("settle", {"bill": "7"}, key="bill-7")
+    again = await engine.executions.call("settle", {"bill": "7"}, user="ann", key="bill-7")
 
     assert (early, lapsed, unknown.status, unknown.user) == (0, 1, "unknown", "ann")
     assert (again, decided.status, clerks.used) == (decided, "done", ["settle"])

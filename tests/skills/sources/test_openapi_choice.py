@@ -62,3 +62,20 @@ def test_what_was_left_out_says_where_it_stands_and_whether_somebody_wanted_it()
     assert not left_out["DELETE /pets/{id}"].chosen
     assert "forbids" in left_out["DELETE /pets/{id}"].reason
     assert {one.operation for one in found.skipped if one.chosen} == {"noSuch", "none", "/nowhere"}
+
+
+@pytest.mark.parametrize("mark", ["false", "true", 0, 1, {}, "no"])
+def test_a_mark_that_is_neither_true_nor_false_forbids_and_is_told(mark: Any) -> None:
+    paths: dict[str, Any] = {
+        "/own": {"delete": {"x-ai-enabled": mark}},
+        "/path": {"x-ai-enabled": mark, "get": {}, "put": {"x-ai-enabled": True}},
+    }
+
+    marked, everything = imported(document(paths), Choice()), imported(document(paths))
+
+    assert names(marked) == {"PUT /path"}
+    assert names(everything) == {"PUT /path", "GET /path"}
+    left_out = {one.operation: one for one in marked.skipped}
+    for operation in ("DELETE /own", "GET /path"):
+        assert "neither true nor false" in left_out[operation].reason
+        assert left_out[operation].chosen, "somebody meant something by it"

@@ -336,3 +336,11 @@ def test_a_key_that_a_secret_is_shown_for_is_not_asked_of_the_model() -> None:
     }
 
     assert operation(said, components={"securitySchemes": SCHEMES}).tool.parameters["properties"] == {}
+
+
+def test_a_query_of_the_server_is_left_out_and_told() -> None:
+    found = operation({}, servers=[{"url": "https://api.example.com/v1/?key=1"}])
+
+    assert found.tool.request is not None
+    assert found.tool.request.url == "https://api.example.com/v1/things"
+    assert found.notes == ("servers.0: the query of the server's address is left out",)

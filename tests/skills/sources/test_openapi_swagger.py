@@ -127,3 +127,14 @@ def test_a_parameter_may_be_said_elsewhere_and_types_of_files_noted() -> None:
     found = swagger({"parameters": [{"$ref": "#/parameters/Limit"}]}, parameters=parameters).tool
 
     assert found.parameters["properties"]["limit"] == {"type": "integer", "exclusiveMaximum": 10}
+
+
+def test_what_a_form_with_a_file_cannot_say_is_told() -> None:
+    tags = {"name": "tags", "in": "formData", "type": "array", "items": {"type": "string"}, "collectionFormat": "pipes"}
+    said = {"parameters": [{"name": "photo", "in": "formData", "type": "file"}, tags]}
+
+    found = swagger(said)
+
+    assert "paths./pets/{id}.post.parameters.1: sent as one part for each value, its collectionFormat is left out" in (
+        found.notes
+    )

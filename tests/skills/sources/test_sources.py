@@ -1,5 +1,6 @@
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -383,6 +384,9 @@ async def test_what_is_taken_of_a_document_is_changed_with_it(sources: Sources) 
         ({"choice": Choice(tags=("",))}, "empty"),
         ({"url": "file:///etc/passwd"}, "no address"),
         ({"url": "https://ann:pw@shop.example.com/api.json"}, "name or a password"),
+        ({"url": "https://shop.example.com/api.json?v=2&access_token=abc"}, "holds a secret, as access_token"),
+        ({"headers": {"Authorization": "Bearer abc"}}, "holds its value as it is"),
+        ({"headers": {"X-Api-Key": "abc"}}, "holds its value as it is"),
     ],
 )
 async def test_settings_that_cannot_be_used_are_refused(sources: Sources, wrong: dict[str, Any], said: str) -> None:
@@ -392,6 +396,37 @@ async def test_settings_that_cannot_be_used_are_refused(sources: Sources, wrong:
         await sources.add(given.pop("name"), **given)
 
     assert await sources.list() == ()
+
+
+@pytest.mark.req("SAFE-03")
+async def test_a_document_does_not_take_secrets_to_another_address_unless_that_is_accepted(
+    sources: Sources, tools: Tools
+) -> None:
+    elsewhere = document(ORDERS, servers=[{"url": "https://shop.example.org/v1"}])
+    await sources.add("shop", document=document(ORDERS), headers={"Authorization": "Bearer {{secret:shop}}"})
+    await sources.add("open", document=document({"/news": ORDERS["/orders/{id}"]}))
+
+    for change in (sources.reload("shop", document=elsewhere), sources.change("shop", version=1, document=elsewhere)):
+        with pytest.raises(InvalidInput, match=r"another address for its service: https://shop\.example\.org"):
+            await change
+    kept = await tools.get("get_orders_by_id")
+    moved = await sources.reload("shop", document=elsewhere, accept_address=True)
+    without = await sources.reload("open", document=elsewhere)
+
+    assert kept.tool.request is not None
+    assert kept.tool.request.url.startswith(SERVER)
+    assert moved.changed[0].what == ("address",)
+    assert without.added == ("open_get_orders_by_id",), "there is no secret to be shown"
+
+
+async def test_where_a_document_is_from_is_changed_with_it(sources: Sources) -> None:
+    relative = document(ORDERS, servers=[{"url": "/v2"}])
+    await sources.add("shop", document=relative, url="https://one.example.com/api.json")
+
+    report = await sources.change("shop", version=1, document=relative, url="https://two.example.com/api.json")
+
+    assert report.source.location == "https://two.example.com/api.json"
+    assert report.changed[0].what == ("address",)
 
 
 async def test_a_name_is_taken_once_also_by_two_at_a_time(sources: Sources, tools: Tools) -> None:
@@ -406,15 +441,15 @@ async def test_a_name_is_taken_once_also_by_two_at_a_time(sources: Sources, tool
 async def test_the_loop_goes_on_while_a_large_document_is_imported(sources: Sources, tools: Tools) -> None:
     paths = {f"/things/{number}": {"get": operation(summary=f"Thing {number}")} for number in range(1500)}
     importing = asyncio.create_task(sources.add("large", document=document(paths), choice=EVERYTHING))
-    loop = asyncio.get_running_loop()
-    longest, last = 0.0, loop.time()
+    longest, last, began = 0.0, time.thread_time(), time.process_time()
 
     while not importing.done():
         await asyncio.wait([importing], timeout=0.01)
-        longest, last = max(longest, loop.time() - last), loop.time()
+        longest, last = max(longest, time.thread_time() - last), time.thread_time()
 
+    spent = time.process_time() - began
     assert len((await importing).added) == 1500
-    assert longest < 1
+    assert longest < spent / 4, "the loop's own thread did it"
 
 
 async def test_other_tenants_have_sources_of_their_own(sources: Sources, acme: Engine, egress: Egress) -> None:

@@ -14,6 +14,11 @@ begin
     return;
   end if;
   if cardinality(begun) > 0 then
+    -- What it gave before is not its output now; what a worker gave that is waited for may be there already.
+    delete from public.tool_output o
+      using public.tool_executions e, unnest(begun, correlations) as given (call, correlation)
+      where o.tenant_id = tenant and o.execution_id = e.id and e.tenant_id = tenant and e.run_id = run and e.step = append_in_run.step
+        and e.call_id = given.call and (e.correlation_id = given.correlation) is not true;
     insert into public.tool_executions (
         tenant_id, id, run_id, step, call_id, tool, tool_id, input_params, status, token, correlation_id, user_name, agent)
       select tenant, given.id, run, append_in_run.step, given.call, given.tool, given.tool_id, given.arguments, 'running', claim,
@@ -22,7 +27,7 @@ begin
         as given (call, tool, arguments, id, tool_id, correlation)
       on conflict (tenant_id, run_id, step, call_id) do update
         set status = 'running', token = excluded.token, tool_id = excluded.tool_id, correlation_id = excluded.correlation_id,
-          created_at = holdfast.now(), output_result = null, error = null, finished_at = null;
+          created_at = holdfast.now(), output_result = null, error = null, latency_ms = null, finished_at = null;
   end if;
   if ended is not null then
     update public.tool_executions e

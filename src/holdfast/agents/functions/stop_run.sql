@@ -36,6 +36,7 @@ begin
     set state = ending, answer = coalesce(end_run.answer, r.answer), error = end_run.error, finished_at = holdfast.now(),
       leased_until = null, holder = null
     where r.tenant_id = tenant and r.id = run returning r.* into ended;
+  perform holdfast.give_up_calls(tenant, run);
   if ending <> 'done' then
     perform holdfast.observe_rest(tenant, run, ended.root);
   end if;
@@ -56,15 +57,38 @@ end $$;
 revoke execute on function holdfast.end_run from public;
 grant execute on function holdfast.end_run to holdfast_app;
 
--- Tells a conversation what tools gave in a run that ended before it could say so, and of those that had not ended, that it is not known
--- whether they took effect: nobody calls them again without knowing.
+-- Gives up the calls of a run that had not ended with it, and has workers make them no more: it is not known whether they took effect, unless no
+-- worker had begun them.
+create or replace function holdfast.give_up_calls(tenant uuid, run uuid) returns void language plpgsql as $$
+#variable_conflict use_column
+declare
+  calls text[];
+begin
+  perform from public.tool_executions e where e.tenant_id = tenant and e.run_id = run and e.status = 'running';
+  if not found then
+    return;
+  end if;
+  calls := array(
+    select e.correlation_id from public.tool_executions e
+    where e.tenant_id = tenant and e.run_id = run and e.status = 'running' and e.correlation_id is not null);
+  update public.tool_executions e
+    set status = 'failed', finished_at = holdfast.now(), error = 'no worker had begun it',
+      output_result = '{"text": "It was not made: no worker had begun it when its turn ended."}'
+    from holdfast.stop_calls(tenant, calls) s
+    where e.tenant_id = tenant and e.run_id = run and e.status = 'running' and e.correlation_id = s.call and s.reached = 'untouched';
+  update public.tool_executions e set status = 'unknown', finished_at = holdfast.now()
+    where e.tenant_id = tenant and e.run_id = run and e.status = 'running';
+end $$;
+revoke execute on function holdfast.give_up_calls from public;
+grant execute on function holdfast.give_up_calls to holdfast_app;
+
+-- Tells a conversation what tools gave in a run that ended before it could say so, and of which it is not known whether they took effect: nobody
+-- calls them again without knowing.
 create or replace function holdfast.observe_rest(tenant uuid, run uuid, conversation uuid) returns void language plpgsql as $$
 #variable_conflict use_column
 declare
   rest record;
 begin
-  update public.tool_executions e set status = 'unknown', finished_at = holdfast.now()
-    where e.tenant_id = tenant and e.run_id = run and e.status = 'running';
   select array_agg(holdfast.uuid7()) as ids, array_agg('text'::text) as types, array_agg('agent'::text) as names, array_agg('tool'::text) as vals,
       array_agg(case when e.status = 'unknown'
         then 'It is not known whether this call took effect: the turn that made it ended meanwhile.'

@@ -1,2 +1,2 @@
 -- Removes an agent.
-select holdfast.remove_agent($1, $2)
+select holdfast.remove_agent($1, $2, $3)

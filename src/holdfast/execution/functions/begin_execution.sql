@@ -1,53 +1,68 @@
 -- Writes down that somebody calls a tool directly. A key is for one call of one person: the same once more finds what came of the first.
 -- `outcome`: begun; known, with what it is by now; another, where the key is of another call.
 create or replace function holdfast.begin_execution(
-  tenant uuid, execution uuid, tool_id uuid, tool text, arguments jsonb, person text, agent text, key text, lease interval, correlation text,
+  tenant uuid, execution uuid, tool_id uuid, tool text, arguments jsonb, given jsonb, person text, agent text, key text, lease interval, correlation text,
   out outcome text, out id uuid, out status text, out leased_until timestamptz
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
   known public.tool_executions;
 begin
-  insert into public.tool_executions as e (
-      tenant_id, id, tool_id, tool, input_params, status, user_name, agent, key, leased_until, correlation_id)
-    values (tenant, execution, begin_execution.tool_id, begin_execution.tool, arguments, 'running', person, begin_execution.agent,
-      begin_execution.key, holdfast.now() + lease, correlation)
-    on conflict (tenant_id, key, (coalesce(user_name, ''))) where key is not null do nothing
-    returning e.id, e.status, e.leased_until into begin_execution.id, begin_execution.status, begin_execution.leased_until;
-  if found then
-    outcome := 'begun';
-    return;
-  end if;
-  perform holdfast.lapse_executions(tenant, (
-    select e.id from public.tool_executions e
-    where e.tenant_id = tenant and e.key = begin_execution.key and coalesce(e.user_name, '') = coalesce(person, '')));
-  select e.* from public.tool_executions e
-    where e.tenant_id = tenant and e.key = begin_execution.key and coalesce(e.user_name, '') = coalesce(person, '') into known;
+  loop
+    insert into public.tool_executions as e (
+        tenant_id, id, tool_id, tool, input_params, given_params, status, user_name, agent, key, leased_until, correlation_id)
+      values (tenant, execution, begin_execution.tool_id, begin_execution.tool, arguments, given, 'running', person, begin_execution.agent,
+        begin_execution.key, holdfast.now() + lease, correlation)
+      on conflict (tenant_id, key, (coalesce(user_name, ''))) where key is not null do nothing
+      returning e.id, e.status, e.leased_until into begin_execution.id, begin_execution.status, begin_execution.leased_until;
+    if found then
+      outcome := 'begun';
+      return;
+    end if;
+    select e.* from public.tool_executions e
+      where e.tenant_id = tenant and e.key = begin_execution.key and coalesce(e.user_name, '') = coalesce(person, '') into known;
+    exit when found;  -- else it was swept meanwhile
+  end loop;
+  perform holdfast.lapse_executions(tenant, known.id);
   begin_execution.id := known.id;
-  begin_execution.status := known.status;
-  outcome := case when known.tool = begin_execution.tool and known.input_params = arguments then 'known' else 'another' end;
+  begin_execution.status := (select e.status from public.tool_executions e where e.tenant_id = tenant and e.id = known.id);
+  outcome := case when known.tool = begin_execution.tool and (known.input_params = arguments or known.given_params = given) then 'known' else 'another' end;
 end $$;
 revoke execute on function holdfast.begin_execution from public;
 grant execute on function holdfast.begin_execution to holdfast_app;
 
--- Executions whose caller was not heard of in time: what may run again has failed, of the others nobody knows whether they took effect.
--- `one`: that one alone. How many there were.
+-- Executions whose caller was not heard of in time: what no worker had begun, and what may run again, has failed; of the others nobody knows whether
+-- they took effect. One that a worker has answered is left to whoever reads the answer. `one`: that one alone. How many were given up.
 create or replace function holdfast.lapse_executions(tenant uuid, one uuid) returns int language plpgsql as $$
 #variable_conflict use_column
 declare
+  due uuid[];
   lapsed int;
 begin
-  with due as materialized (
-    select e.id, e.tool_id from public.tool_executions e
-    where e.tenant_id = tenant and e.run_id is null and e.status = 'running' and e.leased_until <= holdfast.now() and (one is null or e.id = one)
-    order by e.id limit 1000 for update skip locked
+  select array_agg(e.id) from (
+      select e.id from public.tool_executions e
+      where e.tenant_id = tenant and e.run_id is null and e.status = 'running' and e.leased_until <= holdfast.now() and (one is null or e.id = one)
+      order by e.id limit 1000 for update skip locked
+    ) e into due;
+  if due is null then
+    return 0;
+  end if;
+  with stopped as materialized (
+    select s.call, s.reached from holdfast.stop_calls(tenant, array(
+      select e.correlation_id from public.tool_executions e
+      where e.tenant_id = tenant and e.id = any(due) and e.correlation_id is not null)) s
+  ), given as (
+    select e.id, s.reached, coalesce(t.idempotent, false) as idempotent from public.tool_executions e
+      left join stopped s on s.call = e.correlation_id
+      left join public.tool_t t on t.host_id = tenant and t.tool_id = e.tool_id
+    where e.tenant_id = tenant and e.id = any(due) and s.reached is distinct from 'answered'
   )
   update public.tool_executions e
-    set status = case when t.idempotent then 'failed' else 'unknown' end, finished_at = holdfast.now(),
-      error = case when t.idempotent then 'whoever called it stopped meanwhile; it may be called again'
+    set status = case when given.idempotent or given.reached = 'untouched' then 'failed' else 'unknown' end, finished_at = holdfast.now(),
+      error = case when given.reached = 'untouched' then 'whoever called it stopped meanwhile, and no worker had begun it: it was not made'
+        when given.idempotent then 'whoever called it stopped meanwhile; it may be called again'
         else 'whoever called it stopped meanwhile: it may have taken effect, or not' end
-    from due left join public.tool_t t on t.host_id = tenant and t.tool_id = due.tool_id
-    where e.tenant_id = tenant and e.id = due.id;
+    from given where e.tenant_id = tenant and e.id = given.id and e.id = any(due);
   get diagnostics lapsed = row_count;
   return lapsed;
 end $$;

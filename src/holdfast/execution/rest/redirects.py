@@ -15,7 +15,7 @@ READING = frozenset({"GET", "HEAD"})
 # What another origin is told; all else may say who calls, or was meant for the first one alone.
 HARMLESS = frozenset({"accept", "accept-encoding", "user-agent"})
 
-_AFTER_HOST = re.compile(r"[a-zA-Z]+://[^/?]*")
+_BEFORE_PATH = re.compile(r"\A[a-zA-Z]+://[^/?]*")
 _ENCODED = re.compile(r"(/[!-~]*)?")
 
 
@@ -48,6 +48,8 @@ def _target(here: str, location: str) -> str:
         url = checked_url(there)
     except (HoldfastError, ValueError) as error:
         why = error.why or error.what if isinstance(error, HoldfastError) else str(error)
-        raise InvalidInput(f"{checked_url(here).host} sends the call on to where nothing is called", why=why) from None
-    rest = _AFTER_HOST.sub("", there)
+        raise InvalidInput(
+            f"{checked_url(here).raw_host} sends the call on to where nothing is called", why=why
+        ) from None
+    rest = _BEFORE_PATH.sub("", there)
     return f"{url.origin()}{rest or '/'}" if _ENCODED.fullmatch(rest) else str(url)

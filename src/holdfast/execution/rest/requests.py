@@ -8,10 +8,10 @@ has one. Secrets are put in last, and only into headers, the query and cookies.
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, unquote_plus
 
 from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.execution.egress import checked_url
@@ -38,14 +38,17 @@ _COOKIE = re.compile(r"[\s;,\"\\]")
 _NOTHING = Backend()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class WireRequest:
-    """What is sent; the address is encoded."""
+    """What is sent; the address is encoded. It shows nothing that may be secret."""
 
     method: str
     url: str
-    headers: dict[str, str] = field(repr=False)
-    body: bytes | None = field(repr=False)
+    headers: dict[str, str]
+    body: bytes | None
+
+    def __repr__(self) -> str:
+        return f"WireRequest({self.method} {self.url.partition('?')[0]})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +91,8 @@ def wire_request(tool: Tool, arguments: Mapping[str, Any], secrets: Mapping[str,
     places = {parameter.name: parameter for parameter in parameters if parameter.location == "path"}
     path = _filled(address.path, places, given)
     if address.query:
-        draft.query.append(_PLACE.sub(lambda found: in_path(*_placed(found[1], places, given)), address.query))
+        query = _PLACE.sub(lambda found: in_path(*_placed(found[1], places, given)), address.query)
+        draft.query += query.split("&")
     for parameter in parameters:
         value = given.get(parameter.argument)
         if value is not None and parameter.location != "path":
@@ -157,11 +161,16 @@ def _show(draft: _Draft, scheme: Scheme, secret: str, source: str) -> None:
         case "header":
             draft.set_header(scheme.parameter, secret, source)
         case "query":
-            draft.query += pairs(scheme.parameter, secret)
+            draft.query = [*_others(draft.query, scheme.parameter), *pairs(scheme.parameter, secret)]
         case "cookie":
             if _COOKIE.search(secret) or _UNSENDABLE.search(secret):
                 raise Unavailable(f"{source} cannot be used", why="it has characters that no cookie has")
-            draft.cookies.append(f"{scheme.parameter}={secret}")
+            draft.cookies = [*_others(draft.cookies, scheme.parameter), f"{scheme.parameter}={secret}"]
+
+
+def _others(pairs: list[str], name: str) -> list[str]:
+    """The pairs of other names: who calls is not for an argument to say."""
+    return [pair for pair in pairs if unquote_plus(pair.partition("=")[0]) != name]
 
 
 def _shown(tool: Tool) -> tuple[Scheme, ...]:

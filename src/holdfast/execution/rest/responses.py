@@ -10,6 +10,7 @@ from typing import Any
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge, Unavailable
 from holdfast.core.text import parse
 from holdfast.execution.rest.bodies import is_text
+from holdfast.execution.rest.redirects import READING, WITH_BODY
 from holdfast.execution.rest.styles import is_json
 from holdfast.execution.runner import JSON, Result
 
@@ -31,6 +32,11 @@ ADVICE: Mapping[int, str] = {
 }
 FAILS = "The back end fails: it may work later."
 IN_DOUBT = "The back end fails, and what was asked for may have been done: look before asking again."
+NOT_DONE = "It was not done: it is elsewhere."
+DONE = "What was asked for was done; its result is there."
+SENT_ON = "It may have been done, with its result there, or it is elsewhere: look before asking again."
+
+_UNTOLD = frozenset({"set-cookie", "set-cookie2"})
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
 _GZIP = zlib.MAX_WBITS | 16
@@ -38,12 +44,14 @@ _SECONDS = re.compile(r"\d{1,9}")
 
 
 async def read_body(chunks: AsyncIterable[bytes], *, encoding: str, limit: int) -> bytes:
-    """A body, inflated; TooLarge as soon as it is over `limit` bytes, however few it was sent as."""
+    """A body, inflated; TooLarge as soon as it is over `limit` bytes, however few or many it was sent as."""
     body = bytearray()
     inflater = _inflater(encoding)
+    room = limit + limit // 100 + 1000  # packing adds a little to what cannot be packed
     async for chunk in chunks:
+        room -= len(chunk)
         body += inflater.feed(chunk, limit + 1 - len(body)) if inflater is not None else chunk
-        if len(body) > limit:
+        if len(body) > limit or room < 0:
             next = "Ask for less of it: a page, a filter, fewer fields."
             raise TooLarge(f"the answer has more than {limit:,} bytes, and was left unread", next=next)
     if inflater is not None:
@@ -59,9 +67,10 @@ def tell(
     if status >= 400:
         return Result(_refusal(status, headers, _value(kind, body), idempotent=idempotent), failed=True)
     if 300 <= status < 400 and status != 304:
-        return Result(_elsewhere(status, headers), failed=status != 303)
+        return Result(_elsewhere(status, headers, method), failed=status != 303)
     if method == "HEAD":
-        return Result({"status": status, "headers": {name.lower(): value for name, value in headers.items()}})
+        told = {name.lower(): value for name, value in headers.items() if name.lower() not in _UNTOLD}
+        return Result({"status": status, "headers": told})
     if not body:
         where = headers.get("Location")
         return Result({"status": status, "location": where} if where else None)
@@ -127,19 +136,21 @@ def _refusal(status: int, headers: Mapping[str, str], said: Any, *, idempotent: 
     except ValueError:
         name = "refused"
     advice = ADVICE.get(status, "The back end refuses this call.")
-    if status >= 500:
-        advice = FAILS if idempotent else IN_DOUBT
+    if not idempotent and (status >= 500 or status == HTTPStatus.REQUEST_TIMEOUT):
+        advice = IN_DOUBT
+    elif status >= 500:
+        advice = FAILS
     told: dict[str, Any] = {"status": status, "error": f"{name}. {advice}"}
-    if again := headers.get("Retry-After", "").strip()[:60]:
+    if again := headers.get("Retry-After", "").strip():
         told["retry_after"] = f"{again} seconds" if _SECONDS.fullmatch(again) else again
     return {**told, "body": said.told() if isinstance(said, _Bytes) else said}
 
 
-def _elsewhere(status: int, headers: Mapping[str, str]) -> dict[str, Any]:
-    """A redirect that is not followed."""
+def _elsewhere(status: int, headers: Mapping[str, str], method: str) -> dict[str, Any]:
+    """A redirect that is not followed. Many a back end says by 302 that something was done."""
+    note = NOT_DONE if status in WITH_BODY or method in READING else SENT_ON
     where = headers.get("Location", "")
-    note = "What was asked for was done; its result is there." if status == 303 else "It was not done: it is elsewhere."
-    return {"status": status, "location": where[:2000], "note": note}
+    return {"status": status, "location": where, "note": DONE if status == HTTPStatus.SEE_OTHER else note}
 
 
 class _Inflater:
@@ -164,11 +175,13 @@ class _Inflater:
         found = bytearray()
         try:
             while data and len(found) < room:
+                if self._stream.eof:
+                    data = data.lstrip(b"\0")  # some pad it
+                    if self._encoding == "deflate" or not data:
+                        break
+                    self._stream = zlib.decompressobj(_GZIP)  # gzip may have several members
                 found += self._stream.decompress(data, room - len(found))
-                data = self._stream.unconsumed_tail
-                if self._stream.eof and self._encoding != "deflate" and self._stream.unused_data:
-                    data = self._stream.unused_data  # a gzip stream may have several members
-                    self._stream = zlib.decompressobj(_GZIP)
+                data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
         except zlib.error as error:
             what = f"the back end's answer is no {self._encoding}, though it says so"
             raise Unavailable(what, why=str(error)) from None
@@ -186,4 +199,4 @@ def _inflater(encoding: str) -> _Inflater | None:
         return None
     if encoding in ("gzip", "x-gzip", "deflate"):
         return _Inflater(encoding)
-    raise InvalidInput(f"the answer is packed as {encoding[:60]!r}", why="only gzip and deflate were asked for")
+    raise InvalidInput(f"the answer is packed as {encoding!r}", why="only gzip and deflate were asked for")

@@ -1,20 +1,25 @@
 """The runner of tools that are HTTP back ends."""
 
 import asyncio
+import gc
 import io
+import logging
+import re
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from yarl import URL
 
 from holdfast.core.errors import Forbidden, HoldfastError, LimitReached, TimedOut, Unavailable
+from holdfast.core.threads import in_thread
 from holdfast.execution.egress import Egress, Hop, checked_url
+from holdfast.execution.outcomes import trace_of
 from holdfast.execution.redaction import Redaction
 from holdfast.execution.rest.redirects import MOST, redirected
 from holdfast.execution.rest.requests import WireRequest, origin_of, secret_names, wire_request
 from holdfast.execution.rest.responses import read_body, tell
-from holdfast.execution.runner import Result
+from holdfast.execution.runner import IN_DOUBT, Result
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
@@ -25,9 +30,11 @@ MAX_RESPONSE_BYTES = 10_000_000
 LEAD = 0.25  # seconds before the caller's time is over: whoever gives up first can say what was under way
 LARGE = 2**20  # bytes of a body that is sent in pieces
 SAID = 300  # characters of what a connection says
+THREAD = 2**18  # bytes of an answer that is read in a thread, so that nobody waits for it
 
-IN_DOUBT = "It may have taken effect all the same: look before it is called again."
 NOT_SENT = "Nothing was sent to it."
+
+log = logging.getLogger(__name__)
 
 
 class Shown(Protocol):
@@ -47,6 +54,15 @@ class Shown(Protocol):
 Secrets = Callable[[Collection[str]], Awaitable[Mapping[str, Shown]]]
 
 
+@dataclass(slots=True)
+class _Call:
+    """A call under way: the tool, what nobody may read of it, and the hop that it is on."""
+
+    tool: Tool
+    redaction: Redaction
+    hop: Hop | None = None
+
+
 class RestRunner:
     """Calls back ends. Each call is one request, which is sent again only if the tool is idempotent.
 
@@ -63,18 +79,19 @@ class RestRunner:
         if tool.backend is not None and tool.backend.timeout is not None and tool.timeout is None:
             timeout = min(timeout, tool.backend.timeout)
         names = secret_names(tool)
-        if not names:
-            return await self._within(timeout, wire_request(tool, arguments, {}), tool)
-        secrets = await self._values(tool, names)
-        redaction = Redaction(secrets.values())
+        secrets = await self._values(tool, names) if names else {}
+        call = _Call(tool, Redaction(secrets.values()))
         try:
-            result = await self._within(timeout, wire_request(tool, arguments, secrets), tool)
-            return _struck(result, redaction)
+            return await self._within(timeout, wire_request(tool, arguments, secrets), call)
         except HoldfastError as error:
-            raise _without(error, redaction) from None
+            raise _without(error, call.redaction) from None
+        except Exception as error:  # noqa: BLE001 - whatever it says may be secret
+            kind = type(error).__name__
+            log.error("the call of %s failed by a %s%s", tool.name, kind, trace_of(error))
+            raise Unavailable(f"the call of {tool.name} failed", why=f"by a {kind}", next=_next(tool)) from None
 
     async def _values(self, tool: Tool, names: Collection[str]) -> dict[str, str]:
-        host = checked_url(origin_of(tool)).host or ""
+        host = checked_url(origin_of(tool)).raw_host or ""
         found = await self._secrets(names)
         for name in sorted(names):
             if name not in found:
@@ -85,41 +102,42 @@ class RestRunner:
                 raise Forbidden(f"{host} was not called", why=f"the secret {name} is not for it", next=next)
         return {name: found[name].value for name in names}
 
-    async def _within(self, timeout: float, request: WireRequest, tool: Tool) -> Result:
+    async def _within(self, timeout: float, request: WireRequest, call: _Call) -> Result:
         try:
             async with asyncio.timeout(timeout - min(LEAD, timeout / 10)):
-                return await self._exchange(request, tool)
+                return await self._exchange(request, call)
         except TimeoutError:
-            raise TimedOut(
-                f"{_host(request)} has not answered in {timeout:g} seconds",
-                next="It can be tried again." if tool.idempotent else IN_DOUBT,
-            ) from None
+            if call.hop is not None and call.hop.waits:
+                why = f"all connections were in use for {timeout:g} seconds"
+                raise LimitReached(f"{call.hop.host} was not called", why=why, next=f"Try later. {NOT_SENT}") from None
+            raise TimedOut(f"{_host(request)} has not answered in {timeout:g} seconds", next=_next(call.tool)) from None
 
-    async def _exchange(self, request: WireRequest, tool: Tool) -> Result:
+    async def _exchange(self, request: WireRequest, call: _Call) -> Result:
         for _ in range(MOST + 1):
-            answer = await self._sent(request, tool)
+            answer = await self._sent(request, call)
             if isinstance(answer, Result):
                 return answer
             request = answer
         raise LimitReached(f"{_host(request)} was not called", why=f"the call was sent on more than {MOST} times")
 
-    async def _sent(self, request: WireRequest, tool: Tool) -> Result | WireRequest:
+    async def _sent(self, request: WireRequest, call: _Call) -> Result | WireRequest:
         """What came of a request: the answer, or where it is sent on to."""
         url = URL(request.url, encoded=True)
-        kept = tool.idempotent  # a connection that was kept may be closed by now, and then one may try another
+        kept = call.tool.idempotent  # a connection that was kept may be closed by now, and then one may try another
         while True:
-            with Hop(url.host or "") as hop:
+            hop = call.hop = Hop(url.raw_host or "")
+            async with self._egress.way(hop):
                 try:
-                    return await self._once(request, url, tool)
+                    return await self._once(request, url, call)
                 except HoldfastError:
                     raise
                 except Exception as error:  # noqa: BLE001 - what is not the connection's is raised again
                     if kept and not hop.sockets and _is_closed(error):
                         kept = False
                         continue
-                    raise _failure(error, hop, tool) from None
+                    raise _failure(error, hop, call.tool) from None
 
-    async def _once(self, request: WireRequest, url: URL, tool: Tool) -> Result | WireRequest:
+    async def _once(self, request: WireRequest, url: URL, call: _Call) -> Result | WireRequest:
         data = request.body
         async with self._egress.session().request(
             request.method,
@@ -129,16 +147,37 @@ class RestRunner:
             allow_redirects=False,
         ) as answer:
             onward = redirected(request, answer.status, answer.headers.get("Location"))
-            return onward or await self._told(answer, request, tool)
+            return onward or await self._told(answer, request, call)
 
-    async def _told(self, answer: "ClientResponse", request: WireRequest, tool: Tool) -> Result:
+    async def _told(self, answer: "ClientResponse", request: WireRequest, call: _Call) -> Result:
         try:
             encoding = answer.headers.get("Content-Encoding", "")
             body = await read_body(answer.content.iter_any(), encoding=encoding, limit=self._limit)
         except HoldfastError as error:
             error.what = f"{_host(request)} answered {answer.status}, but {error.what}"
+            error.next = error.next if call.tool.idempotent else IN_DOUBT
             raise
-        return tell(answer.status, answer.headers, body, method=request.method, idempotent=tool.idempotent)
+
+        def told() -> Result:
+            result = tell(answer.status, answer.headers, body, method=request.method, idempotent=call.tool.idempotent)
+            return _struck(result, call.redaction)
+
+        return told() if len(body) <= THREAD else await in_thread(_uncollected(told), name="holdfast answer")
+
+
+def _uncollected(work: Callable[[], Result]) -> Callable[[], Result]:
+    """The same work without the collector, which would look through a growing value again and again while all wait."""
+
+    def done() -> Result:
+        enabled = gc.isenabled()
+        gc.disable()
+        try:
+            return work()
+        finally:
+            if enabled:
+                gc.enable()
+
+    return done
 
 
 def _is_closed(error: Exception) -> bool:
@@ -153,7 +192,7 @@ def _failure(error: Exception, hop: Hop, tool: Tool) -> Exception:
 
     if not isinstance(error, aiohttp.ClientError | OSError | ValueError) or type(error) is TimeoutError:
         return error
-    if hop.refused and not isinstance(error, aiohttp.ClientPayloadError):
+    if hop.refused and not hop.sockets:
         return hop.refusal()
     why = " ".join(str(error).split())[:SAID] or type(error).__name__
     if isinstance(error, aiohttp.InvalidURL):
@@ -166,11 +205,13 @@ def _failure(error: Exception, hop: Hop, tool: Tool) -> Exception:
         return Unavailable(f"there is no host {hop.host}", why="its name cannot be resolved", next=NOT_SENT)
     if isinstance(error, aiohttp.ClientConnectorError):
         return Unavailable(f"{hop.host} cannot be reached", why=why, next=NOT_SENT)
-    next = "It can be tried again." if tool.idempotent else IN_DOUBT
+    # From here on it may quote what came, and a part of a secret could not be told from other text.
+    why, next = re.split("[:'\"(]", why)[0].strip(), _next(tool)
     if isinstance(error, aiohttp.ClientPayloadError):
         return Unavailable(f"{hop.host} broke off its answer", why=why, next=next)
     if isinstance(error, aiohttp.ClientResponseError):
-        return Unavailable(f"{hop.host} gave an answer that is no HTTP", why=error.message[:SAID], next=next)
+        why = re.split("[:'\"]", error.message)[0].strip()
+        return Unavailable(f"{hop.host} gave an answer that is no HTTP", why=why, next=next)
     return Unavailable(f"{hop.host} closed the connection without an answer", why=why, next=next)
 
 
@@ -178,7 +219,8 @@ def _struck(result: Result, redaction: Redaction) -> Result:
     whole = result.whole
     if whole is not None and redaction.is_in(whole):
         whole = None
-    return replace(result, value=redaction.struck(result.value), whole=whole)
+    value, kind = redaction.struck(result.value), redaction.struck(result.content_type)
+    return replace(result, value=value, whole=whole, content_type=kind, plain=True)
 
 
 def _without(error: HoldfastError, redaction: Redaction) -> HoldfastError:
@@ -189,5 +231,9 @@ def _without(error: HoldfastError, redaction: Redaction) -> HoldfastError:
     return error
 
 
+def _next(tool: Tool) -> str:
+    return "It can be tried again." if tool.idempotent else IN_DOUBT
+
+
 def _host(request: WireRequest) -> str:
-    return URL(request.url, encoded=True).host or ""
+    return URL(request.url, encoded=True).raw_host or ""

@@ -2,3 +2,4 @@
 update tool_executions e
 set status = 'cancelled', error = $3, finished_at = holdfast.now()
 where e.tenant_id = $1 and e.id = $2 and e.run_id is null and e.status = 'running'
+returning e.correlation_id

@@ -1,7 +1,7 @@
--- Executions of a run, the newest first.
+-- Executions of a run, the newest first; of one tool, where that is asked for.
 select e.id, e.tool, e.tool_id, e.input_params, e.status, e.output_result, e.error, e.latency_ms, e.user_name, e.agent, e.run_id, e.step, e.key,
   e.created_at, e.finished_at, exists (
     select from tool_output o where o.tenant_id = $1 and o.execution_id = e.id) as has_output
 from tool_executions e
-where e.tenant_id = $1 and e.run_id = $5 and e.id < $2 and ($4::text is null or e.status = $4)
+where e.tenant_id = $1 and e.run_id = $5 and e.id < $2 and ($4::text is null or e.status = $4) and ($6::text is null or e.tool = $6)
 order by e.id desc limit $3

@@ -4,4 +4,4 @@ select e.id, e.tool, e.tool_id, e.input_params, e.status, e.output_result, e.err
     select from tool_output o where o.tenant_id = $1 and o.execution_id = e.id) as has_output
 from tool_executions e
 where e.tenant_id = $1 and e.tool_id = $5 and e.id < $2 and ($4::text is null or e.status = $4)
-order by e.created_at desc, e.id desc limit $3
+order by e.id desc limit $3

@@ -14,7 +14,7 @@ create table registry_change (
   host_id uuid not null,
   revision bigint not null,
   number int not null,
-  kind text collate "C" not null check (kind in ('skill', 'tool', 'source', 'agent_skill', 'skill_tool', 'skill_dependency', 'secret')),
+  kind text collate "C" not null check (kind in ('agent', 'skill', 'tool', 'source', 'agent_skill', 'skill_tool', 'skill_dependency', 'secret')),
   name text not null,
   operation text not null check (operation in ('created', 'changed', 'removed')),
   before jsonb,
@@ -27,6 +27,7 @@ create index registry_change_by_name on registry_change (host_id, kind, name, re
 call holdfast.hold_to_tenant('registry_change', 'host_id');
 
 -- `version` is the label that people see, `aggregate_version` the lock. `front_matter`: what a SKILL.md says beside name and description.
+-- `app_name` is of the program that declares it; `gone`: that has it no longer, and so it was deactivated.
 -- `terms` are the words of name and description, by which it is found; null where they are still to be made: in rows that came by plain SQL.
 create table skill_t (
   host_id uuid not null references tenant (id),
@@ -39,6 +40,8 @@ create table skill_t (
   version varchar(20) not null default '1.0.0',
   front_matter jsonb not null default '{}' check (jsonb_typeof(front_matter) = 'object'),
   origin text not null default 'db' check (origin in ('code', 'db')),
+  app_name text not null default '',
+  gone boolean not null default false,
   aggregate_version bigint not null default 1,
   active boolean not null default true,
   terms bigint[],
@@ -95,7 +98,7 @@ call holdfast.hold_to_tenant('tool_source', 'host_id');
 -- How a tool is run is said by `implementation_type` and the column that goes with it; `request` says how arguments become an HTTP request
 -- where `api_method` and `api_endpoint` alone do not. `access` is what calling it takes; `mode` null: by event where a worker serves it.
 -- `schema_rest`: what the JSON Schema of its arguments says beside its parameters. `permissions`: what agents may do with it.
--- `operation` is what it is in its source; `gone`: the source has it no longer, and so it was deactivated. Those that a program declares have
+-- `operation` is what it is in its source; `gone`: source or program have it no longer, and so it was deactivated. Those that a program declares have
 -- the origin `code`, but whether they are active, and their permissions, are for whoever administers the tenant.
 create table tool_t (
   host_id uuid not null references tenant (id),
@@ -297,20 +300,22 @@ create table secret (
 call holdfast.hold_to_tenant('secret', 'host_id');
 revoke select on secret from holdfast_tenant;
 
--- Executions that belong to no run: somebody called the tool directly. `leased_until`: when nobody is at it any more.
+-- Executions that belong to no run: somebody called the tool directly. `leased_until`: when nobody is at it any more. `given_params`: the arguments
+-- of a call with a key as they were given, without defaults, which may change.
 alter table tool_executions
   alter column run_id drop not null, alter column step drop not null, alter column call_id drop not null, alter column token drop not null,
   add column user_name text, add column agent text collate "C", add column key text collate "C", add column leased_until timestamptz,
-  add column correlation_id text collate "C",
+  add column correlation_id text collate "C", add column given_params jsonb,
   add check ((run_id is null) = (step is null) and (run_id is null) = (call_id is null) and (run_id is null) = (token is null)),
   drop constraint tool_executions_status_check,
   add constraint tool_executions_status_check check (status in ('running', 'done', 'failed', 'cancelled', 'unknown'));
 create unique index execution_by_key on tool_executions (tenant_id, key, (coalesce(user_name, ''))) where key is not null;
 create index execution_by_user on tool_executions (tenant_id, user_name, id) where run_id is null;
 create index execution_by_correlation on tool_executions (tenant_id, correlation_id) where correlation_id is not null;
-create index execution_by_tool on tool_executions (tenant_id, tool_id, created_at);
+create index execution_by_tool on tool_executions (tenant_id, tool_id, id);
+create index execution_open on tool_executions (tenant_id, status, id) where status in ('running', 'unknown');
 create index execution_alone on tool_executions (tenant_id, leased_until) where run_id is null and status = 'running';
-create index execution_finished_alone on tool_executions (tenant_id, finished_at) where run_id is null;
+create index execution_finished_alone on tool_executions (tenant_id, finished_at) where run_id is null and status <> 'unknown';
 call holdfast.open_to_system('tool_executions', 'select');
 
 -- What a tool gave, where that is more than a row should hold: the model reads a part, and whoever wants the whole finds it here.
@@ -335,5 +340,5 @@ create table worker_presence (
 );
 call holdfast.hold_to_tenant('worker_presence');
 
--- It takes more than it did, which `create or replace` cannot change.
-drop function if exists holdfast.append_in_run;
+-- They take more than they did, which `create or replace` cannot change.
+drop function if exists holdfast.append_in_run, holdfast.remove_agent;

@@ -84,4 +84,4 @@ async def put_agent(call: Call, name: str, body: AgentChange) -> Definition:
 @operations.declare("DELETE", "/api/agents/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists])
 async def remove_agent(call: Call, name: str) -> None:
     """Remove an agent; its conversations and its runs stay."""
-    await call.engine.definitions.remove(name)
+    await call.engine.definitions.remove(name, by=call.principal.user)

@@ -12,6 +12,7 @@ from holdfast.server.attachments import BYTES, attachment
 from holdfast.server.operations import Call, Operations
 from holdfast.server.routes.tools import seen_tool
 from holdfast.server.visibility import is_seen, sees_all, whose
+from holdfast.skills.permits import opens
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
 operations = Operations("executions")
@@ -48,14 +49,11 @@ class ExecutionPage(msgspec.Struct, frozen=True):
 
 @operations.declare("POST", "/api/tools/{name}/call", needs="write", errors=[NotFound, AlreadyExists, Unavailable])
 async def call_tool(call: Call, name: str, body: DirectCall) -> Execution:
-    """Call a tool as the caller, and wait for what it gives; one that failed says so in its `status`."""
-    entry = await seen_tool(call, name)
-    if entry.tool.approve and not sees_all(call.principal):
-        raise Forbidden(
-            f"{call.principal.user!r} may not call the tool {name}",
-            why="a person has to allow its calls, and to make one directly needs the scope 'admin'",
-            next="Have an agent call it, or ask an admin.",
-        )
+    """Call a tool as the caller, and wait for what it gives; one that failed says so in its `status`.
+
+    It takes the scope `admin`, or permissions of the tool that let users call it.
+    """
+    await _check_open(call, name)
     call.visit.stay((body.timeout or call.engine.config.agents.tool_timeout) + MARGIN)
     return await call.engine.executions.call(
         name, body.arguments, user=call.principal.user, key=body.key, timeout=body.timeout
@@ -102,10 +100,24 @@ async def cancel_execution(call: Call, id: UUID) -> Execution:
 @operations.declare("POST", "/api/executions/{id}/decision", needs="write", errors=[NotFound, Conflict, Unavailable])
 async def decide_execution(call: Call, id: UUID, body: Finding) -> Execution:
     """Say what became of a call whose state is `unknown`, or have it made again and wait for what it gives."""
-    await _seen(call, id)
+    found = await _seen(call, id)
     if body.decision == "again":
+        await _check_open(call, found.tool)
         call.visit.stay(call.engine.config.agents.tool_timeout + MARGIN)
     return await call.engine.executions.decide(id, body.decision, by=call.principal.user, comment=body.comment)
+
+
+async def _check_open(call: Call, name: str) -> None:
+    """Refuse to have the caller call a tool by hand that is not open to users."""
+    entry = await seen_tool(call, name)
+    if sees_all(call.principal) or (opens(entry.tool.access, entry.permissions) and not entry.tool.approve):
+        return
+    why = "a person has to allow its calls" if entry.tool.approve else "it is not open to users"
+    raise Forbidden(
+        f"{call.principal.user!r} may not call the tool {name}",
+        why=f"{why}, and to call it directly needs the scope 'admin'",
+        next=f"Have an agent call it, or ask an admin, who can open it: `holdfast tools permit {name} --users LEVEL`.",
+    )
 
 
 async def _seen(call: Call, id: UUID) -> Execution:

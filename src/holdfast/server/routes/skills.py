@@ -13,6 +13,7 @@ from urllib.parse import unquote
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.responses import Response
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
@@ -96,16 +97,16 @@ class SkillDetail(msgspec.Struct, frozen=True):
 class SkillChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A skill to store. `version` is the one that is changed, null where there is none yet.
 
-    `files` are contents in base64, by path. Without `files` and `front_matter` they stay as they are.
+    `files` are contents in base64, by path. What is left out of a change stays as it is.
     """
 
     instructions: str
-    description: str = ""
-    label: str = "1.0.0"
-    parent: str | None = None
+    description: str | UnsetType = UNSET
+    label: str | UnsetType = UNSET
+    parent: str | UnsetType | None = UNSET
     front_matter: dict[str, Any] | None = None
     files: dict[str, File] | None = None
-    active: bool = True
+    active: bool | UnsetType = UNSET
     version: Version | None = None
 
 
@@ -120,29 +121,38 @@ class SkillFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SkillTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a skill works with a tool: `access` null grants what the tool takes; `config` overlays its calls."""
+    """How a skill works with a tool: `access` null grants what the tool takes; `config` overlays its calls.
 
-    access: Access | None = None
-    config: dict[str, Any] = {}
-    active: bool = True
+    What is left out of a link that is there stays as it is.
+    """
+
+    access: Access | UnsetType | None = UNSET
+    config: dict[str, Any] | UnsetType = UNSET
+    active: bool | UnsetType = UNSET
     version: LinkVersion | None = None
 
 
 class SkillNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a skill needs another one: `required` to be loaded with it, or only when it is asked for."""
+    """How a skill needs another one: `required` to be loaded with it, or only when it is asked for.
 
-    required: bool = True
-    active: bool = True
+    What is left out of one that is there stays as it is.
+    """
+
+    required: bool | UnsetType = UNSET
+    active: bool | UnsetType = UNSET
     version: LinkVersion | None = None
 
 
 class AgentSkill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How an agent has a skill: its place in the prompt, and what overlays calls of its tools."""
+    """How an agent has a skill: its place in the prompt, and what overlays calls of its tools.
 
-    config: dict[str, Any] = {}
-    priority: Number = 0
-    sequence: Number = 0
-    active: bool = True
+    What is left out of one that it has stays as it is.
+    """
+
+    config: dict[str, Any] | UnsetType = UNSET
+    priority: Number | UnsetType = UNSET
+    sequence: Number | UnsetType = UNSET
+    active: bool | UnsetType = UNSET
     version: LinkVersion | None = None
 
 
@@ -244,10 +254,8 @@ async def activate_skill(call: Call, name: str, body: ActiveChange) -> SkillDeta
 @operations.declare("GET", "/api/skills/{name}/files/{path}", needs="admin", errors=[NotFound], response_format=BYTES)
 async def get_skill_file(call: Call, name: str, path: str) -> Response:
     """A file that lies beside a skill's instructions."""
-    files = await call.engine.skills.files(unquote(name))
-    if path not in files:
-        raise NotFound(f"the skill {unquote(name)!r:.200} has no file {path!r:.200}")
-    return attachment(files[path].content, PurePosixPath(path).name)
+    file = await call.engine.skills.file(unquote(name), path)
+    return attachment(file.content, PurePosixPath(path).name)
 
 
 @operations.declare("GET", "/api/skills/{name}/export", needs="admin", errors=[NotFound])
@@ -337,7 +345,7 @@ async def registry_history(
     limit: ChangeLimit = 50,
     before: str | None = None,
 ) -> RegistryHistory:
-    """Changes of skills, tools, sources, secrets and their links, the newest first.
+    """Changes of agents, skills, tools, sources, secrets and their links, the newest first.
 
     A link is told under the name of the skill or the agent that has it.
     """
@@ -349,7 +357,10 @@ async def registry_history(
 async def _detail(call: Call, skill: Skill) -> SkillDetail:
     skills = call.engine.skills
     files, tools, needs, agents = await asyncio.gather(
-        skills.files(skill.name), skills.tools_of(skill.name), skills.needs(skill.name), skills.agents_of(skill.name)
+        skills.file_sizes(skill.name),
+        skills.tools_of(skill.name),
+        skills.needs(skill.name),
+        skills.agents_of(skill.name),
     )
-    beside = [SkillFile(path, len(file.content), file.executable) for path, file in files.items()]
+    beside = [SkillFile(path, size, executable) for path, (size, executable) in files.items()]
     return SkillDetail(**asdict(skill), files=beside, tools=tools, needs=needs, agents=agents)

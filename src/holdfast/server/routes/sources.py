@@ -58,7 +58,8 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is said anew of a source; what is left out stays as it is. `version` is the one that is changed.
 
-    The document is needed where what it gives changes, and it was not fetched from an address.
+    The document is needed where what it gives changes, and it was not fetched from an address; `url` is where it is
+    from. `accept_address`: also where it would have secrets be shown at another address than before.
     """
 
     version: Version
@@ -68,14 +69,20 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     headers: dict[str, str] | None = None
     timeout: Seconds | msgspec.UnsetType | None = msgspec.UNSET
     document: str | None = None
+    url: str | None = None
+    accept_address: bool = False
 
 
 class Reloading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document to read anew; without one, it is fetched from `url`, or else from where it was before."""
+    """A document to read anew; without one, it is fetched from `url`, or else from where it was before.
+
+    `accept_address`: also where it would have secrets be shown at another address than before.
+    """
 
     document: str | None = None
     url: str | None = None
     version: Version | None = None
+    accept_address: bool = False
     dry_run: bool = False
 
 
@@ -140,6 +147,8 @@ async def change_source(call: Call, name: str, body: SourceChange) -> SourceRepo
         headers=body.headers,
         timeout=body.timeout,
         document=_bytes(body.document),
+        url=body.url,
+        accept_address=body.accept_address,
         by=call.principal.user,
     )
 
@@ -163,6 +172,7 @@ async def reload_source(call: Call, name: str, body: Reloading) -> SourceReport:
         document=_bytes(body.document),
         url=body.url,
         version=body.version,
+        accept_address=body.accept_address,
         dry_run=body.dry_run,
         by=call.principal.user,
     )

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.operations import Call, Operations
@@ -87,28 +88,28 @@ class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `endpoint` and `method` are a `rest` tool's; `request` says how its arguments are sent, where that is not in the
     body or the query. `reference` names a `function` as module:name, or a `java` class; `script` is of a kind that is
-    one; `server` an `mcp_server`'s name. Without `permissions` they stay as they are.
+    one; `server` an `mcp_server`'s name. What is left out of a change stays as it is, but for a script.
     """
 
     description: str
     parameters: dict[str, Any]
     kind: Kind
-    access: Access = "execute"
-    mode: Mode | None = None
-    idempotent: bool = False
-    approve: bool = False
-    timeout: Seconds | None = None
+    access: Access | UnsetType = UNSET
+    mode: Mode | UnsetType | None = UNSET
+    idempotent: bool | UnsetType = UNSET
+    approve: bool | UnsetType = UNSET
+    timeout: Seconds | UnsetType | None = UNSET
     endpoint: str | None = None
     method: str | None = None
     request: Request | None = None
     reference: str = ""
     script: str | None = None
     server: str | None = None
-    label: str = "1.0.0"
-    display_name: str = ""
-    app_name: str = ""
+    label: str | UnsetType = UNSET
+    display_name: str | UnsetType = UNSET
+    app_name: str | UnsetType = UNSET
     permissions: dict[str, Any] | None = None
-    active: bool = True
+    active: bool | UnsetType = UNSET
     version: Version | None = None
 
 

@@ -1,21 +1,35 @@
 -- What a program declares becomes rows of the origin `code`, in one transaction: tools, skills, links. What is as it was is not written
--- again, and what whoever administers the tenant has said stays.
+-- again, and what whoever administers the tenant has said stays. Programs of different names leave one another's rows alone; those without a
+-- name share theirs. `is_whole`: the program declares nothing else, and so what it declared before is `gone`, and not active any more.
 
--- Stores the tools of a program. A row of another origin is left alone, and told by its `taken`, that origin.
-create or replace function holdfast.declare_tools(tenant uuid, items jsonb[])
-returns table (name text, id uuid, version bigint, taken text, source text) language plpgsql as $$
+-- Stores the tools of a program. A row that is not its own is left alone, and told by its `taken`, the origin, and `owner`, which names the
+-- program or source. What is gone is looked for in the modules of these tools: a program may be served in parts.
+create or replace function holdfast.declare_tools(tenant uuid, program text, items jsonb[], is_whole boolean)
+returns table (name text, id uuid, version bigint, taken text, owner text) language plpgsql as $$
 #variable_conflict use_column
 declare
   ids uuid[];
+  stale uuid[];
 begin
   perform holdfast.lock_registry(tenant);
   return query
-    select t.name::text, t.tool_id, t.aggregate_version, t.origin, o.name::text
+    select t.name::text, t.tool_id, t.aggregate_version, t.origin, case when t.origin = 'code' then t.app_name else o.name::text end
     from public.tool_t t left join public.tool_source o on o.host_id = tenant and o.source_id = t.source_id
-    where t.host_id = tenant and t.origin <> 'code' and t.name = any(select g.item ->> 'name' from unnest(items) g (item))
+    where t.host_id = tenant and (t.origin <> 'code' or program <> '' and t.app_name not in ('', program))
+      and t.name = any(select g.item ->> 'name' from unnest(items) g (item))
     order by t.name;
   if found then
     return;
+  end if;
+  if is_whole then
+    stale := array(
+      select t.tool_id from public.tool_t t
+      where t.host_id = tenant and t.origin = 'code' and t.app_name = program and t.active
+        and t.name <> all(select g.item ->> 'name' from unnest(items) g (item))
+        and split_part(t.implementation_class, ':', 1) in (
+          select split_part(g.item ->> 'implementation_class', ':', 1) from unnest(items) g (item)));
+    perform holdfast.write_tools(
+      tenant, stale, array_fill('{"active": false, "gone": true}'::jsonb, array[cardinality(stale)]), 'code');
   end if;
   ids := array(
     select coalesce(t.tool_id, holdfast.uuid7()) from unnest(items) with ordinality g (item, place)
@@ -24,18 +38,22 @@ begin
   return query
     select items[w.place] ->> 'name', w.id, w.version, null::text, null::text
     from holdfast.write_tools(tenant, ids, array(
-      select g.item || '{"origin": "code"}'::jsonb from unnest(items) with ordinality g (item, place) order by g.place
+      select g.item || jsonb_build_object('origin', 'code', 'app_name', program)
+        || case when t.gone then '{"active": true, "gone": false}'::jsonb else '{}' end
+      from unnest(items) with ordinality g (item, place)
+        left join public.tool_t t on t.host_id = tenant and t.name = g.item ->> 'name'
+      order by g.place
     ), 'code') with ordinality w (id, version, change, place);
 end $$;
 revoke execute on function holdfast.declare_tools from public;
 grant execute on function holdfast.declare_tools to holdfast_app;
 
 -- Stores the skills of a program, those that others are parts of first; `below[n]` is what the nth is a part of, `owners` are the names of
--- the skills that the files lie beside. `outcome`: stored; else what is wrong with `subject`: taken (somebody has stored it), parent,
--- circle (`names` as of holdfast.put_skill).
+-- the skills that the files lie beside. `outcome`: stored; else what is wrong with `subject`: taken (somebody has stored it, or the program
+-- `owner` declares it), parent, circle (`names` as of holdfast.put_skill). What is gone is told by the name of the program alone.
 create or replace function holdfast.declare_skills(
-  tenant uuid, called text[], below text[], items jsonb[], owners text[], paths text[], contents bytea[], executables boolean[],
-  out outcome text, out subject text, out names text[]
+  tenant uuid, program text, called text[], below text[], items jsonb[], owners text[], paths text[], contents bytea[], executables boolean[],
+  is_whole boolean, out outcome text, out subject text, out owner text, out names text[]
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -50,17 +68,25 @@ begin
     select s.skill_id into parent from public.skill_t s where s.host_id = tenant and s.name = below[place];
     names := holdfast.way_between(tenant, 'parent', parent, was.skill_id);
     outcome := case
-      when was.origin = 'db' then 'taken'
+      when was.origin = 'db' or program <> '' and was.app_name not in ('', program) then 'taken'
       when names is not null then 'circle'
       when below[place] is not null and parent is null then 'parent' end;
+    owner := was.app_name;
     exit when outcome is not null;
     perform holdfast.write_skill(
-      tenant, subject, items[place] || jsonb_build_object('origin', 'code', 'parent_skill_id', parent),
+      tenant, subject,
+      items[place] || jsonb_build_object('origin', 'code', 'app_name', program, 'parent_skill_id', parent)
+        || case when was.gone then '{"active": true, "gone": false}'::jsonb else '{}' end,
       array(select f.path from unnest(owners, paths) with ordinality f (owner, path, n) where f.owner = subject order by f.n),
       array(select f.content from unnest(owners, contents) with ordinality f (owner, content, n) where f.owner = subject order by f.n),
       array(select f.executable from unnest(owners, executables) with ordinality f (owner, executable, n) where f.owner = subject order by f.n),
       'code');
   end loop;
+  if outcome is null and is_whole and program <> '' then
+    perform holdfast.write_skill(tenant, s.name, '{"active": false, "gone": true}', null, null, null, 'code')
+    from public.skill_t s
+    where s.host_id = tenant and s.origin = 'code' and s.app_name = program and s.active and s.name <> all(called);
+  end if;
   outcome := coalesce(outcome, 'stored');
 end $$;
 revoke execute on function holdfast.declare_skills from public;
@@ -101,8 +127,8 @@ begin
     perform holdfast.unlink(tenant, stale.kind, stale.owner, stale.other, null, 'code');
   end loop;
   for link in
-    select called[c.place] as owner, e.pair ->> 0 as other, e.pair ->> 1 as level,
-      coalesce(nullif(e.pair -> 2, 'null'), k.config) as config, k.active
+    select called[c.place] as owner, e.pair ->> 0 as other, jsonb_build_object('access_level', e.pair -> 1)
+      || case when e.pair -> 2 = 'null' then '{}' else jsonb_build_object('config', e.pair -> 2) end as given
     from generate_subscripts(called, 1) c (place) cross join lateral jsonb_array_elements(tools[c.place]) with ordinality e (pair, number)
       left join public.skill_t s on s.host_id = tenant and s.name = called[c.place]
       left join public.tool_t t on t.host_id = tenant and t.name = e.pair ->> 0
@@ -110,7 +136,7 @@ begin
     where coalesce(k.update_user, 'code') = 'code' order by c.place, e.number
   loop
     select l.outcome, l.absent into outcome, absent from holdfast.link_tool(
-      tenant, link.owner, link.other, link.level, coalesce(link.config, '{}'), coalesce(link.active, true), null, 'code') l;
+      tenant, link.owner, link.other, link.given, null, 'code') l;
     owner := link.owner;
     other := link.other;
     if outcome <> 'stored' then
@@ -118,7 +144,7 @@ begin
     end if;
   end loop;
   for link in
-    select called[c.place] as owner, e.pair ->> 0 as other, (e.pair ->> 1)::boolean as required, d.active
+    select called[c.place] as owner, e.pair ->> 0 as other, jsonb_build_object('required', e.pair -> 1) as given
     from generate_subscripts(called, 1) c (place) cross join lateral jsonb_array_elements(needs[c.place]) with ordinality e (pair, number)
       left join public.skill_t s on s.host_id = tenant and s.name = called[c.place]
       left join public.skill_t n on n.host_id = tenant and n.name = e.pair ->> 0
@@ -126,7 +152,7 @@ begin
     where coalesce(d.update_user, 'code') = 'code' order by c.place, e.number
   loop
     select l.outcome, l.absent, l.names into outcome, absent, names from holdfast.link_need(
-      tenant, link.owner, link.other, link.required, coalesce(link.active, true), null, 'code') l;
+      tenant, link.owner, link.other, link.given, null, 'code') l;
     owner := link.owner;
     other := link.other;
     if outcome <> 'stored' then
@@ -134,7 +160,7 @@ begin
     end if;
   end loop;
   for link in
-    select agents[c.place] as owner, e.skill as other, e.number, g.config, g.priority, g.active
+    select agents[c.place] as owner, e.skill as other, jsonb_build_object('sequence_id', e.number) as given
     from generate_subscripts(agents, 1) c (place)
       cross join lateral jsonb_array_elements_text(assigned[c.place]) with ordinality e (skill, number)
       left join public.agent_definition_t a on a.host_id = tenant and a.name = agents[c.place]
@@ -143,8 +169,7 @@ begin
     where coalesce(g.update_user, 'code') = 'code' order by c.place, e.number
   loop
     select l.outcome, l.absent into outcome, absent from holdfast.assign_skill(
-      tenant, link.owner, link.other, coalesce(link.config, '{}'), coalesce(link.priority, 0), link.number::int,
-      coalesce(link.active, true), null, 'code') l;
+      tenant, link.owner, link.other, link.given, null, 'code') l;
     owner := link.owner;
     other := link.other;
     if outcome <> 'stored' then

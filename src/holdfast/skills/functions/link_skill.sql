@@ -1,9 +1,10 @@
 -- What a skill works with, what it needs, and which agents have it. Each function makes a link or changes it, and says `outcome`: stored;
 -- missing (`absent` is what is not there); conflict (`version` is the current one, null where there is no link). `expected` null: however it
--- is. A link that is as it was is not written again.
+-- is. `given` has the columns that are said, the others stay as they are. A link that is as it was is not written again.
 
+-- An `access_level` of null is what the tool takes.
 create or replace function holdfast.link_tool(
-  tenant uuid, of_skill text, to_tool text, level text, said_config jsonb, is_active boolean, expected bigint, person text,
+  tenant uuid, of_skill text, to_tool text, given jsonb, expected bigint, person text,
   out outcome text, out version bigint, out absent text
 ) language plpgsql as $$
 #variable_conflict use_column
@@ -25,15 +26,16 @@ begin
   link_tool.version := was.aggregate_version;
   absent := case when skill is null then 'skill' when tool.tool_id is null then 'tool' end;
   outcome := case when absent is not null then 'missing' when expected <> coalesce(was.aggregate_version, 0) then 'conflict' else 'stored' end;
-  level := coalesce(level, tool.access);
-  if outcome <> 'stored' or (was.access_level, was.config, was.active) = (level, said_config, is_active) then
+  item := jsonb_populate_record(was, case when before is null then '{"config": {}, "active": true}'::jsonb else '{}' end || given);
+  item.access_level := coalesce(item.access_level, tool.access);
+  if outcome <> 'stored' or (was.access_level, was.config, was.active) = (item.access_level, item.config, item.active) then
     return;
   end if;
   insert into public.skill_tool_t (host_id, skill_id, tool_id, config, access_level, active, update_user)
-  values (tenant, skill, tool.tool_id, said_config, level, is_active, person)
+  values (tenant, skill, tool.tool_id, item.config, item.access_level, item.active, person)
   on conflict (host_id, skill_id, tool_id) do update set
-    config = said_config, access_level = level, active = is_active, update_user = person, update_ts = holdfast.now(),
-    aggregate_version = skill_tool_t.aggregate_version + 1
+    config = excluded.config, access_level = excluded.access_level, active = excluded.active, update_user = person,
+    update_ts = holdfast.now(), aggregate_version = skill_tool_t.aggregate_version + 1
   returning * into item;
   link_tool.version := item.aggregate_version;
   perform holdfast.note_changes(tenant, array['skill_tool'], array[of_skill], array[before], array[to_jsonb(item) || ends], person);
@@ -44,7 +46,7 @@ grant execute on function holdfast.link_tool to holdfast_app;
 -- One more `outcome`: circle, where the other needs this one already (`names` from the other to this one). What is not active, or only of
 -- use, counts: it can become more.
 create or replace function holdfast.link_need(
-  tenant uuid, of_skill text, to_skill text, is_required boolean, is_active boolean, expected bigint, person text,
+  tenant uuid, of_skill text, to_skill text, given jsonb, expected bigint, person text,
   out outcome text, out version bigint, out absent text, out names text[]
 ) language plpgsql as $$
 #variable_conflict use_column
@@ -73,13 +75,14 @@ begin
     when expected <> coalesce(was.aggregate_version, 0) then 'conflict'
     when names is not null then 'circle'
     else 'stored' end;
-  if outcome <> 'stored' or (was.required, was.active) = (is_required, is_active) then
+  item := jsonb_populate_record(was, case when before is null then '{"required": true, "active": true}'::jsonb else '{}' end || given);
+  if outcome <> 'stored' or (was.required, was.active) = (item.required, item.active) then
     return;
   end if;
   insert into public.skill_dependency_t (host_id, skill_id, depends_on_skill_id, required, active, update_user)
-  values (tenant, skill, needed, is_required, is_active, person)
+  values (tenant, skill, needed, item.required, item.active, person)
   on conflict (host_id, skill_id, depends_on_skill_id) do update set
-    required = is_required, active = is_active, update_user = person, update_ts = holdfast.now(),
+    required = excluded.required, active = excluded.active, update_user = person, update_ts = holdfast.now(),
     aggregate_version = skill_dependency_t.aggregate_version + 1
   returning * into item;
   link_need.version := item.aggregate_version;
@@ -89,7 +92,7 @@ revoke execute on function holdfast.link_need from public;
 grant execute on function holdfast.link_need to holdfast_app;
 
 create or replace function holdfast.assign_skill(
-  tenant uuid, to_agent text, of_skill text, said_config jsonb, in_priority int, in_sequence int, is_active boolean, expected bigint, person text,
+  tenant uuid, to_agent text, of_skill text, given jsonb, expected bigint, person text,
   out outcome text, out version bigint, out absent text
 ) language plpgsql as $$
 #variable_conflict use_column
@@ -111,14 +114,17 @@ begin
   assign_skill.version := was.aggregate_version;
   absent := case when agent is null then 'agent' when skill is null then 'skill' end;
   outcome := case when absent is not null then 'missing' when expected <> coalesce(was.aggregate_version, 0) then 'conflict' else 'stored' end;
-  if outcome <> 'stored' or (was.config, was.priority, was.sequence_id, was.active) = (said_config, in_priority, in_sequence, is_active) then
+  item := jsonb_populate_record(
+    was, case when before is null then '{"config": {}, "priority": 0, "sequence_id": 0, "active": true}'::jsonb else '{}' end || given);
+  if outcome <> 'stored'
+    or (was.config, was.priority, was.sequence_id, was.active) = (item.config, item.priority, item.sequence_id, item.active) then
     return;
   end if;
   insert into public.agent_skill_t (host_id, agent_def_id, skill_id, config, priority, sequence_id, active, update_user)
-  values (tenant, agent, skill, said_config, in_priority, in_sequence, is_active, person)
+  values (tenant, agent, skill, item.config, item.priority, item.sequence_id, item.active, person)
   on conflict (host_id, agent_def_id, skill_id) do update set
-    config = said_config, priority = in_priority, sequence_id = in_sequence, active = is_active, update_user = person,
-    update_ts = holdfast.now(), aggregate_version = agent_skill_t.aggregate_version + 1
+    config = excluded.config, priority = excluded.priority, sequence_id = excluded.sequence_id, active = excluded.active,
+    update_user = person, update_ts = holdfast.now(), aggregate_version = agent_skill_t.aggregate_version + 1
   returning * into item;
   assign_skill.version := item.aggregate_version;
   perform holdfast.note_changes(tenant, array['agent_skill'], array[to_agent], array[before], array[to_jsonb(item) || ends], person);

@@ -1,12 +1,14 @@
--- Stores a skill that no program declares, or changes one of the expected version; `below`: the skill that it is a part of.
+-- Stores a skill that no program declares, or changes one of the expected version. `given` has the columns that are said, the others stay as
+-- they are; its `parent` is the name of the skill that it is a part of.
 -- `outcome`: stored; missing; conflict (`version` is the current one); code (a program's, and its alone to change); parent (there is none of
 -- that name); circle (`names`: it, what it would be a part of, and so on until it comes again).
 create or replace function holdfast.put_skill(
-  tenant uuid, called text, below text, given jsonb, paths text[], contents bytea[], executables boolean[], expected bigint, person text,
+  tenant uuid, called text, given jsonb, paths text[], contents bytea[], executables boolean[], expected bigint, person text,
   out outcome text, out version bigint, out names text[]
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
+  below constant text := given ->> 'parent';
   was public.skill_t;
   parent uuid;
 begin
@@ -24,7 +26,8 @@ begin
     else 'stored' end;
   if outcome = 'stored' then
     put_skill.version := holdfast.write_skill(
-      tenant, called, given || jsonb_build_object('parent_skill_id', parent), paths, contents, executables, person);
+      tenant, called, given || case when given ? 'parent' then jsonb_build_object('parent_skill_id', parent) else '{}' end,
+      paths, contents, executables, person);
   end if;
 end $$;
 revoke execute on function holdfast.put_skill from public;
@@ -48,7 +51,8 @@ revoke execute on function holdfast.activate_skill from public;
 grant execute on function holdfast.activate_skill to holdfast_app;
 
 -- Removes a skill, with its files, its links to tools, what it needs, and its assignments to agents. `outcome`: removed; missing; conflict;
--- code; needed (`parts` are below it, `dependents` name it among what they need).
+-- code (a program's; one that is not active can be removed: no program may have it any more, and one that has it brings it again); needed
+-- (`parts` are below it, `dependents` name it among what they need).
 create or replace function holdfast.remove_skill(
   tenant uuid, called text, expected bigint, person text,
   out outcome text, out version bigint, out parts text[], out dependents text[]
@@ -71,7 +75,7 @@ begin
     where d.host_id = tenant and d.depends_on_skill_id = was.skill_id order by s.name);
   outcome := case
     when was.skill_id is null then 'missing'
-    when was.origin = 'code' then 'code'
+    when was.origin = 'code' and was.active then 'code'
     when was.aggregate_version <> expected then 'conflict'
     when parts || dependents <> '{}' then 'needed'
     else 'removed' end;

@@ -65,6 +65,7 @@ revoke execute on function holdfast.delete_tools from public;
 grant execute on function holdfast.delete_tools to holdfast_app;
 
 -- Removes a tool that neither a program nor a source has. `outcome`: removed, missing, conflict, code, source (`source` names it).
+-- One of a program that is not active can be removed, as of a skill (holdfast.remove_skill); one of a source when that has it no longer.
 create or replace function holdfast.remove_tool(
   tenant uuid, called text, expected bigint, person text, out outcome text, out version bigint, out source text
 ) language plpgsql as $$
@@ -78,7 +79,7 @@ begin
   remove_tool.version := was.aggregate_version;
   outcome := case
     when was.tool_id is null then 'missing'
-    when was.origin <> 'db' then was.origin
+    when was.origin = 'code' and was.active or was.origin = 'source' and not was.gone then was.origin
     when was.aggregate_version <> expected then 'conflict'
     else 'removed' end;
   if outcome = 'removed' then

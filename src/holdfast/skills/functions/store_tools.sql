@@ -10,8 +10,9 @@ revoke execute on function holdfast.led_name from public;
 grant execute on function holdfast.led_name to holdfast_app;
 
 -- Stores what a source has now, each tool by its operation there. One that is there keeps its name; a new one takes the name that is wanted
--- or, where somebody has that, the same led by the source's, and then by a hash of the operation. What the source no longer has is deleted, or only deactivated where a skill works with it; when it comes again, it is
--- active again. What became of each: `change` is added, changed, same, removed or deactivated.
+-- or, where somebody has that, the same led by the source's, and then by a hash of the operation. What the source no longer has is deleted, or
+-- only deactivated where a skill works with it, an agent names it, or an administrator has said something of it: when it comes again, it is as
+-- it was. What became of each: `change` is added, changed, same, removed or deactivated.
 create or replace function holdfast.store_tools(
   tenant uuid, source uuid, operations text[], wanted text[], items jsonb[], person text
 ) returns table (name text, operation text, change text) language plpgsql as $$
@@ -29,11 +30,13 @@ declare
   place int;
 begin
   perform holdfast.lock_registry(tenant);
-  select array_agg(t.tool_id) filter (where not l.is_linked), array_agg(t.tool_id) filter (where l.is_linked and t.active)
+  select array_agg(t.tool_id) filter (where not w.is_wanted), array_agg(t.tool_id) filter (where w.is_wanted and t.active)
   into lost, kept
   from public.tool_t t cross join lateral (
-    select exists (select from public.skill_tool_t k where k.host_id = tenant and k.tool_id = t.tool_id) as is_linked
-  ) l
+    select t.permissions <> '{}' or not t.active and not t.gone
+      or exists (select from public.skill_tool_t k where k.host_id = tenant and k.tool_id = t.tool_id)
+      or exists (select from public.agent_definition_t a where a.host_id = tenant and a.settings -> 'tools' ? t.name::text) as is_wanted
+  ) w
   where t.host_id = tenant and t.source_id = source and t.operation <> all(operations);
   return query
     select t.name::text, t.operation, case when t.tool_id = any(lost) then 'removed' else 'deactivated' end

@@ -1,7 +1,7 @@
 -- Tools as they are read: `told` is all that a call takes, as one value. A row has a column of another table only where it is asked for.
 create or replace view holdfast.tool_entries with (security_invoker = true) as
 select t.host_id, t.tool_id, t.name, t.aggregate_version, t.version, t.app_name, t.display_name, t.implementation_type, t.origin, t.source_id,
-  o.name as source, t.operation, t.permissions, t.active, t.created_at, t.update_ts, t.update_user,
+  o.name as source, t.operation, t.permissions, t.active and o.active is not false as active, t.created_at, t.update_ts, t.update_user,
   coalesce(u.calls, 0) as calls, coalesce(u.failures, 0) as failures, u.total_ms / nullif(u.calls, 0) as latency_ms,
   jsonb_build_object(
     'tool_id', t.tool_id, 'name', t.name, 'description', t.description, 'implementation_type', t.implementation_type,

@@ -28,7 +28,7 @@ begin
   else
     item := jsonb_populate_record(null::public.skill_t, jsonb_build_object(
       'host_id', tenant, 'skill_id', holdfast.uuid7(), 'name', called, 'description', '', 'version', '1.0.0', 'front_matter', '{}'::jsonb,
-      'origin', 'db', 'aggregate_version', 0, 'active', true, 'created_at', holdfast.now()) || given);
+      'origin', 'db', 'app_name', '', 'gone', false, 'aggregate_version', 0, 'active', true, 'created_at', holdfast.now()) || given);
   end if;
   files := case when paths is null then before -> 'files' else (
     select coalesce(jsonb_object_agg(f.path, encode(sha256(f.content), 'hex') || case when f.executable then ' x' else '' end), '{}')
@@ -50,7 +50,7 @@ begin
   on conflict (host_id, skill_id) do update set
     parent_skill_id = excluded.parent_skill_id, description = excluded.description, content_markdown = excluded.content_markdown,
     description_embedding = excluded.description_embedding, version = excluded.version, front_matter = excluded.front_matter,
-    origin = excluded.origin, aggregate_version = excluded.aggregate_version, active = excluded.active, terms = excluded.terms,
+    origin = excluded.origin, app_name = excluded.app_name, gone = excluded.gone, aggregate_version = excluded.aggregate_version, active = excluded.active, terms = excluded.terms,
     embedded = excluded.embedded, update_ts = excluded.update_ts, update_user = excluded.update_user;
   insert into public.registry_term (host_id, kind, term, id)
   select tenant, 'skill', t.term, item.skill_id from unnest(item.terms) t (term) on conflict do nothing;

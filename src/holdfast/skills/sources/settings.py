@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
@@ -26,6 +26,8 @@ _NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,62}")
 _SECRET_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,125}")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-zA-Z-]{1,200}")
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
+# What a header or a part of a query is called that holds what nobody else may know.
+_TELLING = re.compile(r"(?i)(?:.*[_-])?(?:authorization|auth|api-?key|key|token|secret|password|passwd|signature|sig)")
 _MENTION = re.compile(r"\{\{\s*secret:\s*([^{}]*?)\s*\}\}")
 
 
@@ -100,12 +102,24 @@ def checked_address(text: str, what: str) -> str:
     return text
 
 
+def check_location(url: str) -> None:
+    """Refuse to keep where a document is, if that could not be shown."""
+    checked_address(url, "where its document is")
+    for name in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)):
+        if _TELLING.fullmatch(name):
+            next = "Give the document itself, or an address without it."
+            raise _unusable(f"where its document is holds a secret, as {name:.60}, and is shown to others", next)
+
+
 def _check_header(name: str, value: str) -> None:
     if not _HEADER.fullmatch(name) or name.lower() in _OURS:
         raise _unusable(f"the header {name!r:.100} is not for a source to say", "Leave it out.")
     if _UNSENDABLE.search(value) or len(value) > MAX_ENTRY:
         next = f"Give one line of at most {MAX_ENTRY} characters."
         raise _unusable(f"the header {name} has a value that cannot be sent", next)
+    if _TELLING.fullmatch(name) and value and not _MENTION.search(value):
+        next = "Use a secret: `holdfast secrets set NAME`, and {{secret:NAME}} in the header."
+        raise _unusable(f"the header {name} holds its value as it is, and is shown to others", next)
     for mentioned in cast(list[str], _MENTION.findall(value)):
         if not _SECRET_NAME.fullmatch(mentioned):
             raise _unusable(f"the header {name} mentions what is no name of a secret", "Write {{secret:NAME}}.")

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
+from urllib.parse import urlsplit
 from uuid import UUID
 
 import msgspec
@@ -18,7 +19,7 @@ from holdfast.skills.drafts import check_tool
 from holdfast.skills.request import Backend, Scheme
 from holdfast.skills.sources.openapi import OpenAPI
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
-from holdfast.skills.sources.settings import Settings, checked, checked_address, settings_of
+from holdfast.skills.sources.settings import Settings, check_location, checked, settings_of
 from holdfast.skills.sources.source import Choice, Imported, ImportedTool, Skipped, Source
 from holdfast.skills.tools import Diff, Tools, by_of
 
@@ -117,16 +118,20 @@ class Sources:
         document: bytes | None = None,
         url: str | None = None,
         version: int | None = None,
+        accept_address: bool = False,
         dry_run: bool = False,
         by: str = "",
     ) -> SourceReport:
         """Read a source's document anew, from where it was read, from `url`, or as it is given; tell what is different.
 
-        Nothing is written where nothing is different, or in a `dry_run`.
+        Nothing is written where nothing is different, or in a `dry_run`. A document that would have secrets be shown at
+        another address than before is refused, unless that is accepted.
         """
         row = await self._row(name, version)
         settings = settings_of(row["settings"])
         reading = await self._read(name, settings, document, url or row["location"])
+        if not accept_address:
+            await self._check_address(row, settings, reading.imported)
         return await self._store(name, settings, reading, row["aggregate_version"], dry_run=dry_run, by=by)
 
     async def change(
@@ -140,9 +145,14 @@ class Sources:
         headers: Mapping[str, str] | None = None,
         timeout: float | msgspec.UnsetType | None = msgspec.UNSET,
         document: bytes | None = None,
+        url: str | None = None,
+        accept_address: bool = False,
         by: str = "",
     ) -> SourceReport:
-        """Say anew what is given, and leave the rest; where that changes the tools, the document is read again."""
+        """Say anew what is given, and leave the rest; where that changes the tools, the document is read again.
+
+        Of a document, `url` is where it was read. As to `accept_address`, see `reload`.
+        """
         row = await self._row(name, version)
         old = settings_of(row["settings"])
         backend = Backend(
@@ -154,9 +164,11 @@ class Sources:
         settings = checked(name, Settings(choice or old.choice, backend))
         is_same = settings.choice == old.choice
         is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
-        if is_same and document is None:
+        if is_same and document is None and url is None:
             return await self._store(name, settings, None, version, by=by)
-        reading = await self._read(name, settings, document, row["location"])
+        reading = await self._read(name, settings, document, url or row["location"])
+        if not accept_address:
+            await self._check_address(row, settings, reading.imported)
         return await self._store(name, settings, reading, version, by=by)
 
     async def get(self, name: str) -> SourceDetails:
@@ -209,7 +221,7 @@ class Sources:
     async def _read(self, name: str, settings: Settings, document: bytes | None, location: str) -> _Reading:
         """A document and its tools; the loop does other things meanwhile."""
         if location:
-            checked_address(location, "where its document is")
+            check_location(location)
         if document is None:
             if not location:
                 next = "Give the document."
@@ -221,6 +233,22 @@ class Sources:
         read = partial(_imported, self._reader, document, settings, location)
         imported, hash = await in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
         return _Reading(imported, location, hash)
+
+    async def _check_address(self, row: Row, settings: Settings, imported: Imported) -> None:
+        """Refuse to show secrets where nobody has asked to: a document may be another's by now."""
+        if not settings.secrets or settings.backend.base_url is not None:
+            return
+        known = await self._database.all(sql("source_tools"), row["source_id"])
+        before = {origin_of(each["url"]) for each in known} | {origin_of(settings_of(row["settings"]).backend.base_url)}
+        strange = {origin_of(each.tool.request.url) for each in imported.tools if each.tool.request} - before
+        if known and strange:
+            name = row["name"]
+            raise InvalidInput(
+                f"the document of {name} names another address for its service: {', '.join(sorted(strange))[:300]}",
+                why="calls would show the secrets of the source there",
+                next="Look whether it is meant to; then accept it (--accept-address), or give the base URL.",
+                origins=sorted(strange),
+            )
 
     async def _store(
         self,
@@ -332,6 +360,12 @@ def _imported(reader: Source, document: bytes, settings: Settings, location: str
             continue
         tools.append(replace(each, tool=tool))
     return replace(imported, tools=tuple(tools), skipped=tuple(skipped)), hashlib.sha256(document).digest()
+
+
+def origin_of(url: str | None) -> str:
+    """Scheme, host and port of an address; nothing of a path."""
+    parts = urlsplit(url or "")
+    return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else ""
 
 
 def _is_absolute(each: ImportedTool) -> bool:

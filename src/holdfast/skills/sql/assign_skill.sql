@@ -1,2 +1,2 @@
 -- Gives a skill to an agent.
-select * from holdfast.assign_skill($1, $2, $3, $4, $5, $6, $7, $8, $9)
+select * from holdfast.assign_skill($1, $2, $3, $4, $5, $6)

@@ -24,20 +24,20 @@ select coalesce((select r.revision from registry r where r.host_id = $1), 0) as 
   ) as assigned,
   (
     select coalesce(jsonb_agg(jsonb_build_object(
-      'id', s.skill_id, 'name', s.name, 'description', s.description,
+      'id', s.skill_id, 'name', s.name, 'description', s.description, 'version', s.aggregate_version,
       'parts', (
         select coalesce(jsonb_agg(c.skill_id order by c.name), '[]') from skill_t c
         where c.host_id = $1 and c.parent_skill_id = s.skill_id
       ),
       'needs', (
-        select coalesce(jsonb_agg(jsonb_build_array(d.depends_on_skill_id, d.required) order by n.name), '[]')
+        select coalesce(jsonb_agg(jsonb_build_array(d.depends_on_skill_id, d.required, n.name, n.active) order by n.name), '[]')
         from skill_dependency_t d join skill_t n on n.host_id = $1 and n.skill_id = d.depends_on_skill_id
         where d.host_id = $1 and d.skill_id = s.skill_id and d.active
       ),
       'tools', (
         select coalesce(jsonb_agg(jsonb_build_object(
           'id', t.tool_id, 'name', t.name, 'description', t.description, 'access', t.access, 'level', l.access_level,
-          'permissions', t.permissions, 'config', l.config
+          'permissions', t.permissions, 'config', l.config, 'version', t.aggregate_version
         ) order by t.name), '[]')
         from skill_tool_t l join tool_t t on t.host_id = $1 and t.tool_id = l.tool_id
           left join tool_source o on o.host_id = $1 and o.source_id = t.source_id

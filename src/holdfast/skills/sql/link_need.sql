@@ -1,2 +1,2 @@
 -- Has a skill need another.
-select * from holdfast.link_need($1, $2, $3, $4, $5, $6, $7)
+select * from holdfast.link_need($1, $2, $3, $4, $5, $6)

@@ -1,10 +1,11 @@
 -- Instructions of skills ($2) and tools ($3) with all that a call takes, those that are still active, and the revision that this is as of.
--- Where a conversation is given ($4), it is noted there which skills ($6) the agent ($5) has loaded. All in one round trip: a model waits.
+-- Where a conversation is given ($4), it is noted there which skills ($6) the agent ($5) has loaded: what is loaded anew is the newest, and has
+-- room before others. All in one round trip: a model waits.
 with noted as (
   insert into conversation_skill (tenant_id, root, agent, skill_id)
   select $1, $4, $5, s.skill_id from skill_t s
-  where s.host_id = $1 and s.skill_id = any($6::uuid[]) and $4::uuid is not null
-  on conflict do nothing
+  where s.host_id = $1 and s.skill_id = any($6::uuid[]) and s.active and $4::uuid is not null
+  on conflict (tenant_id, root, agent, skill_id) do update set loaded_at = excluded.loaded_at
   returning skill_id
 )
 select coalesce((select r.revision from registry r where r.host_id = $1), 0) as revision,

@@ -12,11 +12,14 @@ MAX_URL = 1024  # characters: as much as a row of a tool has place for
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
 
-def address(servers: Sequence[tuple[Any, str]], path: str, *, location: str, base_url: str | None) -> str:
+def address(
+    servers: Sequence[tuple[Any, str]], path: str, *, location: str, base_url: str | None, notes: list[str]
+) -> str:
     """The address of a path, with its parameters in braces.
 
     `servers` are lists of servers, each with its place in the document; the first that is there counts. A relative
     address starts at the document's `location`; where that is not known, or there is a `base_url`, it stays a path.
+    What of a server's address cannot be used is added to `notes`.
     """
     below = path.partition("#")[0]
     if base_url is not None:
@@ -26,9 +29,13 @@ def address(servers: Sequence[tuple[Any, str]], path: str, *, location: str, bas
     trouble: Unusable | None = None
     for index, server in enumerate(listed):
         try:
-            return _checked(_below(_server(server, f"{place}.{index}", location), below))
+            found = _checked(_below(_server(server, f"{place}.{index}", location), below))
         except Unusable as error:
             trouble = trouble or error
+        else:
+            if "?" in server["url"]:
+                notes.append(f"{place}.{index}: the query of the server's address is left out")
+            return found
     if trouble is not None:
         raise trouble
     return _checked(_below(_resolved("/", "servers", location), below))

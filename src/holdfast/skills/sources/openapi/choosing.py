@@ -1,7 +1,8 @@
 """Which operations of a document become tools: those that it marks with `x-ai-enabled`, and those that are chosen.
 
 The nearest mark counts: of the operation, of its path, of one of its tags, of the document. `false` at an operation is
-the last word, whoever chooses it; elsewhere it is outdone by a choice.
+the last word, whoever chooses it; elsewhere it is outdone by a choice. What is neither true nor false is taken for
+`false`, and told.
 """
 
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from holdfast.skills.sources.source import Choice, Skipped
 MARK = "x-ai-enabled"
 NOT_CHOSEN = f"not marked `{MARK}: true`, and not chosen"
 FORBIDDEN = f"the document forbids it: `{MARK}: false`"
+UNREADABLE = f"its mark `{MARK}` is neither true nor false, and so it is left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,12 @@ class Chooser:
     def refusal(self, asked: Asked) -> str | None:
         """Why an operation is left out; None: it is to be a tool."""
         chosen = self._is_chosen(asked)
-        if asked.own_mark is False:
-            return FORBIDDEN
-        return None if chosen or self._is_marked(asked) else NOT_CHOSEN
+        if asked.own_mark is not None and asked.own_mark is not True:
+            return FORBIDDEN if asked.own_mark is False else UNREADABLE
+        marks = self._marks(asked)
+        if chosen or any(mark is True for mark in marks):
+            return None
+        return NOT_CHOSEN if all(mark is False for mark in marks) else UNREADABLE
 
     def unmet(self) -> list[Skipped]:
         """What was chosen and is not in the document."""
@@ -68,12 +73,13 @@ class Chooser:
         self._met |= met
         return self.choice.everything or bool(met)
 
-    def _is_marked(self, asked: Asked) -> bool:
-        for mark in (asked.own_mark, asked.path_mark):
-            if isinstance(mark, bool):
-                return mark
-        marks = [mark for tag in asked.tags if isinstance(mark := self.tag_marks.get(tag), bool)]
-        return any(marks) if marks else self.root_mark is True
+    def _marks(self, asked: Asked) -> list[object]:
+        """The nearest marks: one of them, or those of several tags."""
+        tags = [self.tag_marks.get(tag) for tag in asked.tags]
+        for marks in ([asked.own_mark], [asked.path_mark], tags, [self.root_mark]):
+            if said := [mark for mark in marks if mark is not None]:
+                return said
+        return []
 
 
 def chooser(choice: Choice, root: Mapping[str, Any]) -> Chooser:

@@ -8,7 +8,7 @@ from holdfast.skills.request import Request
 from holdfast.skills.sources.openapi.addresses import address, swagger_servers
 from holdfast.skills.sources.openapi.arguments import Arguments
 from holdfast.skills.sources.openapi.bodies import take_body
-from holdfast.skills.sources.openapi.choosing import MARK, Asked, chooser
+from holdfast.skills.sources.openapi.choosing import MARK, UNREADABLE, Asked, chooser
 from holdfast.skills.sources.openapi.documents import Document, read_document
 from holdfast.skills.sources.openapi.keywords import compiled, short
 from holdfast.skills.sources.openapi.names import tool_names
@@ -69,7 +69,7 @@ def import_document(document: Document, choice: Choice, *, base_url: str | None 
         asked = operation.asked
         refusal = chosen.refusal(asked)
         if refusal is not None:
-            skipped.append(Skipped(asked.key, operation.place, refusal, chosen=False))
+            skipped.append(Skipped(asked.key, operation.place, refusal, chosen=refusal == UNREADABLE))
             continue
         name = names[asked.key]
         try:
@@ -126,17 +126,17 @@ class _Importer:
             raise Unusable(place, f"{method[:20]} is no method that a tool is called by")
         parameters = listed(operation.item, said, place, self._references)
         body: dict[str, Any] | None = None
+        arguments = Arguments()
         if self._is_swagger:
-            parameters, body = upgraded(parameters, self._document.root, said)
+            parameters, body = upgraded(parameters, self._document.root, said, arguments.notes)
         elif said.get("requestBody") is not None:
             body, _ = self._references.followed(said["requestBody"], f"{place}.requestBody")
-        arguments = Arguments()
         security, notes = self._security.alternatives(said, place)
         arguments.notes += notes
         schemes = [scheme for alternative in security for scheme in alternative]
         request = Request(
             method,
-            self._url(operation),
+            self._url(operation, arguments.notes),
             take_parameters(parameters, operation.path, place, schemes, self._schemas, arguments),
             take_body(body, f"{place}.requestBody", self._schemas, arguments) if body is not None else None,
             security,
@@ -160,7 +160,7 @@ class _Importer:
         asked = operation.asked
         return ImportedTool(tool, asked.key, asked.id or _line(said.get("summary")), said, _few(pruned.notes))
 
-    def _url(self, operation: Operation) -> str:
+    def _url(self, operation: Operation, notes: list[str]) -> str:
         root = self._document.root
         if self._is_swagger:
             servers: list[tuple[Any, str]] = [(swagger_servers(root, operation.said), "host")]
@@ -170,7 +170,8 @@ class _Importer:
                 (operation.item.get("servers"), f"paths.{operation.path}.servers"),
                 (root.get("servers"), "servers"),
             ]
-        return address(servers, operation.path, location=self._document.location, base_url=self._base_url)
+        location, base_url = self._document.location, self._base_url
+        return address(servers, operation.path, location=location, base_url=base_url, notes=notes)
 
 
 def _description(operation: Operation) -> str:

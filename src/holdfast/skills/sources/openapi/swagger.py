@@ -10,22 +10,23 @@ _STYLES = {"ssv": "spaceDelimited", "tsv": "tabDelimited", "pipes": "pipeDelimit
 
 
 def upgraded(
-    parameters: list[Said], root: dict[str, Any], operation: dict[str, Any]
+    parameters: list[Said], root: dict[str, Any], operation: dict[str, Any], notes: list[str]
 ) -> tuple[list[Said], dict[str, Any] | None]:
-    """The parameters of an operation and its body, as OpenAPI 3 says them."""
+    """The parameters of an operation and its body, as OpenAPI 3 says them; what it cannot say is added to `notes`."""
     kept = [(_parameter(said), place) for said, place in parameters if said["in"] not in ("body", "formData")]
     body = next((said for said, _ in parameters if said["in"] == "body"), None)
-    form = [said for said, _ in parameters if said["in"] == "formData"]
+    form = {place: said for said, place in parameters if said["in"] == "formData"}
     listed: Any = operation.get("consumes", root.get("consumes"))
     consumes = [kind for kind in cast(list[Any], listed if isinstance(listed, list) else []) if isinstance(kind, str)]
     if body is not None:
         types = [kind for kind in consumes if not kind.startswith((FORM, MULTIPART))] or ["application/json"]
         media = {"schema": body.get("schema")}
         return kept, {**_about(body), "content": dict.fromkeys(types, media)}
-    return kept, _form(form, consumes) if form else None
+    return kept, _form(form, consumes, notes) if form else None
 
 
-def _form(form: list[dict[str, Any]], consumes: list[str]) -> dict[str, Any]:
+def _form(places: dict[str, dict[str, Any]], consumes: list[str], notes: list[str]) -> dict[str, Any]:
+    form = places.values()
     with_file = any(said.get("type") == "file" for said in form)
     multipart = with_file or (any(kind.startswith(MULTIPART) for kind in consumes) and FORM not in consumes)
     schema = {
@@ -33,6 +34,9 @@ def _form(form: list[dict[str, Any]], consumes: list[str]) -> dict[str, Any]:
         "properties": {said["name"]: _schema(said, with_description=True) for said in form},
         "required": [said["name"] for said in form if said.get("required") is True],
     }
+    if multipart:
+        joined = [place for place, said in places.items() if said.get("collectionFormat") in _STYLES]
+        notes += [f"{place}: sent as one part for each value, its collectionFormat is left out" for place in joined]
     encoding = {said["name"]: _style(said) for said in form if said.get("type") == "array" and not multipart}
     content = {MULTIPART if multipart else FORM: {"schema": schema, "encoding": encoding}}
     return {"required": bool(schema["required"]), "content": content}

@@ -1,0 +1,43 @@
+"""Names of hosts, resolved in threads of their own: a name server that hangs holds only the calls that need it."""
+
+import asyncio
+import socket
+from collections.abc import Sequence
+from typing import Any
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from holdfast.core.errors import Unavailable
+from holdfast.core.threads import in_thread
+
+SECONDS = 10.0  # for a name
+MOST_ABANDONED = 100  # lookups that nobody waits for any more, and that still run
+
+
+class Resolver(AbstractResolver):
+    """Resolves names as the machine does; OSError where one cannot be resolved in time."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        """The addresses of a host."""
+
+        def look_up() -> list[ResolveResult]:
+            infos = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
+            return [_resolved(host, *info) for info in infos]
+
+        try:
+            async with asyncio.timeout(SECONDS):
+                return await in_thread(look_up, name="holdfast name", most_abandoned=MOST_ABANDONED)
+        except (TimeoutError, Unavailable):
+            raise OSError("no name server answers") from None
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+def _resolved(host: str, family: int, _kind: int, protocol: int, _name: str, place: Sequence[Any]) -> ResolveResult:
+    address, port, *more = place
+    zone = f"%{more[1]}" if more and more[1] else ""  # of a link-local address
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return ResolveResult(hostname=host, host=f"{address}{zone}", port=port, family=family, proto=protocol, flags=flags)
