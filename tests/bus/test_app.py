@@ -153,7 +153,7 @@ async def test_a_worker_that_could_do_nothing_is_refused(engine: Engine, concurr
         engine.worker(app, concurrency=concurrency)
 
 
-@pytest.mark.req("SKILL-05")
+@pytest.mark.req("SKILL-01")
 def test_functions_of_one_name_are_not_crossed() -> None:
     def search(query: str) -> str:
         """Search here."""
@@ -172,7 +172,7 @@ def test_functions_of_one_name_are_not_crossed() -> None:
         app.add_skill("two", instructions="Search.", tools=[elsewhere])
 
 
-@pytest.mark.req("SKILL-05")
+@pytest.mark.req("SKILL-01")
 def test_a_function_that_two_agents_have_is_one_tool() -> None:
     app = App()
     app.agent("one", tools=[plus_one])
@@ -181,7 +181,7 @@ def test_a_function_that_two_agents_have_is_one_tool() -> None:
     assert list(app.brought) == ["plus_one"]
 
 
-@pytest.mark.req("SKILL-05")
+@pytest.mark.req("SKILL-01")
 @pytest.mark.parametrize("name", sorted(RESERVED))
 def test_names_of_the_engine_s_own_tools_are_not_given_away(name: str) -> None:
     app = App()

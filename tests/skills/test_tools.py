@@ -322,7 +322,7 @@ async def test_tools_of_programs_and_sources_are_theirs_to_change(
             await work
 
 
-@pytest.mark.req("SKILL-05")
+@pytest.mark.req("MCP-03")
 async def test_what_a_source_has_becomes_tools(tools: Tools, source: UUID, words_only: Engine) -> None:
     diff = await tools.store_all(source, [imported("track", description="Where it is."), imported("cancel")], by="ann")
 
@@ -341,7 +341,7 @@ async def test_what_a_source_has_becomes_tools(tools: Tools, source: UUID, words
     ) == {"summary": "Where it is."}
 
 
-@pytest.mark.req("SKILL-05")
+@pytest.mark.req("MCP-03")
 async def test_only_what_changed_in_a_source_is_written(tools: Tools, source: UUID, history: History) -> None:
     await tools.store_all(source, [imported("same"), imported("other"), imported("gone")])
     await tools.activate("other", False)
@@ -441,7 +441,7 @@ async def test_a_transaction_that_fails_leaves_nothing_of_a_source(tools: Tools,
     assert await tools.list() == []
 
 
-@pytest.mark.req("SKILL-05")
+@pytest.mark.req("MCP-03")
 async def test_fifteen_hundred_tools_are_stored_at_once(tools: Tools, source: UUID, words_only: Engine) -> None:
     many = [imported(f"operation_{n}", description=f"Does {n}.") for n in range(1500)]
 

@@ -3,6 +3,7 @@
 import re
 import zlib
 from collections.abc import AsyncIterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
@@ -97,10 +98,8 @@ def _value(content_type: str, body: bytes) -> Any:
     if json or kind in ("", "text/plain"):
         bare = body.lstrip(b"\xef\xbb\xbf \t\r\n")
         if json or bare[:1] in (b"{", b"["):
-            try:
+            with suppress(HoldfastError):  # what is none is told as the text that it is
                 return parse(bare, limit=len(bare))
-            except HoldfastError:
-                pass  # it is told as the text that it is
     if json or is_text(kind) or _reads_as_text(kind, body):
         return _text(content_type, body)
     return _Bytes(kind or "an unknown type", len(body))
