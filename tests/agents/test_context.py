@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import pairwise
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given
@@ -33,9 +33,7 @@ LARGE = Budget(100_000)
 
 def material(nodes: Sequence[Node], *, trigger: int | None = None, instructions: str = "Help.") -> Material:
     last = nodes[-1].seq if nodes else 0
-    return Material(
-        agent="support", instructions=instructions, nodes=nodes, trigger=trigger or last, now=NOW, conversation="web-42"
-    )
+    return Material(agent="support", instructions=instructions, nodes=nodes, trigger=trigger or last, now=NOW)
 
 
 def memory(text: str, *, id: int = 1, at: datetime | None = None, author: str | None = None) -> Recalled:
@@ -80,10 +78,9 @@ def test_a_context_as_the_docs_show_it() -> None:
         tools=[TRACK],
         notes="# Ann\nPrefers short answers.",
         memories=[
-            Recalled(UUID(int=1), "lives in Lyon", "user", 0.91, datetime(2026, 3, 2, tzinfo=UTC), "ann", "web-7", 3),
-            Recalled(UUID(int=2), "Where is it now?", "session", 0.52, NOW, "ann", "web-42", 4),
+            Recalled(UUID(int=1), "lives in Lyon", "user", 0.91, datetime(2026, 3, 2, tzinfo=UTC), "ann"),
+            Recalled(UUID(int=2), "Where is it now?", "session", 0.52, NOW, "ann", str(nodes[3].id)),
         ],
-        conversation="web-42",
         extra=["The user is ann."],
     )
 
@@ -537,11 +534,12 @@ def test_memories_say_when_who_and_how_far_to_trust_them() -> None:
 
 @pytest.mark.req("MEM-03")
 def test_memories_that_are_read_elsewhere_or_have_no_room_are_left_out_with_the_reason() -> None:
-    here = replace(memory("in the window", id=1), conversation="web-42", seq=2)
-    gone = replace(memory("no longer in the window", id=2), conversation="web-42", seq=1)
-    other = replace(memory("of another conversation", id=3), conversation="web-7", seq=2)
+    window = [node(2, ANN, "in the window"), node(3, ANN, "hi")]
+    here = replace(memory("in the window", id=1), source=str(window[0].id))
+    gone = replace(memory("no longer in the window", id=2), source=str(node(1, ANN, "gone").id))
+    other = replace(memory("of another conversation", id=3), source=str(uuid4()))
     given = replace(
-        material([node(2, ANN, "in the window"), node(3, ANN, "hi")]),
+        material(window),
         memories=[here, gone, other, memory("Of another  conversation", id=4), memory("long " * 500, id=5)],
     )
 
@@ -556,8 +554,8 @@ def test_memories_that_are_read_elsewhere_or_have_no_room_are_left_out_with_the_
 
 
 def test_a_memory_stays_where_its_message_has_lost_its_middle() -> None:
-    kept = replace(memory("the point", id=1), conversation="web-42", seq=1)
     nodes = talk((ANN, "word " * 2000 + "the point" + " word" * 2000), (ME, "yes"), (ANN, "hi"))
+    kept = replace(memory("the point", id=1), source=str(nodes[0].id))
 
     assembled = shown(replace(material(nodes), memories=[kept]), Budget(2000))
 
@@ -577,13 +575,13 @@ def test_memories_without_any_room_leave_no_empty_section() -> None:
 def test_what_memory_search_finds_becomes_part_of_a_context() -> None:
     found = Memory(
         id=UUID(int=7), owner=user("ann"), content="likes tea", type="preference", importance=0.8, trust="agent",
-        metadata={}, source=None, key=None, conversation="web-7", seq=3, author="ann", at=None, created_at=THEN,
+        metadata={}, source="letter", key=None, conversation="web-7", seq=3, author="ann", at=None, created_at=THEN,
         valid_from=THEN, valid_to=None, expires_at=None, superseded_by=None, pinned=False, buried=False, embedded=True,
         access_count=0, last_accessed=THEN, version=1,
     )  # fmt: skip
 
     assert recalled([Hit(found, 0.7)]) == [
-        Recalled(UUID(int=7), "likes tea", "user", 0.7, THEN, "ann", "web-7", 3, "agent")
+        Recalled(UUID(int=7), "likes tea", "user", 0.7, THEN, "ann", "letter", "agent")
     ]
 
 
@@ -600,6 +598,7 @@ def test_what_was_shown_is_kept_as_json_and_long_texts_by_their_hash() -> None:
         "instructions", "skills", "tools", "notes", "summary", "memories", "window",
     ]  # fmt: skip
     assert (record["counter"], record["covered"], record["first_seq"]) == ("characters", 0, 1)
+    assert record["limit"] == LARGE.total
 
 
 def test_a_record_is_bounded_however_large_the_window_is() -> None:

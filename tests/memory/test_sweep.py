@@ -283,6 +283,19 @@ async def test_the_memories_of_a_session_expire_at_once_when_it_ends(engine: Eng
 
 
 @pytest.mark.req("MEM-02")
+async def test_the_memories_of_a_session_expire_at_once_when_its_conversation_is_removed(engine: Engine) -> None:
+    talk = await engine.conversations.create(session_id="web-42", user="ann")
+    for whose in (session("web-42"), session("web-43"), user("ann")):
+        await engine.memory.remember(whose, "asked for a parcel")
+
+    await engine.conversations.remove(talk.id)
+
+    assert await found(engine, session("web-42")) == 0
+    assert await found(engine, session("web-43")) == 1
+    assert await found(engine, user("ann")) == 1
+
+
+@pytest.mark.req("MEM-02")
 async def test_a_session_that_only_has_memories_can_be_ended_and_one_that_has_nothing_cannot(engine: Engine) -> None:
     await engine.memory.remember(session("web-42"), "asked for a parcel")
 

@@ -62,7 +62,6 @@ class Briefing:
             skills=turn.skills,
             notes=turn.notes,
             memories=turn.memories,
-            conversation=view.session_id,
         )
         return assemble(material, await self.counter(turn.agent.model), self.budget)
 

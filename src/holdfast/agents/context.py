@@ -36,7 +36,7 @@ MAX_ALL_SHOWN = 1_000_000  # and of all of them
 class Material:
     """What a context is made of.
 
-    `nodes` come oldest first; `trigger` is the seq of the one to be answered; `conversation` is how memories call it.
+    `nodes` come oldest first; `trigger` is the seq of the one to be answered.
     """
 
     agent: str
@@ -48,7 +48,6 @@ class Material:
     skills: Skilled | None = None
     notes: str = ""
     memories: Sequence[Recalled] = ()
-    conversation: str | None = None
     extra: Sequence[str] = ()  # lines for the system message
 
 
@@ -56,14 +55,15 @@ class Material:
 class Assembled:
     """What a model is shown.
 
-    `tools` are those that it is told of. `tokens` are counted piece by piece. A summary stands for the messages up to
-    `covered`; from `first_seq` on all are shown.
+    `tools` are those that it is told of. `tokens` are counted piece by piece, at most `limit`. A summary stands for the
+    messages up to `covered`; from `first_seq` on all are shown.
     """
 
     messages: list[ChatMessage]
     tools: list[ToolSpec]
     parts: list[Part]
     tokens: int
+    limit: int
     counter: str
     covered: int
     first_seq: int | None
@@ -88,6 +88,7 @@ class Assembled:
         return {
             "counter": self.counter,
             "tokens": self.tokens,
+            "limit": self.limit,
             "covered": self.covered,
             "first_seq": self.first_seq,
             "parts": msgspec.to_builtins(self.parts),
@@ -105,8 +106,7 @@ def recalled(hits: Iterable[Hit]) -> list[Recalled]:
             score=hit.score,
             at=hit.memory.at or hit.memory.created_at,
             author=hit.memory.author,
-            conversation=hit.memory.conversation,
-            seq=hit.memory.seq,
+            source=hit.memory.source,
             trust=hit.memory.trust,
         )
         for hit in hits
@@ -143,7 +143,8 @@ def assemble(material: Material, counter: TokenCounter, budget: Budget, *, nativ
     memories = Memories(material.memories, int(spare * budget.memories), counter)
     taken = instructions + skills.part.tokens + tools + notes.part.tokens + earlier.part.tokens + memories.reserve
     window = measure.window(said, budget.total - taken, trigger=material.trigger)
-    remembered = memories.section(material.conversation, set(window.seqs) - window.cut)
+    whole = set(window.seqs) - window.cut
+    remembered = memories.section({str(node.id) for node in material.nodes if node.seq in whole})
 
     placed = (
         [before, notes.text, after, skills.text, *listed] if has_place else [before, skills.text, *listed, notes.text]
@@ -163,6 +164,7 @@ def assemble(material: Material, counter: TokenCounter, budget: Budget, *, nativ
         tools=offered,
         parts=parts,
         tokens=sum(part.tokens for part in parts),
+        limit=budget.total,
         counter=counter.name,
         covered=covered,
         first_seq=window.first_seq,

@@ -55,8 +55,7 @@ class Recalled:
     score: float
     at: datetime | None = None
     author: str | None = None
-    conversation: str | None = None
-    seq: int | None = None
+    source: str | None = None
     trust: Trust = "user"
 
 
@@ -91,14 +90,14 @@ class Memories:
         self._tokens = [counter.count(line + "\n") for line in self._lines]
         self.reserve = min(limit, self._frame + sum(self._tokens)) if memories else 0
 
-    def section(self, conversation: str | None, seqs: AbstractSet[int]) -> Section:
-        """The first that fit, without those of `conversation` that are read in its messages `seqs` anyway."""
+    def section(self, read: AbstractSet[str]) -> Section:
+        """The first that fit, without those whose source is among the messages that are `read` anyway."""
         left = self.reserve - self._frame
         lines: dict[str, str] = {}
         why: list[str] = []
         for memory, line, tokens in zip(self._memories, self._lines, self._tokens, strict=True):
             said = " ".join(memory.text.casefold().split())
-            if conversation is not None and memory.conversation == conversation and memory.seq in seqs:
+            if memory.source in read:
                 why.append("among the messages")
             elif said in lines:
                 why.append("said twice")

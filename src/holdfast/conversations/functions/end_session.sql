@@ -1,6 +1,6 @@
 -- Ends a session: its conversation, its memories, and every place where it is the active one. A user ends their own; of one that is
 -- nobody's they only leave; without a user it is ended whoever has it. False: there was nothing to end.
--- `owner` is the uuid by which its memories know the session: they expire with it, before anybody can read them again.
+-- `owner` is the uuid by which its memories know the session.
 drop function if exists holdfast.end_session(uuid, uuid, text);
 create or replace function holdfast.end_session(tenant uuid, ending_user uuid, session text, owner uuid) returns boolean
 language plpgsql as $$
@@ -15,11 +15,7 @@ begin
   where tenant_id = tenant and active_session_id = session and (ended or ending_user is null or user_id = ending_user);
   left_behind := found;
   if ended or ending_user is null then
-    update public.memory m set expires_at = holdfast.now()
-    where m.tenant_id = tenant and m.scope = 'session' and m.owner = end_session.owner and m.expires_at > holdfast.now();
-    ended := ended or found;
-    update public.memory_vector v set live_until = holdfast.now()
-    where v.tenant_id = tenant and v.scope = 'session' and v.owner = end_session.owner and v.live_until > holdfast.now();
+    ended := holdfast.expire_session(tenant, owner) or ended;
   end if;
   return ended or left_behind;
 end $$;
