@@ -30,8 +30,10 @@ __all__ = ["models"]
 
 pytest_plugins = ("tests.requirements_plugin",)
 
-# Tests that are run in the background of a shell ignore Ctrl-C; the programs they start and interrupt must not.
+# Tests that are run in the background of a shell ignore Ctrl-C, and by nohup that the terminal is gone; the programs
+# that they start and interrupt must not.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 settings.register_profile("holdfast", deadline=None)  # a busy machine is no failure
 settings.load_profile("holdfast")
@@ -40,6 +42,10 @@ TEMPLATE = "migrated_template"
 Tenancy = Literal["connection", "transaction"]
 
 _numbers = itertools.count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--screenshots", metavar="FOLDER", help="save what the console's screens show, for the docs")
 
 
 @pytest.fixture(scope="session")
@@ -55,8 +61,14 @@ def fast_folder() -> Iterator[Path]:
 def server(fast_folder: Path) -> Iterator[EmbeddedServer]:
     """The PostgreSQL of this test process, with a migrated database to clone."""
     with EmbeddedServer(fast_folder / "server") as server:
-        asyncio.run(_make_template(server))
+        asyncio.run(make_template(server, TEMPLATE))
         yield server
+
+
+@pytest.fixture(scope="session")
+def template() -> str:
+    """The database that those of tests are copies of; a module whose tests need more in it has one of its own."""
+    return TEMPLATE
 
 
 @pytest.fixture
@@ -67,9 +79,9 @@ async def empty_database_url(server: EmbeddedServer) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def database_url(server: EmbeddedServer) -> AsyncIterator[str]:
+async def database_url(server: EmbeddedServer, template: str) -> AsyncIterator[str]:
     """The owner's address of a migrated database of the test's own."""
-    async with _clone(server, TEMPLATE) as url:
+    async with _clone(server, template) as url:
         yield url
 
 
@@ -158,21 +170,29 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     processes.end_all()
 
 
-@asynccontextmanager
-async def _clone(server: EmbeddedServer, template: str) -> AsyncGenerator[str]:
-    name = f"test_{os.getpid()}_{next(_numbers)}"
+async def make_template(server: EmbeddedServer, name: str, script: str = "select") -> None:
+    """Make a migrated database to copy, with what the script puts into it."""
     async with _administrator(server) as administrator:
-        await administrator.script(f"create database {name} template {template}")
-    yield _address(server, name)
+        await administrator.script(f"create database {name}")
+    async with open_owner(_address(server, name), Options()) as owner:
+        await migrate(owner)
+        await owner.script(script)
+
+
+async def drop_database(server: EmbeddedServer, name: str) -> None:
+    """Drop a database, whoever uses it."""
     async with _administrator(server) as administrator:
         await administrator.script(f"drop database {name} with (force)")
 
 
-async def _make_template(server: EmbeddedServer) -> None:
+@asynccontextmanager
+async def _clone(server: EmbeddedServer, template: str) -> AsyncGenerator[str]:
+    name = f"test_{os.getpid()}_{next(_numbers)}"
     async with _administrator(server) as administrator:
-        await administrator.script(f"create database {TEMPLATE}")
-    async with open_owner(_address(server, TEMPLATE), Options()) as owner:
-        await migrate(owner)
+        # Copying files takes half the work of logging their pages, which is what PostgreSQL would choose.
+        await administrator.script(f"create database {name} template {template} strategy file_copy")
+    yield _address(server, name)
+    await drop_database(server, name)
 
 
 def _administrator(server: EmbeddedServer):

@@ -22,6 +22,7 @@ class Program:
     """A process with all its threads."""
 
     def __init__(self, pid: int) -> None:
+        self.pid = pid
         self._process = psutil.Process(pid)
 
     def cpu(self) -> float:

@@ -2,6 +2,7 @@
 
 bench/log.py: publishing, delivering, consuming, relaying. bench/memory.py: remembering and searching, with the memories
 that they take (banks) and where these lie (storing). bench/skills.py: disclosing, with the skills it takes (shelves).
+bench/gateway.py: loading servers, ours (standing) and others' (fronts), and what our functions take (profiling).
 """
 
 from dataclasses import dataclass, field

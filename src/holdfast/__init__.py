@@ -38,6 +38,17 @@ if TYPE_CHECKING:
     from holdfast.core.errors import Unavailable as Unavailable
     from holdfast.engine import Engine as Engine
     from holdfast.engine import open_engine as open_engine
+    from holdfast.mcp.content import Audio as Audio
+    from holdfast.mcp.content import Embedded as Embedded
+    from holdfast.mcp.content import Image as Image
+    from holdfast.mcp.content import Link as Link
+    from holdfast.mcp.content import Message as Message
+    from holdfast.mcp.content import ResourceContents as ResourceContents
+    from holdfast.mcp.content import Text as Text
+    from holdfast.mcp.inputs import Elicit as Elicit
+    from holdfast.mcp.inputs import ListRoots as ListRoots
+    from holdfast.mcp.inputs import Reply as Reply
+    from holdfast.mcp.inputs import Sample as Sample
     from holdfast.memory import Draft as Draft
     from holdfast.memory import Hit as Hit
     from holdfast.memory import Hits as Hits
@@ -47,23 +58,36 @@ if TYPE_CHECKING:
     from holdfast.memory import organization as organization
     from holdfast.memory import session as session
     from holdfast.memory import user as user
+    from holdfast.skills.client import Client as Client
     from holdfast.skills.run import Run as Run
     from holdfast.skills.run import current_run as current_run
 
 _HOMES = {
     "Agents": "agents.agents",
     "App": "app",
+    "Audio": "mcp.content",
+    "Client": "skills.client",
     "Config": "core.config",
     "Draft": "memory",
+    "Elicit": "mcp.inputs",
+    "Embedded": "mcp.content",
     "Engine": "engine",
     "Event": "agents.events",
     "Hit": "memory",
     "Hits": "memory",
+    "Image": "mcp.content",
     "Incoming": "agents.definitions",
     "Limits": "agents.definitions",
+    "Link": "mcp.content",
+    "ListRoots": "mcp.inputs",
     "Memory": "memory",
+    "Message": "mcp.content",
     "Owner": "memory",
+    "Reply": "mcp.inputs",
+    "ResourceContents": "mcp.content",
     "Run": "skills.run",
+    "Sample": "mcp.inputs",
+    "Text": "mcp.content",
     "agent": "memory",
     "current_command": "bus.skills",
     "current_run": "skills.run",

@@ -10,23 +10,45 @@
 
     support = app.agent("support", instructions="You help customers of a shop.", tools=[track])
 
+    @app.service("shop.example/market/createOrder/1.0")
+    async def create_order(parcel: str, amount: int) -> dict: ...
+
+    @app.resource("shop://orders/{order}")
+    async def order(order: str) -> str: ...
+
+    @app.prompt
+    def complaint(order: str) -> str: ...
+
 `holdfast up shop:app` serves the agents of `app` in `shop.py`, `holdfast worker shop:app` runs its skills.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, overload
+from typing import Any, Protocol, TypeVar, overload
+from weakref import WeakSet
 
 from holdfast.agents.definitions import Agent, Channel, Handler, Limits
 from holdfast.bus.skills import ATTEMPTS, Skill
 from holdfast.core.errors import AlreadyExists, InvalidInput
+from holdfast.skills.completers import Completing
 from holdfast.skills.folders import FolderSkill, load_folders
 from holdfast.skills.function import tool_of
+from holdfast.skills.prompt import Prompt, prompt_of
+from holdfast.skills.resource import OWN_SCHEME, Resource, resource_of
+from holdfast.skills.service import service_of
 from holdfast.skills.skill import Declared, File
 from holdfast.skills.tool import RESERVED, Access, Mode, Tool
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Teller(Protocol):
+    """Whoever runs what an app declares, as far as the app has to know them."""
+
+    def updated(self, uri: str) -> None:
+        """Tell those who follow a resource that it has changed."""
+        ...
 
 
 class App:
@@ -38,6 +60,9 @@ class App:
         self._expertise: dict[str, Declared] = {}
         self._tools: dict[str, Tool] = {}
         self._agents: dict[str, Agent] = {}
+        self._resources: dict[str, Resource] = {}
+        self._prompts: dict[str, Prompt] = {}
+        self._tellers: WeakSet[Teller] = WeakSet()
 
     @property
     def skills(self) -> Mapping[str, Skill]:
@@ -53,6 +78,16 @@ class App:
     def agents(self) -> Mapping[str, Agent]:
         """The agents by name, channels among them."""
         return MappingProxyType(self._agents)
+
+    @property
+    def resources(self) -> Mapping[str, Resource]:
+        """The resources by address, or by the template of their addresses."""
+        return MappingProxyType(self._resources)
+
+    @property
+    def prompts(self) -> Mapping[str, Prompt]:
+        """The prompts by name."""
+        return MappingProxyType(self._prompts)
 
     @property
     def expertise(self) -> Mapping[str, Declared]:
@@ -104,6 +139,7 @@ class App:
         approve: bool = False,
         access: Access = "execute",
         mode: Mode = "inline",
+        schema: Mapping[str, Any] | None = None,
     ) -> Callable[[Function], Function]: ...
 
     def tool(
@@ -117,13 +153,15 @@ class App:
         approve: bool = False,
         access: Access = "execute",
         mode: Mode = "inline",
+        schema: Mapping[str, Any] | None = None,
     ) -> Function | Callable[[Function], Function]:
         """Declare a function as a tool: its name, description and JSON Schema come from signature and docstring.
 
         Async ones run on the event loop, plain ones each in a thread. A parameter annotated `Run` is the engine's to
         give. `idempotent`: after a crash a call may be made again, else a person is asked. `timeout`: seconds that a
         call may take. `approve`: a person has to allow each call. `access`: what an agent must be allowed to do to call
-        it: read, write or execute. `mode`: `event` has it run by workers (`holdfast worker APP`), not here.
+        it: read, write or execute. `mode`: `event` has it run by workers (`holdfast worker APP`), not here. `schema`:
+        the JSON Schema of its arguments, where the signature does not tell it, as of a service.
         """
 
         def declare(function: Function) -> Function:
@@ -135,6 +173,7 @@ class App:
                 approve=approve,
                 access=access,
                 mode=mode,
+                schema=schema,
             )
             if tool.name in self._tools:
                 raise AlreadyExists(f"the tool {tool.name} is declared twice", next="Give each a name of its own.")
@@ -142,6 +181,44 @@ class App:
             return function
 
         return declare if function is None else declare(function)
+
+    def service(
+        self,
+        method: str,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        name: str | None = None,
+        idempotent: bool = False,
+        timeout: float | None = None,
+        approve: bool = False,
+        access: Access = "execute",
+    ) -> Callable[[Function], Function]:
+        """Declare a function as a service: a method `host/service/action/version` of JSON-RPC, and a tool at once.
+
+        `schema` is the JSON Schema of its params, which come by name where the function's parameters are its
+        properties, or else as one object to its one parameter; without it the signature tells, as of a tool. `name` is
+        the tool's, else made of the method; the others are as of a tool.
+        """
+
+        def declare(function: Function) -> Function:
+            tool = service_of(
+                function,
+                method,
+                schema,
+                name=name,
+                idempotent=idempotent,
+                timeout=timeout,
+                approve=approve,
+                access=access,
+            )
+            if any(known.service == method for known in self._tools.values()):
+                raise AlreadyExists(f"the service {method} is declared twice", next="Give each a method of its own.")
+            if tool.name in self._tools:
+                raise AlreadyExists(f"the tool {tool.name} is declared twice", next="Give this one a name=.")
+            _bring(tool, self._tools)
+            return function
+
+        return declare
 
     def agent(
         self,
@@ -223,6 +300,96 @@ class App:
         if skill.name in self._expertise:
             raise AlreadyExists(f"the skill {skill.name} is declared twice", next="Give each a name of its own.")
         self._expertise[skill.name] = skill
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str = "",
+        description: str | None = None,
+        mime_type: str | None = None,
+        complete: Mapping[str, Completing] | None = None,
+    ) -> Callable[[Function], Function]:
+        """Declare a function as what clients of MCP read under an address, or under each that a template makes.
+
+        `shop://orders/{order}` gives the function its `order`, decoded once; a value that could lead out of a folder,
+        such as `..`, is refused before. It returns a text, bytes, `ResourceContents`, or a list of these; a parameter
+        annotated `Run` is the engine's to give. `complete`: for each parameter what it could be, a list or a function
+        of what was typed so far.
+        """
+
+        def declare(function: Function) -> Function:
+            found = resource_of(
+                function,
+                uri,
+                name=name,
+                title=title,
+                description=description,
+                mime_type=mime_type,
+                complete=complete,
+            )
+            if uri in self._resources:
+                raise AlreadyExists(f"the resource {uri} is declared twice", next="Give each an address of its own.")
+            if uri.startswith(OWN_SCHEME):
+                raise AlreadyExists(f"{uri} is the engine's own", next="Give it another scheme, such as shop:.")
+            self._resources[uri] = found
+            return function
+
+        return declare
+
+    @overload
+    def prompt(self, function: Function, /) -> Function: ...
+
+    @overload
+    def prompt(
+        self,
+        /,
+        *,
+        name: str | None = None,
+        title: str = "",
+        description: str | None = None,
+        complete: Mapping[str, Completing] | None = None,
+    ) -> Callable[[Function], Function]: ...
+
+    def prompt(
+        self,
+        function: Function | None = None,
+        /,
+        *,
+        name: str | None = None,
+        title: str = "",
+        description: str | None = None,
+        complete: Mapping[str, Completing] | None = None,
+    ) -> Function | Callable[[Function], Function]:
+        """Declare a function as a prompt that people choose in clients of MCP: its parameters are what they fill in.
+
+        It returns a text, a block such as `Image`, a `Message`, or a list of these; a parameter annotated `Run` is the
+        engine's to give. `complete`: for each parameter what it could be, a list or a function of what was typed so
+        far.
+        """
+
+        def declare(function: Function) -> Function:
+            found = prompt_of(function, name=name, title=title, description=description, complete=complete)
+            if found.name in self._prompts:
+                raise AlreadyExists(f"the prompt {found.name} is declared twice", next="Give each a name of its own.")
+            self._prompts[found.name] = found
+            return function
+
+        return declare if function is None else declare(function)
+
+    def updated(self, uri: str) -> None:
+        """Tell the clients that follow a resource that it has changed, whichever process they are connected to.
+
+        Call it once the change can be read, anywhere in a program that is served or that works: in a tool, in a thread.
+        It returns at once. All tenants that the program is served for are told; elsewhere there is nobody to tell.
+        """
+        for teller in [*self._tellers]:
+            teller.updated(uri)
+
+    def run_by(self, teller: Teller) -> None:
+        """Have an engine tell what is updated, as long as it is there."""
+        self._tellers.add(teller)
 
     def system(self, name: str, *, description: str = "") -> Callable[[Handler], Handler]:
         """Declare a function as an agent: it is given each message as an `Incoming`, and what it returns is the answer.

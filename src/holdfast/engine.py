@@ -15,6 +15,7 @@ from holdfast.access.identities import Identities
 from holdfast.access.keys import Keys
 from holdfast.access.secret import installation_secret
 from holdfast.access.tenants import Tenants
+from holdfast.access.tokens import Tokens
 from holdfast.agents import Agents, Definitions, Serving
 from holdfast.agents.builtin import builtin_tools
 from holdfast.agents.runner import Runner
@@ -46,6 +47,7 @@ from holdfast.execution.event_tools import EventTools
 from holdfast.execution.events import EventRunner
 from holdfast.execution.executor import Executor
 from holdfast.execution.function import FunctionRunner
+from holdfast.execution.issuers import open_tokens
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.presence import Presence
 from holdfast.execution.records import Executions
@@ -81,6 +83,7 @@ from holdfast.skills.skills import Skills
 from holdfast.skills.sources.sources import Sources
 from holdfast.skills.tools import Tools
 from holdfast.skills.transfer import SkillTransfer
+from holdfast.skills.updates import Updates
 
 Result = TypeVar("Result")
 Progress = Callable[[str], None]
@@ -118,6 +121,7 @@ class Shared:
     secret: bytes
     tenants: Tenants
     keys: Keys
+    tokens: Tokens
     wakes: Wakes
     bus: Bus
     background: Background
@@ -130,6 +134,7 @@ class Shared:
     sealing: bytes  # what the key is derived from that seals secrets of back ends
     tool_usage: ToolUsage
     functions: FunctionRunner
+    updates: Updates
     connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
@@ -147,6 +152,7 @@ class Engine:
         self.secret = shared.secret
         self.tenants = shared.tenants
         self.keys = shared.keys
+        self.tokens = shared.tokens
         self.loop = shared.loop  # the one that everything here runs on
         self.database: Database = self.postgres.tenant(lambda: self.tenants.id_of(tenant))
         self.log: Log = shared.bus.log(self.database)
@@ -243,10 +249,15 @@ class Engine:
         """Whether it serves agents, or somebody watches its conversations."""
         return self._watching.is_busy
 
+    def updated(self, uri: str) -> None:
+        """Tell those who follow a resource that it has changed, on every node; from any thread, without waiting."""
+        self._shared.updates.send(self.database, uri)
+
     def worker(self, app: App, *, concurrency: int = 10) -> Worker:
         """Does commands of the app's skills, so many at once, as long as `async with` lasts."""
         if not isinstance(app, App):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"{app!r:.200} is no holdfast.App", next="Give the app whose skills the worker has.")
+        app.run_by(self)
         brought = {name: tool for name, tool in app.brought.items() if tool.mode == "event"}
         more = EventTools(
             self.executor,
@@ -272,6 +283,7 @@ class Engine:
 
         At its end, turns under way have `grace` seconds to end; then they are given back for others to go on with.
         """
+        app.run_by(self)
         settings = self.config.agents
         turns = AgentTurns(
             Services(
@@ -334,6 +346,8 @@ class Engine:
                 f"{strangers} keys were made under another secret: set HOLDFAST_SECRET_FILE to have them recognised"
             )
             parts.append(Part("keys", "reduced", detail))
+        if self.tokens.failures:
+            parts.append(Part("issuers", "reduced", "; ".join(self.tokens.failures)))
         parts.append(Part("embeddings", *self.embeddings.state))
         parts.append(Part("memory", *self._shared.indexer.state))
         parts.append(Part("model", *self.caller.state))
@@ -368,6 +382,7 @@ async def open_engine(
         secret = installation_secret(given, DataFolder(config.data).secret)
         tenants, keys, wakes = Tenants(postgres.system), Keys(postgres, secret), Wakes(postgres.system)
         stack.push_async_callback(wakes.close)
+        tokens = await stack.enter_async_context(open_tokens(config, tenants))
         await stack.enter_async_context(Retention(postgres.owner, config.bus))
         bus = await stack.enter_async_context(open_bus(config.bus, postgres, tenants, wakes))
         background = Background()
@@ -385,7 +400,8 @@ async def open_engine(
         tools = await _open_tools(stack, config, postgres, embeddings, secret)
         yield Engine(
             Shared(
-                config, place, postgres, secret, tenants, keys, wakes, bus, background, *memory, caller, *tools, small
+                *(config, place, postgres, secret, tenants, keys, tokens, wakes, bus, background),
+                *(*memory, caller, *tools, small),
             ),
             config.tenant,
         )
@@ -393,8 +409,8 @@ async def open_engine(
 
 async def _open_tools(
     stack: AsyncExitStack, config: Config, postgres: Postgres, embeddings: Embeddings, secret: bytes
-) -> tuple[Egress, bytes, ToolUsage, FunctionRunner]:
-    """What tools of all tenants are found, run and counted with."""
+) -> tuple[Egress, bytes, ToolUsage, FunctionRunner, Updates]:
+    """What tools of all tenants are found, run and counted with, and resources told of."""
     settings = config.execution
     allowed = Allowed.parse(settings.allow_private)
     egress = await stack.enter_async_context(Egress(allowed, connections=settings.connections))
@@ -404,7 +420,9 @@ async def _open_tools(
     await stack.enter_async_context(RegistryIndexer(postgres, embeddings))
     given = settings.secret_key
     sealing = given.get_secret_value().encode() if given else secret
-    return egress, sealing, usage, FunctionRunner(settings.functions)
+    updates = Updates(postgres.system)
+    stack.push_async_callback(updates.close)
+    return egress, sealing, usage, FunctionRunner(settings.functions), updates
 
 
 @asynccontextmanager

@@ -2,18 +2,26 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.processes import Processes
 
 BENCH = Path(__file__).parents[2] / "bench"
+LONG = {"append", "import", "log", "memory", "read", "start", "tenancy", "turns"}  # what these do before they measure
 SMALLEST = {"memory": ["--smallest"]}  # where a table is filled first
 TOWNS = ("Oslo", "Rome", "Lima", "Kyoto", "Cairo", "Quito")
 
 
+def benchmarks() -> list[Any]:
+    """The names of all but one, which has a test of its own; those that take long are for `make soak`."""
+    names = sorted(path.stem for path in BENCH.glob("*.py") if path.stem != "recall")
+    return [pytest.param(name, marks=pytest.mark.soak if name in LONG else ()) for name in names]
+
+
 @pytest.mark.acceptance
-@pytest.mark.parametrize("name", sorted(path.stem for path in BENCH.glob("*.py") if path.stem != "recall"))
+@pytest.mark.parametrize("name", benchmarks())
 def test_a_benchmark_runs_and_keeps_its_figures(name: str, tmp_path: Path, processes: Processes) -> None:
     options = ["--seconds", "0.2", "--results", str(tmp_path), *SMALLEST.get(name, ())]
     program = processes.start(str(BENCH / f"{name}.py"), *options)

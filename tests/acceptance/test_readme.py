@@ -109,6 +109,8 @@ def serve(command: str, clone: Path, environ: Mapping[str, str]) -> None:
     try:
         ready = wait_until_ready(f"http://127.0.0.1:{port}/readyz", server, seconds=600)
         assert ready, f"{command} did not get ready\n{said.read_text()}"
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=30) as page:
+            assert b"/static/console/assets/" in page.read(), "the console was not built"
         os.killpg(server.pid, signal.SIGINT)
         ended = server.wait(timeout=60)
     finally:

@@ -87,7 +87,7 @@ async def test_a_browser_that_is_signed_in_is_listed_and_can_be_signed_out(engin
 
     await engine.keys.revoke(tenant, listed.id)
 
-    assert listed.label == "browser session"
+    assert (listed.kind, listed.label) == ("session", "browser session")
     assert await engine.keys.list(tenant) == []
     with pytest.raises(Unauthenticated):
         await engine.keys.recognise(session)
@@ -237,6 +237,9 @@ async def test_only_a_key_ends_access_without_one_and_for_good(
         ("ann", {"lifetime": timedelta()}),
         ("ann", {"lifetime": timedelta(days=-1)}),
         ("ann", {"lifetime": timedelta.max}),
+        ("ann", {"agent": ""}),
+        ("ann", {"agent": "x" * 256}),
+        ("ann", {"agent": "a\0b"}),
     ],
 )
 async def test_a_key_that_makes_no_sense_is_not_made(
@@ -312,3 +315,29 @@ async def test_who_became_owner_stays_owner(engine: Engine, tenant: TenantId) ->
 
     assert seen == ["member", "owner", "owner"]
     assert await engine.database.value(role) is None
+
+
+@pytest.mark.req("MCP-07")
+async def test_a_key_can_speak_for_an_agent(engine: Engine, tenant: TenantId) -> None:
+    made = await engine.keys.create(tenant, "ann", agent="support")
+
+    found = await engine.keys.recognise(made.text)
+
+    assert found == Principal(tenant, "ann", frozenset({"read", "write"}), "support")
+    assert await engine.keys.list(tenant) == [made.key]
+    assert (await engine.keys.revoke(tenant, made.key.id)).agent == "support"
+
+
+@pytest.mark.req("MCP-07")
+@pytest.mark.parametrize("scope", ["admin", "act-as", "operator"])
+async def test_a_key_that_speaks_for_an_agent_never_administers(engine: Engine, tenant: TenantId, scope: str) -> None:
+    with pytest.raises(InvalidInput, match="an agent's key cannot administer"):
+        await engine.keys.create(tenant, "ann", agent="support", scopes=frozenset({"read", scope}))
+
+    assert await engine.keys.list(tenant) == []
+
+
+def test_who_acts_as_a_user_still_speaks_for_the_agent() -> None:
+    caller = Principal(TenantId(uuid7()), "shop", frozenset({"read", "act-as"}), "support")
+
+    assert caller.acting_as("ann") == Principal(caller.tenant, "ann", READ, "support")

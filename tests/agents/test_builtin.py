@@ -11,6 +11,7 @@ from holdfast.engine import Engine
 from holdfast.execution.executor import Executor
 from holdfast.execution.function import FunctionRunner
 from holdfast.execution.outcomes import Outcome
+from holdfast.gateway.own import own_tools
 from holdfast.llm.tokens import ESTIMATE
 from holdfast.memory import agent, organization, user
 from holdfast.skills.arguments import Refusal, parse_arguments
@@ -188,6 +189,6 @@ async def test_the_names_of_all_tools_of_the_engine_are_reserved(words_only: Eng
     memory = builtin_tools(words_only.notes, words_only.memory)
     skills = skill_tools(words_only.catalogs, words_only.finding, room=1000, counter=ESTIMATE)
 
-    assert {tool.name for tool in (*memory, *skills)} == RESERVED
+    assert {tool.name for tool in (*memory, *skills, *own_tools(words_only))} == RESERVED
     with pytest.raises(InvalidInput, match="the engine has a tool of that name itself"):
         await words_only.tools.put("recall", description="", parameters={}, kind="java", reference="A")

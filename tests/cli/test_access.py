@@ -89,9 +89,24 @@ def test_a_key_has_what_was_asked_for(holdfast: Program, tenant: str) -> None:
     assert listed["expires_at"] > listed["created_at"]
 
 
+def test_a_key_can_be_an_agent_s(holdfast: Program, tenant: str) -> None:
+    made = holdfast("keys", "create", "--tenant", tenant, "--user", "ann", "--agent", "support")
+
+    (listed,) = holdfast("keys", "ls", "--tenant", tenant, "--json").json
+    assert "of ann, for the agent support, with read, write" in " ".join(made.stderr.split())
+    assert (listed["agent"], listed["scopes"]) == ("support", ["read", "write"])
+
+
 @pytest.mark.parametrize(
     "options",
-    [["--scope", "everything"], ["--expires", "0d"], ["--user", ""], ["--label", "\x1b[31m"], ["--user", "a\nb"]],
+    [
+        ["--scope", "everything"],
+        ["--agent", "a", "--scope", "admin"],
+        ["--expires", "0d"],
+        ["--user", ""],
+        ["--label", "\x1b[31m"],
+        ["--user", "a\nb"],
+    ],
 )
 def test_a_key_that_cannot_be_made_is_refused(holdfast: Program, tenant: str, options: list[str]) -> None:
     done = holdfast("keys", "create", "--tenant", tenant, "--json", *options)

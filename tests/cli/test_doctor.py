@@ -1,3 +1,5 @@
+import asyncio
+import json
 import os
 import socket
 from pathlib import Path
@@ -6,6 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.embeddings.store import Store
+from tests.access.issuing import SECRET, issuer_server
 from tests.cli.program import Done, Program
 
 pytestmark = pytest.mark.req("UI-02")
@@ -141,6 +144,31 @@ def test_a_data_folder_of_another_version_or_no_folder_at_all_is_a_failure(
     assert (older.code, parts(older)["database"]["code"]) == (6, "data_folder_unusable")
     assert "PostgreSQL 15" in parts(older)["database"]["found"]
     assert (file.code, parts(file)["data folder"]["state"]) == (6, "fail")
+
+
+@pytest.mark.req("MCP-06")
+async def test_issuers_whose_tokens_cannot_be_checked_are_failures(
+    prepared: Program, free_port: dict[str, str]
+) -> None:
+    async with issuer_server() as good, issuer_server() as odd:
+        away = "http://127.0.0.1:1"
+        issuers = [
+            {"issuer": good.url, "jwks_url": good.jwks_url, "audience": "holdfast"},
+            {"issuer": "a platform", "secret": SECRET, "audience": ["holdfast", "desk"]},
+            {"issuer": away, "audience": "holdfast"},
+            {"issuer": "nobody's", "jwks_url": good.jwks_url},
+            {"issuer": odd.url, "jwks_url": odd.jwks_url, "audience": "holdfast", "algorithms": ["ES256"]},
+        ]
+        settings = {**free_port, "HOLDFAST_ACCESS__ISSUERS": json.dumps(issuers)}
+        done = await asyncio.to_thread(prepared, "doctor", "--json", environment=settings)
+
+    found = [check for check in done.json["checks"] if check["part"] == "issuer"]
+    assert [check["state"] for check in found] == ["ok", "ok", "fail", "fail", "fail"]
+    assert found[0]["found"] == f"tokens of {good.url} for holdfast can be checked"
+    assert f"tokens of {away} cannot be checked now" in found[2]["found"]
+    assert "server.public_url" in found[3]["next"]
+    assert found[4]["found"] == f"none of the keys of {odd.url} is for ES256"
+    assert (done.code, done.stderr) == (6, "")
 
 
 @pytest.mark.req("EMB-02")

@@ -78,6 +78,16 @@ def test_who_said_what_is_shown_and_a_terminal_obeys_none_of_it(holdfast: Progra
     assert done.stderr == ""
 
 
+def test_nodes_are_found_by_what_they_say_each_with_its_session(holdfast: Program, talk: str) -> None:
+    done = holdfast("sessions", "search", "I WAIT", "--user", "ann", "--limit", "1")
+    record = holdfast("sessions", "search", "i wait", "--agent", "süpport", "--json").json[0]
+    none = holdfast("sessions", "search", "--user", "bob", "--", "-x")
+
+    assert words(done.stdout) == f"{talk}  1  ann (user), DATE\n    Where is it?\n    I wait.\n\n"
+    assert (record["conversation"]["session_id"], record["node"]["seq"]) == (talk, 1)
+    assert (none.code, none.stdout) == (0, "")
+
+
 def test_a_conversation_is_shown_by_its_own_id_too_and_as_nodes(holdfast: Program, talk: str) -> None:
     nodes = holdfast("sessions", "show", talk, "--json").json
 

@@ -13,8 +13,7 @@ import pytest
 from holdfast.cli import sources
 from holdfast.skills.sources.sources import MAX_DOCUMENT_BYTES
 from tests.cli.page import Page
-from tests.cli.program import MODULE, Program
-from tests.processes import Process
+from tests.cli.program import Program
 
 pytestmark = pytest.mark.req("UI-02", "MCP-03")
 
@@ -194,19 +193,6 @@ def test_a_source_whose_tools_skills_work_with_is_removed_by_force_alone(
 
 def test_what_the_command_knows_of_documents_is_so() -> None:
     assert sources.MAX_BYTES == MAX_DOCUMENT_BYTES
-
-
-@pytest.fixture(scope="module")
-def neighbour(tmp_path_factory: pytest.TempPathFactory, fast_folder: Path) -> Iterator[Program]:
-    """The program, while a server runs that may call this machine."""
-    program = Program(tmp_path_factory.mktemp("home"), fast_folder / uuid4().hex)
-    program.environment["HOLDFAST_EXECUTION__ALLOW_PRIVATE"] = "127.0.0.1"
-    server = Process([*MODULE, "up", "--port", "0", "--json"], program.environment, program.folder)
-    try:
-        server.wait_for('"url"')
-        yield program
-    finally:
-        server.end()
 
 
 @pytest.mark.req("EXEC-01", "EXEC-04")

@@ -1,10 +1,8 @@
 """Tools, by hand: those of a program that is served, and those that are registered."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -12,8 +10,7 @@ from holdfast.cli.arguments import arguments_of
 from holdfast.cli.tools import permitted
 from holdfast.core.errors import InvalidInput
 from tests.cli.page import Page
-from tests.cli.program import MODULE, Program
-from tests.processes import Process
+from tests.cli.program import Program
 
 pytestmark = pytest.mark.req("UI-02")
 
@@ -203,19 +200,6 @@ def test_a_tool_is_shown_with_who_may_use_it_and_how_often_it_was_called(desk: P
     assert "  euros (number, required)" in lines
     assert any(line.startswith("calls ") for line in lines)
     assert record["permissions"] == {"default": "execute", "agents": {"desk": "execute"}, "users": "read"}
-
-
-@pytest.fixture(scope="module")
-def neighbour(tmp_path_factory: pytest.TempPathFactory, fast_folder: Path) -> Iterator[Program]:
-    """The program, while a server runs that may call this machine."""
-    program = Program(tmp_path_factory.mktemp("home"), fast_folder / uuid4().hex)
-    program.environment["HOLDFAST_EXECUTION__ALLOW_PRIVATE"] = "127.0.0.1"
-    server = Process([*MODULE, "up", "--port", "0", "--json"], program.environment, program.folder)
-    try:
-        server.wait_for('"url"')
-        yield program
-    finally:
-        server.end()
 
 
 @pytest.mark.req("EXEC-01", "SKILL-03", "SKILL-07")

@@ -132,9 +132,11 @@ async def while_working(work: Awaitable[None], enough: Callable[[], Awaitable[bo
         await asyncio.wait([task])
 
 
-async def until(happened: Callable[[], Awaitable[bool]], *, unless: asyncio.Future[None] | None = None) -> None:
+async def until(
+    happened: Callable[[], Awaitable[bool]], *, unless: asyncio.Future[None] | None = None, within: float = PATIENCE
+) -> None:
     """Wait until it has happened."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(within):
         while not await happened():
             if unless is not None and unless.done():
                 unless.result()

@@ -123,8 +123,7 @@ async def test_ten_consumers_that_come_and_go_do_everything_once_and_in_order(
     consumers = [asyncio.create_task(live(name)) for name in range(10)]
     try:
         await produce()
-        async with asyncio.timeout(10 * PATIENCE):
-            await until(all_done)
+        await until(all_done, within=10 * PATIENCE)
     finally:
         enough.set()
         await asyncio.gather(*consumers)

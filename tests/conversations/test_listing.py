@@ -4,7 +4,7 @@ from uuid import UUID
 import pytest
 
 from holdfast.conversations import Conversation, Conversations
-from holdfast.conversations.cursors import Page, read_cursor, write_cursor
+from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import InvalidInput
 from holdfast.engine import Engine
 

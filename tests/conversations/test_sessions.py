@@ -184,6 +184,16 @@ async def test_a_session_may_be_ones_own_nobodys_or_not_a_conversation_yet(engin
         assert active.session_id == session_id
 
 
+async def test_a_session_with_another_agent_is_refused(engine: Engine, sessions: Sessions) -> None:
+    await engine.conversations.create(session_id="sold", user="ann", agent="sales")
+
+    with pytest.raises(NotFound):
+        await sessions.activate(user="ann", agent="support", session_id="sold")
+    await sessions.activate(user="ann", agent="sales", session_id="sold")
+
+    assert (await active_id(sessions), await active_id(sessions, agent="sales")) == (None, "sold")
+
+
 @pytest.mark.req("SAFE-02")
 async def test_a_session_of_another_tenant_is_neither_seen_nor_ended(engine: Engine, sessions: Sessions) -> None:
     await engine.tenants.create("acme")

@@ -1,11 +1,13 @@
 import asyncio
 import math
+import random
+from functools import partial
 from typing import Any
 
 import pytest
 
-from holdfast.conversations import DELETED, Conversation, Conversations, State
-from holdfast.conversations.state import MAX_KEY_BYTES, MAX_KEYS, StateValue
+from holdfast.conversations import DELETED, Conversation, Conversations, Draft, State
+from holdfast.conversations.state import MAX_KEY_BYTES, MAX_KEYS, StateChanged, StateValue
 from holdfast.core.errors import Conflict, InvalidInput, TooLarge
 from holdfast.engine import Engine
 
@@ -13,6 +15,7 @@ pytestmark = pytest.mark.req("CONV-03")
 
 MEGABYTE = 1_000_000
 HOSTILE = ["", " ", "app", "user", "ünï 😀", "nul\0nul", "half \ud83d", "quote ' \" \\ $1", "\U0010fffe0000"]
+USER = "text:user:ann"
 
 
 @pytest.fixture
@@ -286,3 +289,69 @@ async def test_what_cannot_be_a_key_cannot_be_expected(
         await state.set(talk.id, {"step": 1}, expect=expect)
 
     assert await state.get(talk.id) == {}
+
+
+def folded(changes: list[StateChanged], upto: int) -> dict[str, Any]:
+    """A conversation's own state at a node, as a page reckons it."""
+    state: dict[str, Any] = {}
+    for change in changes:
+        if change.seq <= upto:
+            state |= change.set
+            state = {name: value for name, value in state.items() if name not in change.deleted}
+    return {name: value for name, value in state.items() if not name.startswith("user:")}
+
+
+@pytest.mark.req("UI-01", "CONV-08")
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_changes_up_to_a_node_make_the_state_that_a_fork_there_has(
+    conversations: Conversations, state: State, seed: int
+) -> None:
+    chance = random.Random(seed)
+    talk = await conversations.create(user="ann", state={"a": 0})
+    nodes = [await conversations.append(talk.id, "0", context=USER)]
+    for number in range(30):
+        change = {
+            chance.choice(["a", "b", "c", "user:a", "temp:a"]): chance.choice([number, None, [number], DELETED])
+            for _ in range(chance.randint(0, 3))
+        }
+        match chance.randrange(5):
+            case 0 | 1:
+                nodes.append(await conversations.append(talk.id, str(number), context=USER, state=change))
+            case 2:
+                drafts = [Draft(content="x", context=USER), Draft(content="y", context=USER)]
+                nodes += await conversations.append_all(talk.id, drafts, state=change)
+            case 3:
+                await state.set(talk.id, change)
+            case _:  # a node that changes later keeps the state that came with it, at its place
+                place = chance.randrange(len(nodes))
+                if not nodes[place].deleted:
+                    changed = conversations.delete if number % 2 else partial(conversations.edit, content="z")
+                    nodes[place] = await changed(nodes[place].id, version=nodes[place].version)
+        if number == 20:  # a fork goes on where the conversation was
+            talk = await conversations.fork(talk.id)
+            nodes = await conversations.since(talk.id, 0)
+
+    changes = await state.changes(talk.id)
+    paged: list[StateChanged] = []
+    while page := await state.changes(talk.id, since=paged[-1].revision if paged else None, limit=4):
+        paged += page
+
+    assert paged == changes
+    for node in nodes:
+        fork = await conversations.fork(talk.id, at=node.seq)
+        own = {name: value for name, value in (await state.get(fork.id)).items() if not name.startswith("user:")}
+        assert folded(changes, node.seq) == own
+        assert await state.changes(fork.id) == [change for change in changes if change.seq <= node.seq]
+
+
+@pytest.mark.req("UI-01", "ENG-04")
+async def test_a_conversation_without_changes_and_one_of_another_tenant_tell_none(
+    conversations: Conversations, state: State, talk: Conversation, acme: Engine
+) -> None:
+    await conversations.append(talk.id, "Hello", context=USER)
+
+    before = await state.changes(talk.id)
+    await state.set(talk.id, {"step": 1})
+
+    assert before == await acme.state.changes(talk.id) == []
+    assert [change.set for change in await state.changes(talk.id)] == [{"step": 1}]

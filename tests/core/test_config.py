@@ -88,6 +88,8 @@ def test_every_setting_can_be_given_by_its_environment_variable(load: Load) -> N
         "execution.secret_key": "x" * 32,
         "database.tenancy": "transaction",
         "server.require_key": "true",
+        "server.public_url": "https://h",
+        "access.issuers": '[{"issuer": "https://h"}]',
         "memory.storage.type": "postgresql",
         "memory.embedding.fetch": "false",
         "memory.retention.faded_below": "0.5",

@@ -56,7 +56,7 @@ class Service:
         """Listen as long as it lasts."""
         app = web.Application(client_max_size=2**26)
         app.router.add_route("*", "/{path:.*}", self._serve)
-        runner = web.AppRunner(app)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)  # what still waits for an answer by then is cut off
         await runner.setup()
         await web.TCPSite(runner, "0.0.0.0", 0).start()
         self.port = runner.addresses[0][1]

@@ -143,7 +143,7 @@ async def test_a_tool_that_was_changed_is_called_as_it_is_now(house: House, tool
     assert refused(await house.run(tool), "`to` is missing")
 
 
-@pytest.mark.req("EXEC-02", "ENG-08")
+@pytest.mark.req("EXEC-02", "ENG-08", "MCP-10")
 async def test_no_connection_is_held_while_a_tool_runs(config: Config) -> None:
     small = config.model_copy(update={"database": config.database.model_copy(update={"pool_size": 1})})
     async with open_engine(config=small) as engine:

@@ -26,6 +26,10 @@ class Till:
 def pay(bill: str) -> str:
     """Pay."""
     return f"paid {bill}"
+
+def order(given):
+    """Order all of it."""
+    return sorted(given.items())
 '''
 INTERNAL = '''
 def drop() -> str:
@@ -58,6 +62,16 @@ async def call(reference: str, **arguments: Any) -> Any:
 @pytest.mark.parametrize("name", ["pay", "Till.pay"])
 async def test_a_function_of_a_named_module_is_run(name: str) -> None:
     assert await call(f"shop_tools:{name}", bill="7") == "paid 7"
+
+
+@pytest.mark.req("EXEC-01")
+async def test_a_function_takes_its_arguments_as_the_schema_of_its_row_has_them() -> None:
+    schema = {"type": "object", "properties": {"parcel": {"type": "string"}, "amount": {"type": "integer"}}}
+    tool = Tool("order", "Orders.", schema, reference="shop_tools:order")
+
+    result = await FunctionRunner(["shop_tools"]).run(tool, {"parcel": "AB", "amount": 2}, RUN, timeout=5)
+
+    assert result.value == [("amount", 2), ("parcel", "AB")]
 
 
 @pytest.mark.req("EXEC-04")

@@ -17,6 +17,7 @@ insert into memory_vector (tenant_id, scope, owner, memory_id, dimensions, impor
 select m.tenant_id, m.scope, m.owner, m.id, 384, m.importance, 'infinity', $1,
   l2_normalize(r.numbers::vector)::halfvec
 from memory m, lateral (select array_agg(random_normal()) as numbers from generate_series(1, 384 + 0 * m.length)) r
+on conflict do nothing -- an engine with a model has begun to index them itself
 """
 
 NEARNESS = """

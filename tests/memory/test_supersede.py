@@ -194,3 +194,20 @@ async def test_what_a_forgotten_memory_superseded_can_be_superseded_again(words_
     paris = await words_only.memory.supersede(oslo.id, "Lives in Paris")
 
     assert (await words_only.memory.get(oslo.id)).superseded_by == paris.id
+
+
+@pytest.mark.req("MEM-09", "UI-01")
+async def test_a_chain_tells_from_any_of_them_what_took_whose_place(words_only: Engine) -> None:
+    oslo, bergen, tea = await words_only.memory.remember_many(ANN, ["Lives in Oslo", "Lives in Bergen", "Likes tea"])
+    rome = await words_only.memory.supersede(oslo.id, "Lives in Rome")
+    assert (await words_only.memory.supersede(bergen.id, "Lives in Rome")).id == rome.id  # said already
+    paris = await words_only.memory.supersede(rome.id, "Lives in Paris")
+
+    chains = {id: await words_only.memory.chain(id) for id in (oslo.id, rome.id, paris.id, tea.id)}
+
+    whole = [oslo.id, bergen.id, rome.id, paris.id]
+    told = {id: [memory.id for memory in chain] for id, chain in chains.items()}
+    assert told == {oslo.id: whole, rome.id: whole, paris.id: whole, tea.id: [tea.id]}
+    assert [memory.superseded_by for memory in chains[paris.id]] == [rome.id, rome.id, paris.id, None]
+    with pytest.raises(NotFound):
+        await words_only.memory.chain(uuid4())

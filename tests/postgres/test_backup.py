@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.core.config import Config
 from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.address import for_program
@@ -17,15 +18,18 @@ sql = statements("holdfast.postgres.backup")
 
 
 @pytest.mark.req("SAFE-05")
-async def test_a_restored_backup_holds_every_row(engine: Engine, empty_database_url: str, tmp_path: Path) -> None:
-    await fill(engine)
+async def test_a_restored_backup_holds_every_row(
+    config: Config, database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    async with open_engine(config=config) as engine:  # and no longer: it writes by itself, too
+        await fill(engine)
     file = tmp_path / "all.backup"
     told: list[str] = []
 
-    await backup(engine.place.owner_url, file, told.append)
+    await backup(database_url, file, told.append)
     restored = await restore(empty_database_url, Options(), file, told.append)
 
-    before = await fingerprints(engine.place.owner_url)
+    before = await fingerprints(database_url)
     assert before == await fingerprints(empty_database_url)
     assert restored.tables == len(before)
     assert restored.rows > 100
@@ -62,16 +66,17 @@ async def test_a_backup_under_write_load_is_one_moment(engine: Engine, empty_dat
 
 @pytest.mark.req("SAFE-05", "ENG-10")
 async def test_backup_and_restore_work_on_a_server_without_superuser(
-    engine: Engine, remote_url: str, tmp_path: Path
+    config: Config, database_url: str, remote_url: str, tmp_path: Path
 ) -> None:
-    await fill(engine)
+    async with open_engine(config=config) as engine:  # and no longer: it writes by itself, too
+        await fill(engine)
     there, back = tmp_path / "there.backup", tmp_path / "back.backup"
 
-    await backup(engine.place.owner_url, there, lambda _: None)
+    await backup(database_url, there, lambda _: None)
     await restore(remote_url, Options(), there, lambda _: None)
     await backup(remote_url, back, lambda _: None)
 
-    assert await fingerprints(remote_url) == await fingerprints(engine.place.owner_url)
+    assert await fingerprints(remote_url) == await fingerprints(database_url)
     assert back.stat().st_size > 0
     async with open_engine(remote_url, data=tmp_path / "data", tenant="acme") as remote:
         names = await remote.database.all("select name from principal where tenant_id = $1")

@@ -56,6 +56,21 @@ async def test_everyone_is_woken_to_catch_up_after_the_connection_was_lost(engin
         assert not first.is_set()
 
 
+async def test_what_is_said_on_a_channel_is_handed_over_and_that_something_may_have_been_missed(
+    engine: Engine, backends: Backends
+) -> None:
+    heard = asyncio.Queue[str | None]()
+    async with engine.postgres.hear("one", heard.put_nowait), asyncio.timeout(10):
+        first = await heard.get()  # when the connection is made
+        async with engine.postgres.owner() as owner:
+            await owner.value("select pg_notify('two', 'to others'), pg_notify('one', 'to us')")
+        second = await heard.get()
+        await backends.end(LISTENING)
+        third = await heard.get()
+
+    assert (first, second, third) == (None, "to us", None)
+
+
 async def test_many_channels_share_one_connection(engine: Engine, backends: Backends) -> None:
     async with AsyncExitStack() as stack:
         before = await backends.count("true")

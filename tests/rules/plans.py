@@ -9,7 +9,7 @@ from uuid import UUID
 from holdfast.core.errors import HoldfastError
 from holdfast.engine import Engine
 from holdfast.postgres.database import Statements
-from tests.rules import tool_plans
+from tests.rules import gateway_plans, tool_plans
 from tests.rules.plan import ID, LAST, MINUTE, NO_NODES, NOON, NOTHING, Cold, Plan
 from tests.rules.tree import ROOT
 
@@ -37,8 +37,9 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/forget_runs.sql": Plan("run_finished", (timedelta(days=30), 100)),
     "agents/sql/give_back_runs.sql": Plan("run_due", ("me", None)),
     "agents/sql/list_runs.sql": Plan("Index Scan Backward using runs_pkey", (LAST, 50)),
-    "agents/sql/list_runs_of_conversation.sql": Plan("Index Scan Backward using run_by_number", (LAST, 50, ID)),
-    "agents/sql/list_runs_of_user.sql": Plan("Index Scan Backward using run_by_user", (LAST, 5, "user 7")),
+    "agents/sql/list_runs_in_state.sql": Plan("Index Scan Backward using run_by_state", (LAST, 50, "failed", None)),
+    "agents/sql/list_runs_of_conversation.sql": Plan("Index Scan Backward using run_by_number", (LAST, 50, ID, None)),
+    "agents/sql/list_runs_of_user.sql": Plan("Index Scan Backward using run_by_user", (LAST, 5, "user 7", None)),
     "agents/sql/nodes.sql": Plan("node_tenant_id_id_key", ([ID],)),
     "agents/sql/now.sql": Plan("conversation_pkey", (ID,)),
     "agents/sql/pending_approvals.sql": Plan("approval_pending", (None, 100)),
@@ -59,6 +60,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/take_runs.sql": Plan("", (["support"], None, None, MINUTE, "me", 10)),
     "agents/sql/view.sql": Plan("Index Scan Backward using node_pkey", (ID, 100)),
     # What a function does is seen in its own test: here it is one call.
+    "conversations/sql/all_state_changes.sql": Plan("state_change_pkey", (ID, 0, 100)),
     "conversations/sql/append.sql": Plan("", (ID, ID, None, "text", "user", "ann", "", {}, None, None, "k", 0, 1, {})),
     "conversations/sql/append_all.sql": Plan("", (ID, *NO_NODES, 0, 1, {})),
     "conversations/sql/attach_agent.sql": Plan("", (ID, 7)),
@@ -80,10 +82,10 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/conversation_by_session.sql": Plan("conversation_tenant_id_session_id_key", ("web",)),
     "conversations/sql/last.sql": Plan("Index Scan Backward using node_pkey", (ID, 20, None, "adk")),
     "conversations/sql/list_conversations.sql": Plan(
-        "Index Scan Backward using conversation_pkey", (None, None, "conversation", LAST, 5)
+        "Index Scan Backward using conversation_pkey", (None, None, "conversation", LAST, 5, True)
     ),
     "conversations/sql/list_conversations_of_user.sql": Plan(
-        "Index Scan Backward using conversation_by_user", (None, None, "conversation", LAST, 5, ID)
+        "Index Scan Backward using conversation_by_user", (None, None, "conversation", LAST, 5, True, ID)
     ),
     "conversations/sql/lock_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support")),
     "conversations/sql/node.sql": Plan("node_tenant_id_id_key", (ID,)),
@@ -91,6 +93,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/notes_by_key.sql": Plan("notes_revision_by_key", (ID, "support", "run:1")),
     "conversations/sql/notes_revision.sql": Plan("agent_long_term_memory_revision_pkey", (ID, "support", 1)),
     "conversations/sql/notes_revisions.sql": Plan("agent_long_term_memory_revision_pkey", (ID, "support", None, 50)),
+    "conversations/sql/openings.sql": Plan("node_pkey", ([ID], 100, 1000)),
     "conversations/sql/read_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support")),
     "conversations/sql/read_state.sql": Plan("state_pkey", (ID,)),
     "conversations/sql/release_turn.sql": Plan("turn_claim_pkey", (ID, 1)),
@@ -111,6 +114,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/tree.sql": Plan("node_pkey", (ID, 100)),
     "conversations/sql/user_state.sql": Plan("state_pkey", ("shop", ID)),
     "conversations/sql/write_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support", "", 2, "append", None)),
+    "memory/sql/chain.sql": Plan("memory_user_tenant_id_scope_owner_superseded_by_idx", ("user", ID, ID, 100)),
     "memory/sql/change.sql": Plan("", (ID, None, "edit", "{}", None, None)),
     "memory/sql/contains.sql": Plan("memory_user_tenant_id_id_idx", (ID, {})),
     "memory/sql/count_expired.sql": Plan("memory_session_"),
@@ -124,11 +128,15 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "memory/sql/get.sql": Plan("memory_user_tenant_id_id_idx", (ID,)),
     "memory/sql/history.sql": Plan("memory_revision_pkey", (ID,)),
     "memory/sql/hold.sql": Plan("memory_user_tenant_id_id_idx", ([ID],)),
+    "memory/sql/holdings.sql": Plan("Index Scan Backward using memory_user_pkey", ("user", [ID], 1000)),
     "memory/sql/index.sql": Plan("", ("[]", NOTHING, NOTHING)),
     "memory/sql/keep_revisions.sql": Plan("memory_user_tenant_id_id_idx", ("user", ID, [ID], "[]")),
     "memory/sql/keep_vectors.sql": Plan("memory_user_tenant_id_id_idx", ("user", ID, [ID], ["m"], NOTHING)),
     "memory/sql/known.sql": Plan("memory_user_tenant_id_scope_owner_key_idx", ("user", ID, ["k"], [b"hash"])),
     "memory/sql/lease_indexing.sql": Plan("", (ID, MINUTE)),
+    "memory/sql/list.sql": Plan("Index Scan Backward using memory_user_pkey", ("user", ID, LAST, None, False, 50)),
+    "memory/sql/newest_sessions.sql": Plan("Index Scan Backward using memory_session_tenant_id_id_idx", (LAST, 5)),
+    "memory/sql/owners.sql": Plan("Index Only Scan using memory_user_pkey", ("user", ID, 50)),
     "memory/sql/present.sql": Plan("memory_user_tenant_id_id_idx", ("user", ID, [ID])),
     "memory/sql/models.sql": Plan("memory_user_tenant_id_language_embedded_idx"),
     "memory/sql/previous_turns.sql": Plan(
@@ -141,7 +149,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
         "", (*(NOTHING,) * 12, False, False, *(NOTHING,) * 5, 90, 0.02, None, {}, *(None,) * 3)
     ),
     "memory/sql/still_there.sql": Plan("memory_user_tenant_id_id_idx", ([ID],)),
-    "memory/sql/successors.sql": Plan("memory_user_pkey", ("user", ID, [ID])),
+    "memory/sql/successors.sql": Plan("memory_user_", ("user", ID, [ID])),
     "memory/sql/sweep.sql": Plan("memory_user_", ("user", ID, [ID], "expired", 90.0, 5.6)),
     "memory/sql/tombstone.sql": Plan("memory_tombstone_pkey", (ID,)),
     "memory/sql/trim_session.sql": Plan("memory_session_pkey", (ID, 100)),
@@ -203,7 +211,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
 }
 OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "access/sql/any_key.sql": Plan("api_key_by_secret"),
-    "access/sql/create_key.sql": Plan("", (b"hash", "key", ID, "ann", "", ["read"], "s", timedelta(days=1))),
+    "access/sql/create_key.sql": Plan("", (b"hash", "key", ID, "ann", None, "", ["read"], "s", timedelta(days=1))),
     "access/sql/create_tenant.sql": Plan("", ("tenant-0",)),
     "access/sql/end_session.sql": Plan("api_key_pkey", (b"hash",)),
     "access/sql/forget_expired.sql": Plan("api_key_by_expiry"),
@@ -234,7 +242,7 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
         (".relay", [0, 1], 100, 1000, [ID], ["topic-1"], [0], [7]),
         whole=("tenant", "topic", "topic_partition"),
     ),
-    "memory/sql/forget_tombstones.sql": Plan("memory_tombstone_", (MINUTE, 100)),
+    "memory/sql/forget_tombstones.sql": Plan("memory_tombstone_", (timedelta(days=30), 100)),
     "memory/sql/scope_gauges.sql": Cold("counts the memories of all tenants, for who watches"),
     "memory/sql/tenants_to_sweep.sql": Plan("memory_session_", (timedelta(days=200),), whole=("tenant",)),
     "memory/sql/unindexed_tenants.sql": Plan("memory_user_", (["en"], ["m"]), whole=("tenant",)),
@@ -254,8 +262,8 @@ OF_THE_OWNER: dict[str, Plan | Cold] = {
 # Which role runs a statement: a tenant's, unless it is listed for another.
 TENANT, SYSTEM, OWNER = "holdfast_app", "holdfast_system", "the owner"
 RUN_BY: dict[str, Mapping[str, Plan | Cold]] = {
-    TENANT: OF_A_TENANT | tool_plans.OF_A_TENANT,
-    SYSTEM: OF_THE_SYSTEM | tool_plans.OF_THE_SYSTEM,
+    TENANT: OF_A_TENANT | tool_plans.OF_A_TENANT | gateway_plans.OF_A_TENANT,
+    SYSTEM: OF_THE_SYSTEM | tool_plans.OF_THE_SYSTEM | gateway_plans.OF_THE_SYSTEM,
     OWNER: OF_THE_OWNER,
 }
 # Folders whose statements ask for the server and the schema: the owner runs them, or the system.
@@ -272,8 +280,8 @@ insert into api_key (hash, kind, tenant_id, principal, scopes, secret_id, expire
   select sha256(convert_to(id::text || n, 'UTF8')), case when n > 398 then 'key' else 'session' end, id, 'user',
     '{read}', 's', holdfast.now() + n * interval '1 minute'
   from busy, generate_series(1, 400) n;
-insert into conversation (tenant_id, id, session_id, app_name, user_id, user_name, agent_name)
-  select id, gen_random_uuid(), 'session ' || n, 'app ' || n % 8, md5(id::text || n % 20)::uuid, 'user', 'support'
+insert into conversation (tenant_id, id, session_id, app_name, user_id, user_name, agent_name, last_seq)
+  select id, gen_random_uuid(), 'session ' || n, 'app ' || n % 8, md5(id::text || n % 20)::uuid, 'user', 'support', 10
   from busy, generate_series(1, 40) n;
 insert into node (
     tenant_id, root, seq, id, parent, place, context_type, context_name, context_value, content, revision, key)
@@ -367,7 +375,7 @@ insert into memory_tombstone (tenant_id, memory_id, scope, owner, reason)
 insert into memory_index (tenant_id, model, dimensions) select id, 'm', 384 from tenant;
 insert into memory_indexing (tenant_id, holder, leased_until) select id, id, holdfast.now() from tenant;
 """
-ENOUGH = f"{ROWS}{tool_plans.ROWS}analyze;"
+ENOUGH = f"{ROWS}{tool_plans.ROWS}{gateway_plans.ROWS}analyze;"
 
 
 async def unindexed(engine: Engine) -> list[str]:

@@ -33,6 +33,7 @@ SYSTEM_TABLES = {
     "public.command": "counts those that wait or are being done for metrics",
     "public.runs": "finds the tenants who have old runs to delete",
     "public.tool_executions": "finds the tenants who have calls of tools to settle or to delete",
+    "public.mcp_session": "finds the tenants who have sessions of MCP clients to end",
     "public.skill_t": "finds the tenants who have skills to index",
     "public.tool_t": "finds the tenants who have tools to index",
     "public.relay_lease": "shares the relay to Kafka among processes",

@@ -1,10 +1,14 @@
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from holdfast.engine import Engine
+from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.sql import statements
+from tests.conftest import drop_database, make_template
 from tests.rules.plans import ENOUGH, PACKAGE, RUN_BY, unindexed, unplanned
 from tests.rules.tree import ROOT, source
 
@@ -24,24 +28,24 @@ READ_RECORDS = [
 ]
 
 
-@pytest.fixture
-async def filled(engine: Engine) -> Engine:
-    """An engine with enough rows that a missing index shows."""
-    async with engine.postgres.owner() as owner:
-        await owner.script(ENOUGH)
-    return engine
+@pytest.fixture(scope="module")
+def template(server: EmbeddedServer) -> Iterator[str]:
+    """A database with enough rows that a missing index shows; to fill it takes long, to copy it does not."""
+    asyncio.run(make_template(server, "filled", ENOUGH))
+    yield "filled"
+    asyncio.run(drop_database(server, "filled"))
 
 
 @pytest.mark.req("ENG-04")
-async def test_hot_statements_keep_their_index_under_the_policies(filled: Engine) -> None:
-    assert await unindexed(filled) == []
+async def test_hot_statements_keep_their_index_under_the_policies(engine: Engine) -> None:
+    assert await unindexed(engine) == []
 
 
 @pytest.mark.req("ENG-04")
-async def test_the_plans_are_those_of_a_role_that_the_policies_hold(filled: Engine) -> None:
+async def test_the_plans_are_those_of_a_role_that_the_policies_hold(engine: Engine) -> None:
     statement = statements("holdfast.access.identities")("identity_name")
 
-    rows: list[Any] = await filled.tenant("tenant-7").database.all(f"explain (verbose) {statement}", "user", uuid4())
+    rows: list[Any] = await engine.tenant("tenant-7").database.all(f"explain (verbose) {statement}", "user", uuid4())
 
     assert "current_setting('holdfast.tenant'" in "\n".join(row[0] for row in rows)
 
@@ -57,11 +61,11 @@ async def test_the_plans_are_those_of_a_role_that_the_policies_hold(filled: Engi
         ("alter table record drop constraint record_pkey", READ_RECORDS),
     ],
 )
-async def test_a_lost_index_is_missed(filled: Engine, lost: str, missed_by: list[str]) -> None:
-    async with filled.postgres.owner() as owner:
+async def test_a_lost_index_is_missed(engine: Engine, lost: str, missed_by: list[str]) -> None:
+    async with engine.postgres.owner() as owner:
         await owner.script(lost)
 
-    found = await unindexed(filled)
+    found = await unindexed(engine)
 
     assert [violation.partition(".sql:")[0] for violation in found] == [PACKAGE + name for name in missed_by]
 

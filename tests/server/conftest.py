@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+import uvicorn.server
 
 from holdfast import App
 from holdfast.core.config import Config
@@ -16,6 +18,7 @@ from holdfast.server.operations import Call, Operation, Operations
 from holdfast.server.server_file import ServerFile
 from holdfast.server.serving import serve
 from tests.agents.stage import Player, caller_of
+from tests.server.signs import Signs
 from tests.server.wire import Site
 
 extra = Operations("test")
@@ -58,6 +61,12 @@ async def site(engine: Engine) -> AsyncIterator[Site]:
 async def key(engine: Engine) -> str:
     """A key of the tenant `default` with the scopes of an owner."""
     return await make_key(engine)
+
+
+@pytest.fixture
+def signs() -> Signs:
+    """What the tools of a test's program say, and wait for."""
+    return Signs()
 
 
 @pytest.fixture
@@ -113,14 +122,46 @@ async def make_key(
 
 
 @asynccontextmanager
+async def serving(config: Config, app: App) -> AsyncGenerator[Site]:
+    """A server that serves a program to the tenant `default`."""
+    async with open_engine(config=config) as engine:
+        own = engine.tenant(await engine.tenants.id_of("default"))
+        async with own.serving(app), running(engine, config, app=app) as site:
+            yield site
+
+
+@asynccontextmanager
 async def running(
-    engine: Engine, config: Config, operations: Sequence[Operation] = (*OPERATIONS, *extra)
+    engine: Engine,
+    config: Config,
+    operations: Sequence[Operation] = (*OPERATIONS, *extra),
+    *,
+    app: App | None = None,
 ) -> AsyncGenerator[Site]:
-    """A server that runs as long as this lasts."""
+    """A server that runs as long as this lasts; `app` is the program that it serves."""
+    with patch.object(uvicorn.server, "asyncio", _Brisk()):
+        async with _running(engine, config, operations, app) as site:
+            yield site
+
+
+class _Brisk:
+    """`asyncio` as uvicorn has it here: a tenth of a second before each look whether to end is a hundredth."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds / 10)
+
+
+@asynccontextmanager
+async def _running(
+    engine: Engine, config: Config, operations: Sequence[Operation], app: App | None
+) -> AsyncGenerator[Site]:
     listener = bind(config)
     ready: asyncio.Future[ServerFile] = asyncio.get_running_loop().create_future()
     port = listener.getsockname()[1]
-    server = asyncio.create_task(serve(engine, listener, config, ready.set_result, operations=operations))
+    server = asyncio.create_task(serve(engine, listener, config, ready.set_result, operations=operations, app=app))
     await asyncio.wait([server, ready], return_when=asyncio.FIRST_COMPLETED)
     if server.done():
         await server

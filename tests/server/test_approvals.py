@@ -66,3 +66,17 @@ async def test_only_the_user_and_who_administers_the_tenant_decide(desk: Site, m
         assert (await desk.ask("GET", "/api/approvals", key=key)).json()["approvals"] == [approval]
     decided = await desk.ask("POST", f"/api/approvals/{approval['id']}", key=admin, json={"decision": "approve"})
     assert decided.json()["decided_by"] == "root"
+
+
+@pytest.mark.req("SAFE-03", "AGENT-05")
+async def test_an_agent_does_not_decide_what_a_person_has_to_whoever_s_key_it_holds(desk: Site, model: Player) -> None:
+    ann = await make_key(desk.engine, "ann", scopes=["read", "write"])
+    approval = (await asked(desk, model, ann))["approvals"][0]
+    tenant = await desk.engine.tenants.id_of("default")
+    agent = await desk.engine.keys.create(tenant, "ann", scopes=frozenset({"read", "write"}), agent="support")
+    path = f"/api/approvals/{approval['id']}"
+
+    reply = await desk.ask("POST", path, key=agent.text, json={"decision": "approve"})
+
+    assert (reply.status, reply.code) == (403, "forbidden")
+    assert (await desk.ask("GET", path, key=ann)).json()["state"] == "pending"

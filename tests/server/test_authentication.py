@@ -25,7 +25,7 @@ async def until_status(site: Site, status: int, **request: Any) -> Reply:
 async def test_on_this_machine_the_user_is_local_and_owns_the_tenant_default(site: Site) -> None:
     reply = await site.ask("GET", "/api/me")
 
-    assert reply.json() == {"tenant": "default", "user": "local", "scopes": ["admin", "read", "write"]}
+    assert reply.json() == {"tenant": "default", "user": "local", "scopes": ["admin", "read", "write"], "local": True}
 
 
 @pytest.mark.req("SAFE-03")
@@ -113,6 +113,7 @@ async def test_the_token_of_the_server_file_may_do_everything(site: Site, key: s
         "tenant": "default",
         "user": "local",
         "scopes": ["act-as", "admin", "operator", "read", "write"],
+        "local": False,
     }
 
 

@@ -2,11 +2,12 @@ import html
 import re
 from datetime import timedelta
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
 from holdfast.engine import Engine
+from holdfast.server.routes.browser import PAGE_POLICY, landing
 from tests.clock import Clock
 from tests.server.wire import Reply, Site
 
@@ -18,9 +19,9 @@ async def make_link(site: Site, **headers: str) -> str:
     return reply.json()["url"]
 
 
-async def sign_in(site: Site, link: str, **headers: str) -> Reply:
-    text = link.partition("link=")[2]
-    return await site.ask("POST", "/login", body=f"link={text}".encode(), headers={**FORM, **headers})
+async def sign_in(site: Site, link: str, *, to: str | None = None, **headers: str) -> Reply:
+    form = {"link": link.partition("link=")[2], **({} if to is None else {"to": to})}
+    return await site.ask("POST", "/login", body=urlencode(form).encode(), headers={**FORM, **headers})
 
 
 def session_of(reply: Reply) -> dict[str, str]:
@@ -36,7 +37,7 @@ async def test_a_link_becomes_a_session_of_the_browser(site: Site) -> None:
     assert (signed_in.status, signed_in.headers["location"]) == (303, "/")
     assert set(signed_in.headers["set-cookie"].split("; ")[1:]) >= {"HttpOnly", "Path=/", "SameSite=strict"}
     me = await site.ask("GET", "/api/me", headers=session_of(signed_in))
-    assert me.json() == {"tenant": "default", "user": "ann", "scopes": ["admin", "read", "write"]}
+    assert me.json() == {"tenant": "default", "user": "ann", "scopes": ["admin", "read", "write"], "local": False}
 
 
 @pytest.mark.req("SAFE-03")
@@ -137,12 +138,113 @@ async def test_a_session_that_was_signed_out_is_worth_nothing(site: Site, engine
     assert (before.status, (await site.ask("GET", "/api/me", headers=session)).status) == (200, 401)
 
 
-async def test_the_first_page_says_where_to_go_on(site: Site) -> None:
-    page = await site.ask("GET", "/")
+@pytest.mark.req("SAFE-03", "UI-01")
+async def test_of_what_was_pasted_only_the_link_itself_counts(site: Site) -> None:
+    forms = [
+        "{}",
+        "  {}\n",
+        "link={}",
+        "http://127.0.0.1:4600/x/login?link={}&a=b",
+        "sign in  http://h/?link={} (once)",
+    ]
 
-    assert page.status == 200
-    for target in re.findall(r'href="([^"]+)"', page.body.decode()):
-        assert (await site.ask("GET", target)).status == 200
+    statuses: list[int] = []
+    for form in forms:
+        text = form.format((await make_link(site)).partition("link=")[2])
+        reply = await site.ask("POST", "/login", body=urlencode({"link": text}).encode(), headers=FORM)
+        statuses.append(reply.status)
+
+    assert statuses == len(forms) * [303]
+
+
+@pytest.mark.req("UI-01")
+async def test_whoever_signs_in_is_where_they_wanted_to_be(site: Site) -> None:
+    screens = ["/chat", "/chat/desk/web-42", "/sessions/1?at=7&q=green%20tea", "/memory?q=//x"]
+
+    replies = [await sign_in(site, await make_link(site), to=screen) for screen in screens]
+
+    assert [reply.headers["location"] for reply in replies] == screens
+
+
+@pytest.mark.req("SAFE-03", "UI-01")
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        "",
+        "//evil.example",
+        "//evil.example/chat",
+        "///evil.example",
+        "/\\evil.example",
+        "\\\\evil.example",
+        "/\t/evil.example",
+        "/%2f%2fevil.example",
+        "/%5cevil.example",
+        "/%09/evil.example",
+        "https://evil.example/chat",
+        "https:evil.example",
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "evil.example",
+        "@evil.example",
+        ".evil.example",
+        "/chat@evil.example",
+        "/chat\r\nSet-Cookie: a=b",
+        "/chat\nLocation: //evil.example",
+        "/chat\\..\\evil",
+        "/chat/../..//evil.example",
+        "/chat/%2e%2e/%2E%2e//evil.example",
+        "/chat%2f..%2f..%2fevil",
+        "/chats",
+        "/api/me",
+        "/logout",
+        "/login?link=x",
+        "/chat/\u2028evil",
+        "/chat/" + 3000 * "a",
+    ],
+)
+def test_what_is_no_address_of_a_screen_leads_home(wanted: str) -> None:
+    assert landing(wanted) == "/"
+
+
+@pytest.mark.req("SAFE-03", "UI-01")
+async def test_signing_in_leads_to_no_other_site(site: Site) -> None:
+    signed_in = await sign_in(site, await make_link(site), to="//evil.example")
+    page = await site.ask("GET", "/login?to=//evil.example")
+
+    assert (signed_in.status, signed_in.headers["location"]) == (303, "/")
+    assert b'name="to" value="/"' in page.body
+
+
+@pytest.mark.req("UI-01")
+@pytest.mark.parametrize("settings", [{"root_path": "/engine/one"}])
+async def test_under_a_root_path_the_screen_that_was_wanted_is_below_it(site: Site, settings: dict[str, Any]) -> None:
+    wanted = await sign_in(site, await make_link(site), to="/chat/desk")
+    other = await sign_in(site, await make_link(site), to="/chat/../../other")
+
+    assert wanted.headers["location"] == "/engine/one/chat/desk"
+    assert other.headers["location"] == "/engine/one/"
+
+
+@pytest.mark.req("UI-01")
+async def test_without_a_link_the_page_asks_for_one_and_says_how_to_get_it(site: Site) -> None:
+    page = await site.ask("GET", "/login?to=/chat/desk")
+    refused = await site.ask("POST", "/login", body=b"link=hf_none&to=/chat/desk", headers=FORM)
+
+    for reply in (page, refused):
+        assert b'<label for="link">' in reply.body
+        assert b"holdfast keys link" in reply.body
+        assert b'name="to" value="/chat/desk"' in reply.body
+    assert (page.status, refused.status) == (200, 401)
+    assert b'role="alert"' in refused.body
+
+
+async def test_the_page_has_its_style_from_us_and_nothing_inline(site: Site) -> None:
+    page = await site.ask("GET", "/login?link=hf_x")
+
+    assert page.headers["content-security-policy"] == PAGE_POLICY
+    assert not re.findall(r"<script|<style|\son\w+=|\sstyle=", page.body.decode())
+    styled = await site.ask("GET", re.findall(r'rel="stylesheet" href="([^"]+)"', page.body.decode())[0])
+    assert (styled.status, styled.headers["content-type"]) == (200, "text/css; charset=utf-8")
 
 
 @pytest.mark.parametrize(
@@ -169,6 +271,7 @@ async def test_under_a_root_path_all_links_lead_there_whether_the_proxy_strips_i
     assert me.status == 200
     assert made.json()["path"].startswith("/engine/one/login?link=")
     assert b'action="/engine/one/login"' in page.body
+    assert b'href="/engine/one/static/page.css"' in page.body
     assert signed_in.headers["location"] == "/engine/one/"
     assert "Path=/engine/one" in signed_in.headers["set-cookie"].split("; ")
     assert described.json()["servers"] == [{"url": "/engine/one"}]

@@ -82,8 +82,8 @@ async def test_a_conversation_is_made_found_listed_and_removed(site: Site, engin
 
     assert (made["app"], made["user"], made["agent"], made["session_id"]) == ("shop", "ann", "support", "web 42/ä")
     assert by_id.json() == by_session.json() == made
-    assert listed.json() == {"conversations": [made], "cursor": None}
-    assert elsewhere.json() == {"conversations": [], "cursor": None}
+    assert listed.json() == {"conversations": [made], "cursor": None, "openings": {}}
+    assert elsewhere.json() == {"conversations": [], "cursor": None, "openings": {}}
     assert (removed.status, removed.body) == (204, b"")
     assert await engine.conversations.find(session_id="web 42/ä") is None
 
@@ -101,6 +101,34 @@ async def test_a_list_goes_on_where_its_cursor_stands(site: Site, anns: str) -> 
         cursor = page["cursor"]
 
     assert seen == made[::-1]
+
+
+@pytest.mark.req("UI-01", "STM-05")
+async def test_a_list_tells_what_a_user_said_first_where_it_is_asked_for(site: Site, anns: str, bobs: str) -> None:
+    silent, greeted, hostile, others = [await create(site, key, state={"step": 1}) for key in (anns, anns, anns, bobs)]
+    await say(site, anns, greeted, "How can I help?", context="text:agent:support")
+    await say(site, anns, greeted, " ")
+    await say(site, anns, greeted, "Where is my parcel? " * 20)
+    await say(site, anns, greeted, "Hello?")
+    gone = await say(site, anns, hostile, "never mind")
+    await say(site, anns, hostile, HOSTILE * 99)
+    await site.ask("DELETE", f"/api/nodes/{gone['id']}?version=1", key=anns)
+    await say(site, bobs, others, "My secret")
+
+    listed = (await site.ask("GET", "/api/conversations?openings=true", key=anns)).json()
+    second = (await site.ask("GET", "/api/conversations?openings=true&limit=1", key=anns)).json()
+    spoken = [
+        (await site.ask("GET", f"/api/conversations?spoken=true{of}", key=key)).json()["conversations"]
+        for of, key in (("", anns), ("&user=ann", site.file.token))
+    ]
+
+    assert [talk["id"] for talk in listed["conversations"]] == [hostile["id"], greeted["id"], silent["id"]]
+    assert listed["openings"] == {
+        greeted["id"]: ("Where is my parcel? " * 20)[:200],
+        hostile["id"]: (HOSTILE * 99)[:200],
+    }
+    assert list(second["openings"]) == [hostile["id"]]
+    assert [[talk["id"] for talk in each] for each in spoken] == [[hostile["id"], greeted["id"]]] * 2
 
 
 @pytest.mark.req("CONV-03")
@@ -315,6 +343,33 @@ async def test_state_is_changed_key_by_key_with_versions(site: Site, anns: str) 
     assert (stale.status, stale.code) == (409, "conflict")
     assert stale.json()["details"] == {"expected": 1, "current": 2, "key": "step"}
     assert (deleted.status, read.json()) == (204, {"state": {"step": {"value": 2, "version": 2}}})
+
+
+@pytest.mark.req("UI-01", "CONV-08")
+async def test_every_change_of_state_is_told_page_by_page_with_the_node_it_came_at(site: Site, anns: str) -> None:
+    talk = await create(site, anns, state={"step": 1})
+    path = f"/api/conversations/{talk['id']}/state"
+    await say(site, anns, talk, "Hello", state={HOSTILE: [HOSTILE]}, delete_state=["step"])
+    await site.ask("PATCH", path, key=anns, json={"state": {"user:theme": "dark", "temp:x": 1}})
+    await say(site, anns, talk, "And now?")
+    await site.ask("PATCH", path, key=anns, json={"state": {"step": None}})
+
+    whole = (await site.ask("GET", f"{path}/changes", key=anns)).json()
+    first = (await site.ask("GET", f"{path}/changes?limit=3", key=anns)).json()
+    rest = (await site.ask("GET", f"{path}/changes?limit=3&since={first['next']}", key=anns)).json()
+    wrong = await site.ask("GET", f"{path}/changes?since=x", key=anns)
+
+    told = [(each["seq"], each["revision"], each["set"], each["deleted"]) for each in whole["changes"]]
+    assert told == [
+        (0, 0, {"step": 1}, []),
+        (1, 1, {HOSTILE: [HOSTILE]}, ["step"]),
+        (1, 2, {"user:theme": "dark"}, []),
+        (2, 4, {"step": None}, []),
+    ]
+    assert [each["at"] for each in whole["changes"]] == sorted(each["at"] for each in whole["changes"])
+    assert (first["changes"] + rest["changes"], first["next"], rest["next"]) == (whole["changes"], 2, None)
+    assert whole["next"] is None
+    assert (wrong.status, wrong.code) == (400, "invalid_input")
 
 
 @pytest.mark.req("ENG-08")

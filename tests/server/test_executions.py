@@ -115,6 +115,20 @@ async def test_the_same_key_calls_once_and_is_the_caller_s_own(site: Site, servi
     assert (await order(site, admin, key="order-2")).json()["user"] == "root"
 
 
+@pytest.mark.req("MCP-07", "SAFE-03")
+async def test_a_key_of_an_agent_calls_tools_by_the_gateway_alone(site: Site, service: Service) -> None:
+    await site.engine.definitions.put("support", instructions="Help.")
+    await register(site, "denied", service, permissions={"users": "execute", "agents": {"support": "none"}})
+    tenant, scopes = await site.engine.tenants.id_of("default"), frozenset({"read", "write"})
+    agents = await site.engine.keys.create(tenant, "ann", scopes=scopes, agent="support")
+
+    replies = [await order(site, agents.text, tool=tool) for tool in ("order", "denied", "nothing")]
+
+    assert [(reply.status, reply.code) for reply in replies] == [(403, "forbidden")] * 3
+    assert all("/mcp or /rpc" in reply.json()["detail"] for reply in replies)
+    assert service.asked == []
+
+
 @pytest.mark.req("SAFE-03")
 async def test_calls_are_seen_by_who_made_them_and_by_admins(site: Site, service: Service) -> None:
     ann, bob, admin = await users(site)

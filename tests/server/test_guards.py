@@ -80,6 +80,8 @@ async def test_an_allowed_site_may_call_and_read_the_answer(site: Site, settings
     assert "authorization" in preflight.headers["access-control-allow-headers"]
     assert reply.status == 401
     assert reply.headers["access-control-allow-origin"] == "https://app.example"
+    read = {name.strip() for name in reply.headers["access-control-expose-headers"].split(",")}
+    assert read == {"x-request-id", "mcp-session-id", "www-authenticate"}
 
 
 @pytest.mark.req("ENG-07")

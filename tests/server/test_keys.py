@@ -20,7 +20,8 @@ async def test_a_key_is_shown_once(site: Site, key: str) -> None:
 
     assert made.status == 201
     shown = made.json()["key"]
-    assert (shown["principal"], shown["scopes"], shown["label"]) == ("bob", ["read"], "laptop")
+    assert (shown["kind"], shown["principal"]) == ("key", "bob")
+    assert (shown["scopes"], shown["label"]) == (["read"], "laptop")
     assert shown["expires_at"] > shown["created_at"]
     assert listed.json()["keys"][0] == shown
     assert made.json()["text"].encode() not in listed.body
@@ -69,6 +70,24 @@ async def test_the_owner_of_a_tenant_cannot_make_an_operator(site: Site, key: st
 
 
 @pytest.mark.req("SAFE-03")
+async def test_a_link_gives_the_scopes_that_it_was_made_with_and_never_more_than_its_maker_has(
+    site: Site, key: str
+) -> None:
+    wanted = {"principal": "bob", "scopes": ["read"]}
+
+    made = await site.ask("POST", "/api/keys/link", key=key, json=wanted)
+    refused = await site.ask("POST", "/api/keys/link", key=key, json={**wanted, "scopes": ["operator"]})
+
+    link = made.json()["path"].partition("link=")[2]
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    signed_in = await site.ask("POST", "/login", body=f"link={link}".encode(), headers=form)
+    session = {"Cookie": signed_in.headers["set-cookie"].partition(";")[0]}
+    me = (await site.ask("GET", "/api/me", headers=session)).json()
+    assert (me["user"], me["scopes"]) == ("bob", ["read"])
+    assert (refused.status, refused.code) == (403, "forbidden")
+
+
+@pytest.mark.req("SAFE-03")
 async def test_keys_of_another_tenant_are_neither_seen_nor_revoked(engine: Engine, site: Site, key: str) -> None:
     acme = await engine.tenants.create("acme")
     theirs = await engine.keys.create(acme.id, "eve")
@@ -89,3 +108,21 @@ async def test_a_tenant_is_made_once(site: Site) -> None:
     assert made.status == 201
     assert (again.status, again.code) == (409, "already_exists")
     assert [tenant["name"] for tenant in listed.json()["tenants"]] == ["acme", "default"]
+
+
+@pytest.mark.req("MCP-07")
+async def test_a_key_is_made_for_an_agent(site: Site, key: str) -> None:
+    made = await site.ask("POST", "/api/keys", key=key, json={"principal": "bob", "agent": "support"})
+    refused = await site.ask(
+        "POST", "/api/keys", key=key, json={"principal": "bob", "agent": "support", "scopes": ["read", "admin"]}
+    )
+    listed = await site.ask("GET", "/api/keys", key=key)
+
+    assert (made.status, made.json()["key"]["agent"], made.json()["key"]["scopes"]) == (
+        201,
+        "support",
+        ["read", "write"],
+    )
+    assert (refused.status, refused.code) == (400, "invalid_input")
+    assert [each["agent"] for each in listed.json()["keys"]] == ["support", None]
+    assert (await site.ask("GET", "/api/keys", key=made.json()["text"])).status == 403

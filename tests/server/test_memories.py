@@ -167,6 +167,7 @@ async def test_why_a_memory_was_not_returned_is_told(site: Site, bobs: str) -> N
 ON_ONE: list[tuple[str, str, Any]] = [
     ("GET", "", None),
     ("GET", "/history", None),
+    ("GET", "/chain", None),
     ("PATCH", "", {"importance": 0.1}),
     ("DELETE", "", None),
     ("POST", "/supersede", {"content": "x"}),

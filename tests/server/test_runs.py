@@ -60,6 +60,32 @@ async def test_runs_are_listed_page_by_page_by_conversation_and_by_user(desk: Si
     assert [run["id"] for run in one["runs"]] == [second["run_id"]]
 
 
+@pytest.mark.req("UI-01", "AGENT-04", "SAFE-03")
+async def test_runs_are_listed_by_their_state_beside_whose_they_are(desk: Site, model: Player) -> None:
+    ann, bob = [await make_key(desk.engine, name, scopes=["read", "write"]) for name in ("ann", "bob")]
+    admin, eve = await make_key(desk.engine, "root"), await make_key(desk.engine, "ann", tenant="acme")
+    refusal = {"fail": {"status": 400, "message": "no such model"}}
+    model.says(refusal, refusal, "Hello.", refusal)
+    failed = [(await say(desk, "Hello", key=ann, session_id="web-1")).json()["details"] for _ in range(2)]
+    done = (await say(desk, "Hello", key=ann, session_id="web-1")).json()
+    bobs = (await say(desk, "Hello", key=bob)).json()["details"]
+
+    async def listed(asked: str, key: str) -> list[str]:
+        return [run["id"] for run in (await desk.ask("GET", f"/api/runs?{asked}", key=key)).json()["runs"]]
+
+    first, second = [each["run_id"] for each in failed]
+    page = (await desk.ask("GET", "/api/runs?state=failed&limit=1", key=ann)).json()
+    assert [run["id"] for run in page["runs"]] == [second]
+    assert await listed(f"state=failed&limit=1&cursor={page['cursor']}", ann) == [first]
+    assert await listed("state=failed", admin) == [bobs["run_id"], second, first]
+    assert await listed("state=failed&user=ann", admin) == [second, first]
+    assert await listed(f"state=failed&conversation={done['conversation_id']}", admin) == [second, first]
+    assert await listed("state=done&user=ann", admin) == await listed("state=done", admin) == [done["run_id"]]
+    assert await listed("state=waiting", admin) == await listed("state=failed", eve) == []
+    assert (await desk.ask("GET", "/api/runs?state=lost", key=ann)).code == "invalid_input"
+    assert (await desk.ask("GET", "/api/runs?state=failed&cursor=x", key=ann)).code == "invalid_input"
+
+
 @pytest.mark.req("AGENT-01")
 async def test_a_run_is_cancelled_and_tried_again(desk: Site, model: Player) -> None:
     asked = held(model)

@@ -310,3 +310,23 @@ def test_a_name_is_declared_once() -> None:
 
 def positional_free() -> None:
     """Takes nothing."""
+
+
+@pytest.mark.req("EXEC-01")
+async def test_a_tool_may_bring_the_schema_of_its_arguments() -> None:
+    app = App()
+    schema = {"properties": {"phone": {"type": "string"}, "email": {"type": "string"}}, "minProperties": 1}
+
+    @app.tool(schema=schema)
+    async def contact(ways: dict[str, str]) -> str:
+        return ", ".join(ways.values())
+
+    tool = app.tools["contact"]
+    assert tool.parameters == {"type": "object", **schema}
+    assert await called(tool, RUN, {"email": "ann@example.com"}) == "ann@example.com"
+
+
+@pytest.mark.req("ENG-07")
+def test_a_schema_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"the tool 'contact' cannot be declared.*Mend the schema"):
+        App().tool(name="contact", schema={"type": "array"})(positional_free)

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Literal
 from uuid import UUID
 
-from holdfast.access.principals import OWNER_SCOPES, Principal, check_scopes, ensure_principal
+from holdfast.access.principals import OWNER_SCOPES, USER_SCOPES, Principal, check_scopes, ensure_principal
 from holdfast.core.errors import InvalidInput, NotFound, Unauthenticated
 from holdfast.core.ids import TenantId
 from holdfast.postgres.database import Postgres, Row, Transaction
@@ -24,6 +24,7 @@ from holdfast.postgres.sql import statements
 Kind = Literal["key", "link", "session"]
 
 PREFIX = "hf_"
+MAX_NAME = 255
 LINK_LIFETIME = timedelta(minutes=10)
 SESSION_LIFETIME = timedelta(days=30)
 REMEMBERED = 0.5  # seconds a key is taken without asking again: a revocation takes effect within a second
@@ -37,8 +38,10 @@ class Key:
     """What may be known of a key after it was made."""
 
     id: UUID
+    kind: Kind
     tenant: TenantId
     principal: str
+    agent: str | None  # that its holder speaks for
     label: str
     scopes: tuple[str, ...]
     created_at: datetime
@@ -71,19 +74,32 @@ class Keys:
         tenant: TenantId,
         principal: str,
         *,
-        scopes: frozenset[str] = OWNER_SCOPES,
+        scopes: frozenset[str] | None = None,
+        agent: str | None = None,
         label: str = "",
         lifetime: timedelta | None = None,
         kind: Kind = "key",
         tx: Transaction | None = None,
     ) -> NewKey:
-        """Make a key for `principal`; the text it returns is not kept anywhere."""
+        """Make a key for `principal`, or for an agent that speaks for them; the text it returns is not kept anywhere.
+
+        Without scopes it may do what an owner may, an agent's what a user may.
+        """
+        if scopes is None:
+            scopes = OWNER_SCOPES if agent is None else USER_SCOPES
         check_scopes(scopes)
-        if not principal or len(principal) > 255 or "\0" in principal + label:
+        if agent is not None and not scopes <= USER_SCOPES:
+            raise InvalidInput(
+                "an agent's key cannot administer",
+                why=f"it would have {', '.join(sorted(scopes - USER_SCOPES))}",
+                next=f"give it {' and '.join(sorted(USER_SCOPES))} at most",
+            )
+        names = (principal,) if agent is None else (principal, agent)
+        if "\0" in label or any(not name or len(name) > MAX_NAME or "\0" in name for name in names):
             raise InvalidInput(
                 "a key belongs to someone",
-                why="the name is empty, over 255 characters or holds NUL",
-                next="name a user",
+                why=f"the name is empty, over {MAX_NAME} characters or holds NUL",
+                next="name a user, and an agent if it is one's",
             )
         if lifetime is not None and lifetime <= timedelta():
             raise InvalidInput("a key cannot have expired before it is made", next="give a lifetime above zero")
@@ -96,6 +112,7 @@ class Keys:
             kind,
             tenant,
             principal,
+            agent,
             label,
             sorted(scopes),
             self._secret_id,
@@ -130,17 +147,19 @@ class Keys:
                 why="it was never made here, has expired or was revoked",
                 next="make one with `holdfast keys create`",
             )
-        principal = Principal(TenantId(row["tenant_id"]), row["principal"], frozenset(row["scopes"]))
+        principal = Principal(TenantId(row["tenant_id"]), row["principal"], frozenset(row["scopes"]), row["agent"])
         self._known[hash] = (monotonic(), principal)
         self._known.move_to_end(hash)
         if len(self._known) > REMEMBERED_KEYS:
             self._known.popitem(last=False)
         return principal
 
-    async def create_link(self, tenant: TenantId, principal: str) -> str:
-        """The text of a one-time link for a person's browser."""
+    async def create_link(self, tenant: TenantId, principal: str, *, scopes: frozenset[str] | None = None) -> str:
+        """The text of a one-time link for a person's browser; the session it becomes has its scopes."""
         await self._system.run(sql("forget_expired"))
-        made = await self.create(tenant, principal, lifetime=LINK_LIFETIME, kind="link", label="browser link")
+        made = await self.create(
+            tenant, principal, scopes=scopes, lifetime=LINK_LIFETIME, kind="link", label="browser link"
+        )
         return made.text
 
     async def exchange_link(self, text: str) -> str:
@@ -188,8 +207,10 @@ class Keys:
 def _key(row: Row) -> Key:
     return Key(
         id=row["id"],
+        kind=row["kind"],
         tenant=TenantId(row["tenant_id"]),
         principal=row["principal"],
+        agent=row["agent"],
         label=row["label"],
         scopes=tuple(row["scopes"]),
         created_at=row["created_at"],

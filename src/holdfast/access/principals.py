@@ -11,6 +11,7 @@ from holdfast.postgres.sql import statements
 Scope = Literal["read", "write", "admin", "act-as", "operator"]
 SCOPES: frozenset[str] = frozenset(get_args(Scope))
 OWNER_SCOPES: frozenset[str] = frozenset({"read", "write", "admin"})
+LOCAL_USER = "local"  # who is on the server's own machine
 USER_SCOPES: frozenset[str] = frozenset({"read", "write"})
 
 sql = statements(__name__)
@@ -21,12 +22,15 @@ class Principal:
     """Who asks.
 
     Scopes: `read` and `write` what is one's own, `admin` every user's and the keys, `act-as` any user, `operator` every
-    tenant.
+    tenant. `agent`: they speak for this agent, and may call the tools that it may. `local`: they came without a key,
+    from the server's own machine.
     """
 
     tenant: TenantId
     user: str
     scopes: frozenset[str]
+    agent: str | None = None
+    local: bool = False
 
     def require(self, scope: Scope) -> None:
         """Refuse a caller who lacks a scope."""
@@ -35,6 +39,16 @@ class Principal:
                 f"this needs the scope {scope!r}",
                 why=f"the caller {self.user!r} has {', '.join(sorted(self.scopes)) or 'none'}",
                 next="use a key that has it: `holdfast keys create --scope` makes one",
+                scope=scope,
+            )
+
+    def require_person(self) -> None:
+        """Refuse a caller who speaks for an agent: what a person has to decide is not for agents."""
+        if self.agent is not None:
+            raise Forbidden(
+                "a person has to decide this",
+                why=f"the caller speaks for the agent {self.agent!r:.200}",
+                next="use a key that is not an agent's",
             )
 
     def acting_as(self, user: str) -> "Principal":

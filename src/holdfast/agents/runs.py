@@ -7,9 +7,9 @@ from typing import Any, Literal, cast
 from uuid import UUID
 
 from holdfast.conversations.contexts import Context
-from holdfast.conversations.cursors import Page, read_cursor, write_cursor
 from holdfast.conversations.refusals import unknown
 from holdfast.conversations.turns import Policy
+from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import AlreadyExists, Busy, InvalidInput, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
@@ -19,6 +19,7 @@ from holdfast.postgres.sql import statements
 
 RunState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 Ending = Literal["done", "failed", "cancelled"]
+MOST: RunState = "done"  # what nearly all runs are: a user's are found among the user's, others by their state
 
 sql = statements(__name__)
 
@@ -182,14 +183,23 @@ class Runs:
         return run_of(row)
 
     async def list(
-        self, *, conversation: UUID | None = None, user: str | None = None, limit: int = 50, cursor: str | None = None
+        self,
+        *,
+        conversation: UUID | None = None,
+        user: str | None = None,
+        state: RunState | None = None,
+        limit: int = 50,
+        cursor: str | None = None,
     ) -> Page[Run]:
-        """Runs, newest first: of a conversation, of a user, or all."""
+        """Runs, newest first: of a conversation, of a user, or all; with `state` those alone that are in it."""
         before, _ = read_cursor(cursor)
+        stored = None if user is None else store(user)
         if conversation is not None:
-            rows = await self._database.all(sql("list_runs_of_conversation"), before, limit + 1, conversation)
+            rows = await self._database.all(sql("list_runs_of_conversation"), before, limit + 1, conversation, state)
+        elif state is not None and (user is None or state != MOST):
+            rows = await self._database.all(sql("list_runs_in_state"), before, limit + 1, state, stored)
         elif user is not None:
-            rows = await self._database.all(sql("list_runs_of_user"), before, limit + 1, store(user))
+            rows = await self._database.all(sql("list_runs_of_user"), before, limit + 1, stored, state)
         else:
             rows = await self._database.all(sql("list_runs"), before, limit + 1)
         runs = [run_of(row) for row in rows[:limit]]

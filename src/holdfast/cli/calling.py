@@ -1,6 +1,7 @@
 """Calling an agent: the talk on an event loop of its own, for a program that waits for a person meanwhile."""
 
 import asyncio
+import time
 from collections.abc import Coroutine
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
@@ -21,6 +22,7 @@ INTERRUPTED: Final[Frame] = {"kind": "interrupted"}
 SILENT: Final[Frame] = {"kind": "silent"}
 SILENCE = 5.0  # seconds without a word after which it is looked whether anybody works on it
 CLOSING = 10.0
+MOMENT = 0.1  # a signal that comes just before a wait begins has its handler run when the wait ends: none lasts longer
 
 
 class Calling:
@@ -68,10 +70,13 @@ class Calling:
 
     def next(self) -> Frame:
         """What happens next: INTERRUPTED where somebody interrupts, SILENT where nobody works on what was said."""
+        silent_at = time.monotonic() + SILENCE
         while True:
             try:
-                happened = self._happened.get(timeout=None if self._heard or self._talk is None else SILENCE)
+                happened = self._happened.get(timeout=MOMENT)
             except Empty:
+                if self._heard or self._talk is None or time.monotonic() < silent_at:
+                    continue
                 self._heard = True
                 if self._is_queued():
                     return SILENT

@@ -16,13 +16,17 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from holdfast.access.jwks import Fetch
 from holdfast.access.keys import Keys
 from holdfast.access.secret import installation_secret
+from holdfast.access.tokens import trust
 from holdfast.cli.output import Progress
 from holdfast.core.config import Config
 from holdfast.core.errors import BadSetting, DataFolderUnusable, Forbidden, HoldfastError
+from holdfast.core.issuers import Issuer
 from holdfast.embeddings import Embeddings
 from holdfast.engine import Place, open_place
+from holdfast.execution.issuers import open_fetch
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import Owner, Postgres, Row, open_owner
 from holdfast.postgres.folder import DataFolder
@@ -70,6 +74,9 @@ async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]
     if config.bus.url.startswith("kafka://"):
         progress(f"asking Kafka at {config.bus.url}")
         checks.append(await check_kafka(config))
+    if config.access.issuers:
+        progress("asking issuers for their keys")
+        checks += await check_issuers(config)
     progress("trying the embedding models")
     checks.append(await check_models(config))
     running = ServerFile.read(config.data)
@@ -233,6 +240,27 @@ async def check_kafka(config: Config) -> Check:
         return failed("kafka", missing)
     except HoldfastError as error:
         return failed("kafka", error)
+
+
+async def check_issuers(config: Config) -> list[Check]:
+    """Whether the tokens of each issuer can be checked."""
+    async with open_fetch(config) as fetch:
+        checks = [check_issuer(issuer, fetch, config.resource) for issuer in config.access.issuers]
+        return await asyncio.gather(*checks)
+
+
+async def check_issuer(issuer: Issuer, fetch: Fetch, resource: str | None) -> Check:
+    """Whether it is told whom an issuer's tokens are for, and its keys can be had."""
+    part = "issuer"
+    try:
+        known = trust(issuer, fetch, resource)
+        fitting = [await known.keys.fitting(algorithm, None) for algorithm in issuer.signed_by]
+    except HoldfastError as error:
+        return failed(part, error)
+    if not any(fitting):
+        found = f"none of the keys of {issuer.issuer} is for {', '.join(issuer.signed_by)}"
+        return Check(part, "fail", found, "Set its algorithms in access.issuers.", BadSetting.code)
+    return Check(part, "ok", f"tokens of {issuer.issuer} for {', '.join(sorted(known.audiences))} can be checked")
 
 
 async def check_models(config: Config) -> Check:

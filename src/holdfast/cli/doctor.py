@@ -1,5 +1,6 @@
 """`holdfast doctor`: checks every part, and says what to do."""
 
+import logging
 from dataclasses import asdict
 
 from holdfast.cli.checks import examine
@@ -16,6 +17,7 @@ async def doctor(invocation: Invocation) -> int:
     Nothing is changed: where no database has been made yet, PostgreSQL is tried in a temporary folder. The exit code
     is 0 when nothing failed.
     """
+    logging.disable(logging.WARNING)  # the checks tell what is wrong
     output = invocation.output
     with output.progress() as progress:
         checks = await examine(invocation.config, progress)

@@ -1,6 +1,6 @@
 """`holdfast keys`: make, list and revoke keys."""
 
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import typer
@@ -15,6 +15,7 @@ app = group("Keys for programs and browsers. A key is shown once, when it is mad
 COLUMNS = {
     "id": "ID",
     "principal": "USER",
+    "agent": "AGENT",
     "label": "LABEL",
     "scopes": "SCOPES",
     "created_at": "MADE",
@@ -22,16 +23,22 @@ COLUMNS = {
     "revoked_at": "REVOKED",
 }
 
+Scopes = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="SCOPE", help="read, write, admin, act-as, operator; may be repeated. [default: the first three]"
+    ),
+]
+
 
 @command(app)
 async def create(
     invocation: Invocation,
     user: Annotated[str, typer.Option("--user", "--principal", metavar="NAME", help="Whose key it is.")] = "local",
-    scope: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SCOPE", help="read, write, admin, act-as, operator; may be repeated. [default: the first three]"
-        ),
+    scope: Scopes = None,
+    agent: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Agent that it speaks for; it may call that one's tools. [read and write]"),
     ] = None,
     label: Annotated[str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)] = "",
     expires: Annotated[
@@ -50,13 +57,14 @@ async def create(
         "principal": user,
         "label": label,
         "scopes": scope or None,
+        "agent": agent,
         "lifetime_seconds": int(lifetime(expires).total_seconds()) if expires is not None else None,
     }
     async with reach(invocation) as api:
         made = await api.post("/api/keys", {name: value for name, value in wanted.items() if value is not None})
     key = made["key"]
     invocation.output.say(
-        f"The key {key['id']} of {key['principal']}, with {', '.join(key['scopes'])}. It is not shown again:"
+        f"The key {key['id']} of {_whose(key)}, with {', '.join(key['scopes'])}. It is not shown again:"
     )
     invocation.output.value(made["text"], {**key, "text": made["text"]})
 
@@ -79,9 +87,27 @@ async def revoke(invocation: Invocation, id: Annotated[UUID, typer.Argument(meta
 
 
 @command(app)
-async def link(invocation: Invocation) -> None:
-    """Make a link that opens the console in a browser, once, within ten minutes."""
+async def link(
+    invocation: Invocation,
+    user: Annotated[
+        str | None, typer.Option("--user", "--principal", metavar="NAME", help="Who opens it. [default: local]")
+    ] = None,
+    scope: Scopes = None,
+) -> None:
+    """Make a link that opens the console in a browser, once, within ten minutes.
+
+    \b
+    holdfast keys link
+    holdfast keys link --user ann --scope read --scope write
+    """
+    if scope:
+        check_scopes(frozenset(scope))
+    wanted = {"principal": user, "scopes": scope or None}
     async with reach(invocation, running=True) as api:
-        made = await api.post("/api/keys/link", {})
+        made = await api.post("/api/keys/link", {name: value for name, value in wanted.items() if value is not None})
     invocation.output.say("Open it within ten minutes; it works once:")
     invocation.output.value(made["url"], made)
+
+
+def _whose(key: dict[str, Any]) -> str:
+    return key["principal"] if key["agent"] is None else f"{key['principal']}, for the agent {key['agent']}"

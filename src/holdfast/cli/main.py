@@ -27,6 +27,7 @@ INTERRUPTED = 130
 COMMANDS = {
     "init": "Write a small example to start from.",
     "up": "Start everything in one process.",
+    "mcp": "Serve MCP to a client on this machine.",
     "chat": "Talk to an agent in the terminal.",
     "worker": "Do commands of an app's skills.",
     "doctor": "Check every part, and say what to do.",

@@ -1,4 +1,4 @@
-"""`holdfast sessions`: list, show, fork and export conversations."""
+"""`holdfast sessions`: list, search, show, fork and export conversations."""
 
 import json
 import sys
@@ -37,15 +37,45 @@ async def ls(
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one user.")] = None,
     app: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one app.")] = None,
     agent: Annotated[str | None, typer.Option(metavar="NAME", help="Those with one agent.")] = None,
+    spoken: Annotated[bool, typer.Option("--spoken", help="Those in which something was said.")] = False,
     limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = 50,
 ) -> None:
     """List conversations, the newest first."""
-    asked = {"user": user, "app": app, "agent": agent, "limit": limit}
+    asked = {"user": user, "app": app, "agent": agent, "spoken": "true" if spoken else None, "limit": limit}
     async with reach(invocation) as api:
         found = await api.get(f"/api/conversations?{_query(asked)}")
     invocation.output.rows(found["conversations"], COLUMNS)
     if found["cursor"] is not None:
         invocation.output.say(f"There are more than these {limit}: --limit shows up to {PAGE}.")
+
+
+@command(app)
+async def search(
+    invocation: Invocation,
+    text: Annotated[str, typer.Argument(metavar="TEXT")],
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one user.")] = None,
+    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Those with one agent.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many nodes.")] = 50,
+) -> None:
+    """Print nodes with this text in them, whatever its case, those of the newest conversations first."""
+    found: list[dict[str, Any]] = []
+    cursor: str | None = None
+    async with reach(invocation) as api:
+        while len(found) < limit:  # a page may be empty and not the last
+            asked = {"text": text, "user": user, "agent": agent, "limit": limit - len(found), "cursor": cursor}
+            page = await api.get(f"/api/conversations/search?{_query(asked)}")
+            found += page["found"]
+            cursor = page["cursor"]
+            if cursor is None:
+                break
+    if invocation.json:
+        invocation.output.rows(found, {})
+        return
+    for hit in found:
+        talk = hit["conversation"]
+        write(sys.stdout, f"{_seen(talk['session_id'] or talk['id'])}  {shown(hit['node'])}")
+    if cursor is not None:
+        invocation.output.say(f"There may be more than these {limit}: --limit shows up to {PAGE}.")
 
 
 @command(app)
@@ -106,8 +136,12 @@ def shown(node: dict[str, Any]) -> str:
     said = "(deleted)" if node["deleted"] else node["content"].replace("\r\n", "\n")
     lines = said.split("\n") if said else []
     text = "\n".join(INDENT + line for line in [*lines, *_calls(node["payload"])])
-    speaker = name if name.isprintable() else repr(name)  # one with a line end in it could forge a line
-    return printable(f"{node['seq']}  {speaker} ({kind}), {at}\n{text}\n")
+    return printable(f"{node['seq']}  {_seen(name)} ({kind}), {at}\n{text}\n")
+
+
+def _seen(name: str) -> str:
+    """A name on one line: one with a line end in it could forge a line."""
+    return name if name.isprintable() else repr(name)
 
 
 def _calls(payload: dict[str, Any] | None) -> list[str]:

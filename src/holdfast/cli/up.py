@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from holdfast.access.principals import LOCAL_USER
 from holdfast.app import App
 from holdfast.cli.apps import NAMES, load_app
 from holdfast.cli.invocation import Invocation, command, single
@@ -17,10 +18,9 @@ from holdfast.core.config import Config
 from holdfast.core.errors import InvalidInput
 from holdfast.default import default_app
 from holdfast.engine import Engine, Part, open_engine
-from holdfast.server.authentication import LOCAL_USER
 from holdfast.server.listening import address_of, bind
 from holdfast.server.server_file import ServerFile
-from holdfast.server.serving import run, serve
+from holdfast.server.serving import run, serve, settle
 
 app = single()
 
@@ -63,7 +63,7 @@ def up(
 
 def _load(name: str) -> App:
     found = load_app(name)
-    if not (found.agents or found.tools or found.skills):
+    if not (found.agents or found.tools or found.skills or found.resources or found.prompts):
         raise InvalidInput(f"{name} has no agents", next="Declare one: `app.agent(...)`.")
     return found
 
@@ -89,14 +89,18 @@ async def _up(invocation: Invocation, config: Config, listener: socket.socket, f
         if await _asks_for_keys(engine, listener):
             text = await engine.keys.create_link(tenant.id, LOCAL_USER)
             link = f"{config.server.root_path}/login?link={text}"
-        await serve(engine, listener, config, lambda server: _tell(invocation, engine, server, served, parts, link))
+        settle()
+        await serve(
+            engine, listener, config, lambda server: _tell(invocation, engine, server, served, parts, link), app=found
+        )
     leave()
     invocation.output.say("Stopped.")
 
 
 async def _asks_for_keys(engine: Engine, listener: socket.socket) -> bool:
     """Whether local access has ended, so that a browser needs a link to come in."""
-    if engine.config.server.require_key or not address_of(listener).is_loopback:
+    config = engine.config
+    if config.server.require_key or config.access.issuers or not address_of(listener).is_loopback:
         return True
     return await engine.keys.any_made()
 
@@ -112,6 +116,7 @@ def _tell(
     invocation.output.line(
         {
             "url": server.url,
+            **({"mcp": f"{server.url}{engine.config.server.root_path}/mcp"} if engine.config.gateway.mcp else {}),
             "pid": server.pid,
             "data": server.data,
             **served,
@@ -125,6 +130,8 @@ def _tell(
         f"  address  {server.url}{engine.config.server.root_path}",
         f"  data     {server.data}, with {database}",
     ]
+    if engine.config.gateway.mcp:
+        lines.insert(2, f"  MCP      {server.url}{engine.config.server.root_path}/mcp")
     lines += [f"  {what:<7}  {', '.join(names)}" for what, names in served.items() if names]
     lines += [f"  {part.state:<7}  {part.name}: {part.detail}" for part in parts if part.state != "ok"]
     if link:

@@ -12,13 +12,13 @@ from holdfast.access.identities import Identities
 from holdfast.bus.log import Log
 from holdfast.bus.records import hash_of
 from holdfast.conversations.contexts import Context, parse_context
-from holdfast.conversations.cursors import Page, read_cursor, write_cursor
 from holdfast.conversations.messages import Message, as_messages
 from holdfast.conversations.nodes import Draft, Node, NodeRevision, in_reading_order, node_of, revision_of
 from holdfast.conversations.payloads import check_payload
 from holdfast.conversations.refusals import not_appended, not_changed, taken, unknown, unknown_node
-from holdfast.conversations.state import changes_of, without_user
+from holdfast.conversations.state import changes_of, fold, without_user
 from holdfast.conversations.turns import Turn
+from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
@@ -28,6 +28,9 @@ from holdfast.postgres.sql import statements
 
 APP = "default"
 MAX_NODES = 10_000  # that one call reads or appends
+OPENING = 200  # characters of the first thing that a user said
+OPENING_NODES = 100  # among which it is looked for
+ESCAPED = 5  # characters, at most, that one is stored as
 SEARCHED = 1000  # conversations that one page of a search looks through
 
 sql = statements(__name__)
@@ -332,9 +335,9 @@ class Conversations:
             for node in nodes:
                 if until is not None and node.seq > until:
                     return
-                _apply(state, node.state)
+                fold(state, node.state)
                 for change in between[node.seq]:
-                    _apply(state, change["state"])
+                    fold(state, change["state"])
                 yield Step(node, dict(state))
             seq = nodes[-1].seq
 
@@ -407,14 +410,15 @@ class Conversations:
         user: str | None = None,
         agent: str | None = None,
         document: bool = False,
+        spoken: bool = False,
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Conversation]:
-        """Conversations, the newest first. A page that follows shows what was there, whatever was said meanwhile."""
+        """Conversations, or those with nodes alone, the newest first; the next page goes on where one ended."""
         _check_limit(limit)
         before, _ = read_cursor(cursor)
         kind = "document" if document else "conversation"
-        asked = (app and store(app), agent and store(agent), kind, before, limit + 1)
+        asked = (app and store(app), agent and store(agent), kind, before, limit + 1, spoken)
         if user is None:
             rows = await self._database.all(sql("list_conversations"), *asked)
         else:
@@ -449,6 +453,11 @@ class Conversations:
         if len(rows) > limit:
             return Page(found, write_cursor(found[-1].conversation.id, found[-1].node.seq))
         return Page(found, talks.cursor)
+
+    async def openings(self, ids: Sequence[UUID]) -> dict[UUID, str]:
+        """The first thing that a user said in each of these, cut short; none where nobody did among its first nodes."""
+        rows = await self._database.all(sql("openings"), [*ids], OPENING_NODES, OPENING * ESCAPED)
+        return {row["root"]: restore(row["content"])[:OPENING] for row in rows}
 
 
 def conversation_of(row: Row, prefix: str = "") -> Conversation:
@@ -488,13 +497,3 @@ def _number(turn: Turn | None, id: UUID) -> int | None:
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= MAX_NODES:
         raise InvalidInput(f"{limit} cannot be given at once", why=f"it is not between 1 and {MAX_NODES}")
-
-
-def _apply(state: dict[str, Any], changes: Mapping[str, list[Any]] | None) -> None:
-    for name, value in (changes or {}).items():
-        if name.startswith(("app:", "user:")):
-            continue
-        if value:
-            state[name] = value[0]
-        else:
-            state.pop(name, None)

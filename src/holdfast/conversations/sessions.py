@@ -50,6 +50,7 @@ class Sessions:
     ) -> ActiveSession:
         """Make it the session that `user` is in with `agent`, and return the one in force.
 
+        A conversation that is another user's, or with another agent, is not found.
         With `instead_of` it yields to any other session that is active: of many who start at once with
         `instead_of=None` one wins, and all get that one.
         """

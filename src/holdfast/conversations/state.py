@@ -5,8 +5,11 @@ the time of a turn, and is never stored.
 """
 
 from collections.abc import Collection, Mapping
+from datetime import datetime
 from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
+
+import msgspec
 
 from holdfast.bus.log import Log
 from holdfast.conversations.refusals import unknown
@@ -18,6 +21,7 @@ from holdfast.postgres.sql import statements
 TEMPORARY = "temp:"
 MAX_KEY_BYTES = 1000  # keys are part of an index
 MAX_KEYS = 10_000  # in one change
+MAX_CHANGES = 1000  # that are told at once
 NO_VALUE = "23502"  # SQLSTATE: something that must be there is null
 
 sql = statements(__name__)
@@ -29,6 +33,16 @@ class _Deleted:
 
 
 DELETED: Final = _Deleted()  # as a value: the key goes
+
+
+class StateChanged(msgspec.Struct, frozen=True):
+    """A change of state: the last node when it was made, the revision it made, what it set and what it deleted."""
+
+    seq: int
+    revision: int
+    at: datetime
+    set: dict[str, Any]
+    deleted: list[str]
 
 
 class StateValue(NamedTuple):
@@ -111,10 +125,41 @@ class State:
         """Delete keys; one that is not there is no error."""
         await self.set(conversation, dict.fromkeys(keys, DELETED), tx=tx)
 
+    async def changes(self, conversation: UUID, *, since: int | None = None, limit: int = 1000) -> list[StateChanged]:
+        """Changes that were made in a conversation, in their order, or those after a revision.
+
+        Folded up to a node, those of its own keys are the state that a fork there has. A change that came with a node
+        has the revision that the node had at first.
+        """
+        rows = await self._database.all(sql("all_state_changes"), conversation, -1 if since is None else since, limit)
+        return [_changed(row) for row in rows]
+
     async def of_user(self, app: str, user: UUID) -> dict[str, Any]:
         """What an app keeps for a user, the names without their prefix."""
         rows = await self._database.all(sql("user_state"), store(app), user)
         return {restore(row["key"]): row["value"] for row in rows}
+
+
+def fold(state: dict[str, Any], changes: Mapping[str, list[Any]] | None) -> None:
+    """Make a stored change in a conversation's own state; what is the user's and the app's is left out."""
+    for name, value in (changes or {}).items():
+        if name.startswith(("app:", "user:")):
+            continue
+        if value:
+            state[name] = value[0]
+        else:
+            state.pop(name, None)
+
+
+def _changed(row: Row) -> StateChanged:
+    changes = cast(dict[str, list[Any]], row["state"])
+    return StateChanged(
+        row["seq"],
+        row["revision"],
+        row["at"],
+        {name: value[0] for name, value in changes.items() if value},
+        [name for name, value in changes.items() if not value],
+    )
 
 
 def _refuse_large(keys: Collection[str]) -> None:

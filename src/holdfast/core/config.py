@@ -6,7 +6,7 @@ A value comes from the first source that has it: flags, the environment, `holdfa
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, Self, cast, get_args
@@ -16,11 +16,13 @@ from pydantic import BaseModel, Field, PrivateAttr, SecretStr, ValidationError
 from pydantic.fields import FieldInfo
 
 from holdfast.core.errors import BadSetting
+from holdfast.core.issuers import AccessSettings
 from holdfast.core.settings import (
     AgentSettings,
     BusSettings,
     DatabaseSettings,
     ExecutionSettings,
+    GatewaySettings,
     LlmSettings,
     MemorySettings,
     Name,
@@ -28,7 +30,7 @@ from holdfast.core.settings import (
     ServerSettings,
     StrongSecret,
 )
-from holdfast.core.sources import Given, Keys, gather
+from holdfast.core.sources import Given, Keys, gather, unknown_setting
 
 DEFAULT = "default"
 MASK = "********"
@@ -41,7 +43,7 @@ class Row:
     """A setting as it may be shown: a JSON value without secrets, and where it came from."""
 
     key: str
-    value: str | int | float | bool | list[str] | None
+    value: str | int | float | bool | list[str] | list[dict[str, Any]] | None
     origin: str
 
 
@@ -55,11 +57,19 @@ class Config(Section):
     )
     database: DatabaseSettings = DatabaseSettings()
     server: ServerSettings = ServerSettings()
+    access: AccessSettings = AccessSettings()
     bus: BusSettings = BusSettings()
     memory: MemorySettings = MemorySettings()
     llm: LlmSettings = LlmSettings()
     agents: AgentSettings = AgentSettings()
     execution: ExecutionSettings = ExecutionSettings()
+    gateway: GatewaySettings = GatewaySettings()
+
+    @property
+    def resource(self) -> str | None:
+        """The address of the gateway as clients and issuers know it, where that is set."""
+        server = self.server
+        return None if server.public_url is None else f"{server.public_url}{server.root_path}"
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict[str, str])
 
@@ -101,7 +111,11 @@ def load_config(
         config = Config.model_validate(_nested(given))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        _refuse(_key_of(first["loc"]), given, first["msg"])
+        key = _key_of(first["loc"])
+        within = tuple(map(str, first["loc"][key.count(".") + 1 :]))
+        if first["type"] == "extra_forbidden":  # within an object: other names were looked at by their sources
+            raise unknown_setting(f"{key}.{within[-1]}", given[key].origin, OBJECTS[key]) from None
+        _refuse(key, given, first["msg"], within=within if key in OBJECTS else ())
     origins = {key: value.origin for key, value in given.items()}
     storage = config.memory.storage
     if config.database.url is None and storage.url is not None:
@@ -121,15 +135,29 @@ def fields(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fi
             yield f"{prefix}{name}", field
 
 
+def object_of(field: FieldInfo) -> type[BaseModel] | None:
+    """What a setting is a list of, where that is objects."""
+    kind = next(iter(get_args(field.annotation)), None)
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+
+
 def is_secret(field: FieldInfo) -> bool:
-    """Whether the setting is never shown, and can be given in a file."""
-    return SecretStr in get_args(field.annotation)
+    """Whether the setting, or a part of it, is never shown; it can be given in a file."""
+    kind = object_of(field)
+    return SecretStr in get_args(field.annotation) or (
+        kind is not None and any(map(is_secret, kind.model_fields.values()))
+    )
 
 
 KEYS = Keys(
     known=tuple(key for key, _ in fields(Config)),
     secret=frozenset(key for key, field in fields(Config) if is_secret(field)),
 )
+OBJECTS = {
+    key: Keys(tuple(f"{key}.{name}" for name in kind.model_fields), frozenset())
+    for key, field in fields(Config)
+    if (kind := object_of(field)) is not None
+}
 
 
 def _home() -> Path:
@@ -180,6 +208,9 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, list | tuple):
         for item in cast(list[object], value):
             yield from _texts(item)
+    elif isinstance(value, dict):
+        for item in cast(dict[object, object], value).items():
+            yield from _texts(item)
 
 
 def _key_of(location: tuple[int | str, ...]) -> str:
@@ -187,10 +218,13 @@ def _key_of(location: tuple[int | str, ...]) -> str:
     return next(key for n in range(len(path), 0, -1) if (key := ".".join(path[:n])) in KEYS.known)
 
 
-def _refuse(key: str, given: Mapping[str, Given], why: str) -> NoReturn:
+def _refuse(key: str, given: Mapping[str, Given], why: str, *, within: Sequence[str] = ()) -> NoReturn:
+    """Refuse a value; `within` is the place in it, where it is a list of objects: an index, and a name."""
     source = given.get(key)
     origin = source.origin if source else DEFAULT
     why = why.removeprefix("Value error, ").replace("Input should", "it should")
+    if within:
+        why = f"{''.join(f'{name} of ' for name in within[1:2])}entry {int(within[0]) + 1}: {why}"
     details = {"key": key, "origin": origin}
     what = f"the setting {key} cannot be used"
     if source and key not in KEYS.secret:
@@ -215,8 +249,11 @@ def _value(config: Config, key: str) -> object:
 def _shown(value: Any, *, is_address: bool) -> Any:
     if isinstance(value, SecretStr):
         return _masked(value.get_secret_value()) if is_address else MASK
+    if isinstance(value, BaseModel):
+        given = {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
+        return {name: _shown(item, is_address=False) for name, item in given.items()}
     if isinstance(value, tuple):
-        return list(cast(tuple[str, ...], value))
+        return [_shown(item, is_address=False) for item in cast(tuple[object, ...], value)]
     return str(value) if isinstance(value, Path) else value
 
 

@@ -1,10 +1,11 @@
 """`docs/settings.md`, written from the settings themselves: `python -m holdfast.core.reference > docs/settings.md`."""
 
 import sys
+from typing import cast
 
 from pydantic.fields import FieldInfo
 
-from holdfast.core.config import Config, fields, is_secret
+from holdfast.core.config import Config, fields, is_secret, object_of
 from holdfast.core.sources import environment_name
 
 _HEAD = """\
@@ -24,8 +25,9 @@ A value comes from the first of these that has it:
 4. the default.
 
 A secret can be kept in a file of its own: `HOLDFAST_SECRET_FILE=/run/secrets/holdfast` reads `secret` from there, and
-so for each key marked *secret*. A list is written with commas in the environment. An unknown or unfit setting stops
-the start with a message that names it and its source. `holdfast config show` tells where each value came from.
+so for each key marked *secret*. A list is written with commas in the environment, a list of objects as JSON. An unknown
+or unfit setting stops the start with a message that names it and its source. `holdfast config show` tells where each
+value came from.
 
 | key | environment | default | meaning |
 |---|---|---|---|
@@ -34,19 +36,35 @@ the start with a message that names it and its source. `holdfast config show` te
 
 def settings_page() -> str:
     """The page with every setting."""
-    return _HEAD + "".join(_row(key, field) for key, field in fields(Config))
+    rows = "".join(_row(key, field) for key, field in fields(Config))
+    return _HEAD + rows + "".join(_parts(key, field) for key, field in fields(Config))
+
+
+def _parts(key: str, field: FieldInfo) -> str:
+    """What each object has in a setting that is a list of them."""
+    kind = object_of(field)
+    if kind is None:
+        return ""
+    head = f"\n## Each of `{key}`\n\n| name | default | meaning |\n|---|---|---|\n"
+    parts = kind.model_fields.items()
+    return head + "".join(f"| `{name}` | {_default(name, part)} | {_meaning(part)} |\n" for name, part in parts)
 
 
 def _row(key: str, field: FieldInfo) -> str:
-    meaning = f"{field.description} (*secret*)" if is_secret(field) else field.description
-    return f"| `{key}` | `{environment_name(key)}` | {_default(key, field)} | {meaning} |\n"
+    return f"| `{key}` | `{environment_name(key)}` | {_default(key, field)} | {_meaning(field)} |\n"
+
+
+def _meaning(field: FieldInfo) -> str:
+    return f"{field.description} (*secret*)" if is_secret(field) else field.description or ""
 
 
 def _default(key: str, field: FieldInfo) -> str:
     if key == "data":
         return "`~/.local/share/holdfast`"
-    if field.default in (None, "", ()):
+    if field.is_required() or field.default in (None, "", ()):
         return ""
+    if isinstance(field.default, tuple):
+        return f"`{','.join(cast(tuple[str, ...], field.default))}`"
     return f"`{str(field.default).lower() if isinstance(field.default, bool) else field.default}`"
 
 

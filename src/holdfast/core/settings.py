@@ -108,6 +108,15 @@ def _root_path(path: str) -> str:
     return "/" + "/".join(parts)
 
 
+def _origin(address: str | None) -> str | None:
+    if address is None:
+        return None
+    origin = re.fullmatch(r"(https?://[^\s/?#@]+)/?", address)
+    if origin is None:
+        raise ValueError("it should be like https://agents.example.com; a path is for server.root_path")
+    return _endpoint(origin[1])
+
+
 Whole = Annotated[int, BeforeValidator(_number)]
 Number = Annotated[float, BeforeValidator(_number), Field(allow_inf_nan=False)]
 Count = Annotated[Whole, Field(ge=1)]
@@ -161,6 +170,9 @@ class ServerSettings(Section):
     port: Whole = Field(default=4600, ge=0, le=65535, description="port to listen on; 0 picks a free one")
     root_path: Annotated[str, AfterValidator(_root_path)] = Field(
         default="", description="path under which a proxy serves the engine, such as `/x`"
+    )
+    public_url: Annotated[str | None, AfterValidator(_origin)] = Field(
+        default=None, description="where clients reach the server, such as `https://agents.example.com`; see access.md"
     )
     require_key: bool = Field(default=False, description="ask for a key on loopback, too")
     allowed_hosts: Names = Field(default=(), description="further names that a request may give as Host")
@@ -455,3 +467,25 @@ class ExecutionSettings(Section):
         default=None, description="what the secrets of back ends are sealed with; unset: the installation's secret"
     )
     keep_days: Count = Field(default=30, description="days that calls of tools outside of turns are kept")
+
+
+class GatewaySettings(Section):
+    """JSON-RPC and MCP in front of tools and services."""
+
+    mcp: bool = Field(default=True, description="serve MCP on `/mcp`, `/mcp/sse` and `/mcp/message`")
+    legacy_envelope: bool = Field(
+        default=True, description="take the envelope before JSON-RPC (`host`, `service`, `action`, `version`) on `/rpc`"
+    )
+    timeout: Seconds = Field(default=60, description="seconds that a call of a tool may take")
+    max_result_bytes: Count = Field(default=1_000_000, description="bytes of a tool's result that a caller is given")
+    max_batch: Count = Field(default=100, description="calls in one JSON-RPC batch")
+    batch_parallel: Count = Field(default=10, description="calls of a batch that are made at once")
+    listed_tools: Whole = Field(
+        default=100,
+        ge=0,
+        description="tools that a client is told of; where it sees more, it finds the others by `search_tools`",
+    )
+    session_minutes: Count = Field(
+        default=60, description="minutes after which an MCP session of an older client that is not used ends"
+    )
+    state_minutes: Count = Field(default=15, description="minutes that a client has to answer what a tool asks it")

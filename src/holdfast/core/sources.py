@@ -76,7 +76,7 @@ def _from_flags(keys: Keys, flags: Mapping[str, object], cwd: Path) -> dict[str,
     found: dict[str, Given] = {}
     for name, value in flags.items():
         if name not in keys.known:
-            raise _unknown(name, "flag", _nearest(name, keys))
+            raise unknown_setting(name, "flag", keys)
         if value is not None:
             found[name] = Given(value, "flag", cwd)
     return found
@@ -116,7 +116,7 @@ def _from_file(keys: Keys, environ: Mapping[str, str], cwd: Path, home: Path | N
         for name, value in _leaves(_read_toml(path), keys):
             key = name.replace("-", "_")
             if key not in keys.known:
-                raise _unknown(name, origin, _nearest(key, keys))
+                raise unknown_setting(name, origin, keys)
             if key in found:
                 raise _given_twice(key, origin, origin)
             found[key] = Given(value, origin, path.parent)
@@ -191,6 +191,11 @@ def _secret_from_file(path: Path, key: str, origin: str) -> str:
             origin=origin,
         )
     return secret
+
+
+def unknown_setting(name: str, origin: str, keys: Keys) -> BadSetting:
+    """What is told of a name that no setting has."""
+    return _unknown(name, origin, _nearest(name.replace("-", "_"), keys))
 
 
 def _is_foreign(name: str, value: str) -> bool:

@@ -8,7 +8,7 @@ from uuid import UUID
 from holdfast.core.errors import Unavailable
 from holdfast.execution.admission import Admission
 from holdfast.execution.events import EventRunner, Untaken
-from holdfast.execution.outcomes import MAX_REASON, MAX_WHOLE_BYTES, Outcome, cut, outcome_of
+from holdfast.execution.outcomes import MAX_WHOLE_BYTES, Outcome, outcome_of
 from holdfast.execution.presence import Presence
 from holdfast.execution.runner import Result, Runner
 from holdfast.skills.arguments import Refusal
@@ -61,17 +61,19 @@ class Executor:
         skill: UUID | None = None,
         mode: Mode | None = None,
         awaited: bool = False,
+        admitted: bool = False,
     ) -> Outcome:
         """Run a tool with arguments that were checked, and wait no longer than `timeout`, or than the tool's own.
 
         `skill` is the one that disclosed it. `mode`: as `mode` said before it was written down that the call begins.
-        `awaited`: a worker has the call already, under the same key, and it is only waited for.
+        `awaited`: a worker has the call already, under the same key, and it is only waited for. `admitted`: whoever
+        asks has found that it may be called, by a registry that it keeps.
         """
-        if not awaited and self._admission is not None and tool.id is not None:
-            admitted = await self._admission.admit(tool, arguments, run, skill=skill)
-            if isinstance(admitted, Refusal):
-                return Outcome("failed", admitted.text, None, cut(admitted.text, MAX_REASON), 0.0)
-            tool, arguments = admitted
+        if not awaited and not admitted and self._admission is not None and tool.id is not None:
+            found = await self._admission.admit(tool, arguments, run, skill=skill)
+            if isinstance(found, Refusal):
+                return Outcome.refused(found.text)
+            tool, arguments = found
         way: Mode = "event" if awaited else mode or await self.mode(tool)
         limit = timeout if tool.timeout is None else min(timeout, tool.timeout)
 
@@ -87,6 +89,7 @@ class Executor:
             timeout=limit + MARGIN if way == "event" else limit,
             max_output_bytes=max_output_bytes,
             max_whole_bytes=self._max_whole_bytes,
+            ours=way == "inline" and tool.kind == "rest",
         )
         if self._admission is not None and tool.id is not None:
             self._admission.count(tool.id, failed=outcome.status != "done", latency_ms=outcome.latency_ms)

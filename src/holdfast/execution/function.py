@@ -5,11 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from holdfast.core.errors import Unavailable
+from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.core.threads import in_thread
 from holdfast.execution.runner import Result
+from holdfast.mcp.content import blocks_of, told
 from holdfast.skills.function import Function, tool_of
 from holdfast.skills.run import Run
+from holdfast.skills.service import service_of
 from holdfast.skills.tool import Tool
 
 
@@ -36,7 +38,9 @@ class FunctionRunner:
     async def run(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
         """Call the function."""
         function = tool.function or self._known.get((tool.id, tool.reference)) or await self._imported(tool)
-        return Result(await function.run(run, arguments, name=f"holdfast tool {tool.name}"))
+        value = await function.run(run, arguments, name=f"holdfast tool {tool.name}")
+        blocks = blocks_of(value)
+        return Result(value) if blocks is None else Result(told(blocks), content=blocks)
 
     async def _imported(self, tool: Tool) -> Function:
         module, _, name = tool.reference.partition(":")
@@ -48,7 +52,7 @@ class FunctionRunner:
             )
         found: Any = await in_thread(lambda: _imported(module, name), name=f"holdfast import {module}")
         home = getattr(found, "__module__", None)
-        function = tool_of(found, name=tool.name).function if isinstance(home, str) and self._is_named(home) else None
+        function = _declared(found, tool) if isinstance(home, str) and self._is_named(home) else None
         if function is None:
             why = f"what it names is of {home}, and only imported there" if home else "it is no function"
             raise Unavailable(f"the function {tool.reference} is not called", why=why)
@@ -57,6 +61,15 @@ class FunctionRunner:
 
     def _is_named(self, module: str) -> bool:
         return any(module == each or module.startswith(f"{each}.") for each in self._modules)
+
+
+def _declared(found: Any, tool: Tool) -> Function | None:
+    if tool.service is not None:
+        return service_of(found, tool.service, tool.parameters, name=tool.name).function
+    try:
+        return tool_of(found, name=tool.name, schema=tool.parameters).function
+    except InvalidInput:  # the row is of another version of the function, whose signature tells what it takes
+        return tool_of(found, name=tool.name).function
 
 
 def _imported(module: str, name: str) -> Any:

@@ -9,17 +9,21 @@ import re
 import traceback
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Literal, cast
 from uuid import UUID
 
 import msgspec
 
-from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
+from holdfast.core.errors import HoldfastError, InvalidInput, TimedOut, TooLarge
 from holdfast.core.text import dumps, render
 from holdfast.core.threads import abandoned, in_thread
+from holdfast.core.wires import HTTP_STATUS
 from holdfast.execution.runner import IN_DOUBT, JSON, Result, Vanished
 from holdfast.execution.trimming import trimmed
+from holdfast.mcp.content import Block
+from holdfast.skills.client import InputRequired
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
@@ -35,6 +39,7 @@ GRACE = 1.0  # seconds that a cancelled tool has to tidy up
 TEXT = "text/plain; charset=utf-8"
 
 NOTHING = "(done, without a result)"
+IN_LOG = "the log has the reason under it."
 UNKNOWN = "It is not known whether this call took effect: what ran it stopped meanwhile."
 STRUCK = "[secret]"
 
@@ -56,7 +61,9 @@ class Outcome:
     """How a call ended: what the model reads, the result as JSON, and what went wrong.
 
     `unknown`: whoever ran it stopped meanwhile, and it may have taken effect. `whole` is the answer as it came, where
-    the result is only a part of it: to be kept aside.
+    the result is only a part of it: to be kept aside. `code` is that of the error, where one was raised, and `outward`
+    what is told of it to those who are not to know the reason. `content` are the blocks that it gave, where it gave
+    some. `shortened`: the text is not all of the result.
     """
 
     status: Status
@@ -66,6 +73,15 @@ class Outcome:
     latency_ms: float
     whole: bytes | None = None
     content_type: str = JSON
+    code: str | None = None
+    outward: str | None = None
+    content: tuple[Block, ...] | None = None
+    shortened: bool = False
+
+    @classmethod
+    def refused(cls, text: str, *, code: str | None = None) -> "Outcome":
+        """A call that was not made, and why."""
+        return cls("failed", text, None, cut(text, MAX_REASON), 0.0, code=code)
 
     def kept_as(self, execution: UUID) -> "Outcome":
         """The same, where the model reads which execution has the whole."""
@@ -84,18 +100,25 @@ async def outcome_of(
     timeout: float,
     max_output_bytes: int,
     max_whole_bytes: int = MAX_WHOLE_BYTES,
+    ours: bool = False,
 ) -> Outcome:
     """How the work of a call ends, in at most so many seconds.
 
-    Whatever it does is an outcome; only the caller's cancellation is raised. What does not end by then is left behind.
+    Whatever it does is an outcome; only the caller's cancellation is raised, and that it waits for its client. What
+    does not end by then is left behind. `ours`: no program's code is run, and so it ends when it is told to.
     """
     started = perf_counter()
     try:
         next = "" if tool.idempotent else IN_DOUBT
-        result: Result = await finished(work, timeout=timeout, name=f"the tool {tool.name}", next=next)
-        text, kept, whole, kind = await off_loop(result.value, lambda: _told(result, max_output_bytes))
+        if ours:
+            result: Result = await _in_time(work, timeout=timeout, next=next)
+        else:
+            result = await finished(work, timeout=timeout, name=f"the tool {tool.name}", next=next)
+        text, kept, whole, kind, short = await off_loop(result.value, lambda: _told(result, max_output_bytes))
     except Failed as failed:
         error = failed.error
+        if isinstance(error, InputRequired):
+            raise error from None
     except Exception as raised:  # noqa: BLE001 - of a result that cannot be told
         error = raised
     else:
@@ -103,12 +126,24 @@ async def outcome_of(
         reason = cut(text, MAX_REASON) if result.failed else None
         told = f"{tool.name} failed: {text}" if result.failed else text
         aside = None if whole is None else whole[:max_whole_bytes]
-        return Outcome(status, told, kept, reason, _since(started), aside, kind)
+        return Outcome(
+            status, told, kept, reason, _since(started), aside, kind, content=result.content, shortened=short
+        )
     if isinstance(error, Vanished):
         return Outcome("unknown", UNKNOWN, None, str(error), _since(started))
-    reason = reason_of(error)
-    log.warning("the tool %s failed in the run %s: %s%s", tool.name, run.run_id, reason, trace_of(error))
-    return Outcome("failed", f"{tool.name} failed: {reason}", None, reason, _since(started))
+    return _failed(tool, run, error, _since(started))
+
+
+def _failed(tool: Tool, run: Run, error: BaseException, latency_ms: float) -> Outcome:
+    reason, trace = reason_of(error), trace_of(error)
+    log.warning("the tool %s failed in the run %s, call %s: %s%s", tool.name, run.run_id, run.call_id, reason, trace)
+    code = error.code if isinstance(error, HoldfastError) else HoldfastError.code
+    status, outward = HTTP_STATUS.get(code, HTTPStatus.BAD_REQUEST), None  # a program may have codes of its own
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        outward = f"{tool.name} failed: something broke here. Report it with the id {run.call_id}: {IN_LOG}"
+    elif status > HTTPStatus.INTERNAL_SERVER_ERROR and isinstance(error, HoldfastError):
+        outward = f"{tool.name} failed: {reason_of(HoldfastError(error.what, next=error.next))}"
+    return Outcome("failed", f"{tool.name} failed: {reason}", None, reason, latency_ms, code=code, outward=outward)
 
 
 class Failed(Exception):
@@ -132,11 +167,25 @@ async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None,
     finally:
         await _end(task, name)
     if not in_time:
-        raise Failed(InvalidInput(f"it took longer than the {timeout:g} seconds that it has", next=next))
+        raise Failed(_late(timeout, next))
     try:
         return task.result()
     except BaseException as error:  # the code's, whatever it is: nothing is awaited here
         raise Failed(error) from error
+
+
+async def _in_time(work: Callable[[], Awaitable[Any]], *, timeout: float, next: str) -> Any:
+    """What our own code gives, without the cost of a task."""
+    limit = asyncio.timeout(timeout)
+    try:
+        async with limit:
+            return await work()
+    except Exception as error:
+        raise Failed(_late(timeout, next) if limit.expired() else error) from error
+
+
+def _late(timeout: float | None, next: str) -> TimedOut:
+    return TimedOut(f"it took longer than the {timeout:g} seconds that it has", next=next)
 
 
 async def _guarded(work: Callable[[], Awaitable[Any]]) -> Any:
@@ -160,13 +209,16 @@ async def _end(task: "asyncio.Task[Any]", name: str) -> None:
 
 async def off_loop(value: Any, work: Callable[[], Any]) -> Any:
     """What `work` makes of a value; it is done in a thread where the value is large."""
-    if _weight(value, LARGE) <= LARGE:
+    if weight_of(value, LARGE) <= LARGE:
         return work()
     return await in_thread(work, name="holdfast result")
 
 
-def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str]:
-    """What the model reads of a result, what is kept of it, and the whole where that is more, with its kind."""
+def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str, bool]:
+    """What the model reads of a result, what is kept of it, and the whole where that is more, with its kind.
+
+    At last, whether the model reads less than all of it.
+    """
     plain, data = (result.value, _bytes_of(result.value)) if result.plain else _written(result.value)
     kept, whole, kind = plain, result.whole, result.content_type
     if len(data) > MAX_RESULT_BYTES:
@@ -175,11 +227,12 @@ def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str]:
             whole, kind = data, TEXT if isinstance(plain, str) else JSON
     dumps({"result": kept})  # what could not be stored is refused here
     room = most if whole is None else max(most // 2, most - NOTE_BYTES)
-    if len(data) <= room:
+    short = len(data) > room
+    if not short:
         text = plain if isinstance(plain, str) else NOTHING if plain is None else data.decode()
     else:
         text = _cut(data, room) if isinstance(plain, str) else render(trimmed(plain, room)).decode()
-    return text, kept, whole, kind
+    return text, kept, whole, kind, short
 
 
 def plain_of(value: Any) -> Any:
@@ -191,7 +244,7 @@ def _written(value: Any) -> tuple[Any, bytes]:
     """A result as JSON has it, and its bytes: those of JSON, or of a text."""
     try:
         plain = msgspec.to_builtins(value, str_keys=True, builtin_types=(bytes, bytearray, memoryview))
-        if _weight(plain, MAX_WEIGHT) > MAX_WEIGHT:
+        if weight_of(plain, MAX_WEIGHT) > MAX_WEIGHT:
             why = f"a result has at most {MAX_WEIGHT // 1024**2} MB"
             raise TooLarge("its result is too large", why=why, next="It has to give less, or say where it is.")
         return plain, _bytes_of(plain)
@@ -205,7 +258,7 @@ def _bytes_of(plain: Any) -> bytes:
     return plain.encode(errors="surrogatepass") if isinstance(plain, str) else render(plain)
 
 
-def _weight(value: Any, most: int) -> int:
+def weight_of(value: Any, most: int) -> int:
     """How much a value takes to write down, counted until it is more than `most`; InvalidInput for bytes."""
     weight, waiting = 0, [value]
     while waiting and weight <= most:

@@ -1,5 +1,6 @@
 """Presence: which tools some worker serves now, as workers say every few seconds."""
 
+import asyncio
 from time import monotonic
 
 from holdfast.core.text import store
@@ -18,15 +19,28 @@ class Presence:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[str, tuple[float, bool]] = {}  # when it was asked, and the answer
+        self._asking: dict[str, asyncio.Task[bool]] = {}
 
     async def serves(self, name: str) -> bool:
         """Whether a worker serves the tool, or did two seconds ago; a dead one is taken for present for a while."""
         asked, served = self._known.get(name, (-FRESH, False))
-        now = monotonic()
-        if now - asked < FRESH:
+        if monotonic() - asked < FRESH:
             return served
+        asking = self._asking.get(name)
+        if asking is None:  # once, however many wait for it
+            asking = self._asking[name] = asyncio.create_task(self._ask(name), name="presence of workers")
+            asking.add_done_callback(lambda ended: self._answered(name, ended))
+        return await asyncio.shield(asking)
+
+    async def _ask(self, name: str) -> bool:
+        asked = monotonic()
         served = bool(await self._database.value(sql("is_served"), store(name)))
         if len(self._known) >= MOST:
             self._known.clear()
-        self._known[name] = now, served
+        self._known[name] = asked, served
         return served
+
+    def _answered(self, name: str, ended: "asyncio.Task[bool]") -> None:
+        del self._asking[name]
+        if not ended.cancelled():
+            ended.exception()  # whoever waits has it

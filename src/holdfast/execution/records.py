@@ -260,7 +260,7 @@ class Executions:
             return await self.get(begun.id)
         error = work.exception()
         if error is not None:  # nothing was run
-            await self._end(begun, Outcome("failed", str(error), None, str(error), 0.0))
+            await self._end(begun, Outcome.refused(str(error)))
             raise error
         await self._end(begun, work.result().kept_as(begun.id))
         return await self.get(begun.id)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from holdfast.mcp.content import Block
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
@@ -16,7 +17,7 @@ class Result:
     """What a tool gave; `failed`: it is what went wrong, in the tool's own words.
 
     `whole` is the answer as it came, where `value` is only a part of it. `plain`: the value was read from JSON, and can
-    be written as such.
+    be written as such. `content`: it gave blocks, such as pictures, and `value` is what is told of them.
     """
 
     value: Any
@@ -24,6 +25,7 @@ class Result:
     whole: bytes | None = None
     content_type: str = JSON
     plain: bool = False
+    content: tuple[Block, ...] | None = None
 
 
 class Vanished(Exception):

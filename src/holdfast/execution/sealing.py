@@ -17,16 +17,16 @@ from holdfast.core.errors import Broken, InvalidInput
 FORM = b"\x01"  # of what follows: the nonce, then the text with its tag
 NONCE_BYTES = 12
 
-_PURPOSE = b"holdfast secrets 1"
+SECRETS = b"holdfast secrets 1"
 
 
 class SealingKey:
-    """A key that is derived from a longer secret; `id` tells it from others, and nothing about it."""
+    """A key that is derived from a longer secret, another for each purpose; `id` tells it from others."""
 
-    def __init__(self, secret: bytes) -> None:
+    def __init__(self, secret: bytes, *, purpose: bytes = SECRETS) -> None:
         if not secret:
             raise InvalidInput("secrets cannot be sealed with an empty key", next="Set execution.secret_key.")
-        key = HKDF(algorithm=SHA256(), length=32, salt=None, info=_PURPOSE).derive(secret)
+        key = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(secret)
         self._cipher = AESGCM(key)
         self.id = hashlib.sha256(b"key id" + key).hexdigest()[:16]
 

@@ -7,6 +7,7 @@ the `Indexer`, and the `Sweeper` deletes what is over.
 
 from holdfast.memory.absence import WhyNot
 from holdfast.memory.drafts import Draft
+from holdfast.memory.holdings import Holding
 from holdfast.memory.memories import Memories, MemoryRevision
 from holdfast.memory.memory import Memory, Trust
 from holdfast.memory.owners import Owner, Scope, agent, organization, session, user
@@ -16,6 +17,7 @@ __all__ = [
     "Draft",
     "Hit",
     "Hits",
+    "Holding",
     "Memories",
     "Memory",
     "MemoryRevision",

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from holdfast.core.names import stored_name
 from holdfast.core.settings import MemorySettings
@@ -28,6 +29,7 @@ from holdfast.memory.drafts import (
     reading,
     spoken,
 )
+from holdfast.memory.holdings import Holding, holders, holdings
 from holdfast.memory.memory import TRUSTS, Memory, Trust, memory_of, owner_ids
 from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope
 from holdfast.memory.recall import Filters, Hits, Recall
@@ -38,6 +40,8 @@ from holdfast.postgres.database import Database, Row, Statements, Transaction
 from holdfast.postgres.sql import statements
 
 MAX_AT_ONCE = 10_000
+MAX_PAGE = 1000
+MAX_CHAIN = 100
 AT_A_STRETCH = 100  # texts read before others get a turn
 Operation = Literal["remember", "edit", "supersede", "pin", "unpin", "bury", "unbury"]
 
@@ -298,6 +302,13 @@ class Memories:
             for row in rows
         ]
 
+    async def chain(self, id: UUID) -> list[Memory]:
+        """A memory with all that it took the place of and all that took its place, oldest first; at most 100."""
+        row = await self._row(id, None)
+        rows = await self._database.all(sql("chain"), row["scope"], row["owner"], id, MAX_CHAIN)
+        owners = await self._owners.named([owner_ids(each) for each in rows])
+        return [memory_of(each, owner) for each, owner in zip(rows, owners, strict=True)]
+
     async def _prepare(self, owner: Owner, drafts: Sequence[Draft], *, tx: Transaction | None) -> "Ready":
         """Drafts as rows with their vectors. Nothing is stored, and without `tx` no connection is held meanwhile."""
         ids = await self._owners.stored(owner, tx=tx)
@@ -393,6 +404,37 @@ class Memories:
             return NotFound(f"there is no memory {id}", next="Search for it.")
         why = f"it was deleted at {row['deleted_at']:%Y-%m-%d %H:%M} ({row['reason']})"
         return NotFound(f"there is no memory {id}", why=why)
+
+    # Listing; last, for from here on `list` is the method
+
+    async def holdings(self, scope: Scope, names: Sequence[str]) -> list[Holding]:
+        """What these owners of a scope have, in their order; who has nothing is left out."""
+        return await holdings(self._database, self._owners, scope, names)
+
+    async def owners(self, scope: Scope, *, limit: int = 50, cursor: str | None = None) -> Page[Holding]:
+        """Who has memories in a scope: sessions from the newest memory to the oldest, others in the order of their ids.
+
+        A session that remembers something meanwhile is at the front, and not on a page that follows.
+        """
+        _check_limit(limit)
+        return await holders(self._database, self._owners, scope, limit=limit, cursor=cursor)
+
+    async def list(
+        self, owner: Owner, *, also_past: bool = False, limit: int = 50, cursor: str | None = None
+    ) -> Page[Memory]:
+        """An owner's memories, the newest first; `also_past`: those too that are superseded, expired or buried."""
+        _check_limit(limit)
+        ids = await self._owners.sought(owner)
+        before, _ = read_cursor(cursor)
+        rows = await self._database.all(sql("list"), ids.scope, ids.id, before, ids.agent, also_past, limit + 1)
+        owners = await self._owners.named([owner_ids(row) for row in rows[:limit]])
+        found = [memory_of(row, owner) for row, owner in zip(rows, owners, strict=False)]
+        return Page(found, write_cursor(found[-1].id) if len(rows) > limit else None)
+
+
+def _check_limit(limit: int) -> None:
+    if not 1 <= limit <= MAX_PAGE:
+        raise InvalidInput(f"{limit!r:.100} cannot be given at once", why=f"it is not between 1 and {MAX_PAGE}")
 
 
 def _check_supersede(old: Memory, moment: datetime, *, has_successor: bool) -> None:

@@ -1,7 +1,8 @@
 """Wake-ups from the server.
 
 A wake-up is a hint that rows have changed, never their content: it may come late, twice or not at all, so whoever is
-woken reads the rows. After a lost connection everyone is woken once, to catch up.
+woken reads the rows. After a lost connection everyone is woken once, to catch up. What is no more than a hint may be
+said in the notification itself: `hear` hands it over.
 """
 
 import asyncio
@@ -34,6 +35,7 @@ class Listener:
     def __init__(self, connect: Callable[[], Awaitable[ListeningConnection]]) -> None:
         self._connect = connect
         self._wakes: dict[str, set[asyncio.Event]] = {}
+        self._ears: dict[str, list[Callable[[str | None], None]]] = {}
         self._connection: ListeningConnection | None = None
         self._lost = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -57,6 +59,19 @@ class Listener:
                 if not self._wakes[channel]:
                     del self._wakes[channel]
                     await self._settle(channel)
+
+    @asynccontextmanager
+    async def hear(self, channel: str, ear: Callable[[str | None], None]) -> AsyncGenerator[None]:
+        """Hand over what is said on a channel; None when something may have been said while nobody could hear it."""
+        async with self.listen(channel):
+            ears = self._ears.setdefault(channel, [])
+            ears.append(ear)
+            try:
+                yield
+            finally:
+                ears.remove(ear)
+                if not ears:
+                    del self._ears[channel]
 
     async def close(self) -> None:
         """Stop listening."""
@@ -104,11 +119,16 @@ class Listener:
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, RECONNECT_MOST)
 
-    def _notified(self, _connection: object, _pid: int, channel: str, _payload: str) -> None:
+    def _notified(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
         for wake in self._wakes.get(channel, ()):
             wake.set()
+        for ear in self._ears.get(channel, ()):
+            ear(payload)
 
     def _wake_all(self) -> None:
         for wakes in self._wakes.values():
             for wake in wakes:
                 wake.set()
+        for ears in self._ears.values():
+            for ear in ears:
+                ear(None)

@@ -1,18 +1,26 @@
 """The ASGI application: every route behind its guards."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NoReturn
 
 from starlette.middleware.cors import CORSMiddleware
 from starlette.routing import BaseRoute, Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.app import App
 from holdfast.core.errors import NotFound
 from holdfast.engine import Engine
+from holdfast.gateway.gateways import Gateways
 from holdfast.server.authentication import Authentication
+from holdfast.server.challenges import Challenges
+from holdfast.server.console import SCREENS, Console
 from holdfast.server.files import Files
 from holdfast.server.guards import Guards
 from holdfast.server.listening import Address
+from holdfast.server.mcp.endpoint import McpEndpoint
+from holdfast.server.mcp.legacy.calls import Calls
+from holdfast.server.mcp.legacy.sse import SseEndpoint
 from holdfast.server.openapi import document
 from holdfast.server.operations import Call, Operation, Operations
 from holdfast.server.origins import Doors
@@ -36,6 +44,7 @@ from holdfast.server.routes import (
     recall,
     runs,
     secrets,
+    services,
     sessions,
     skills,
     sources,
@@ -45,7 +54,9 @@ from holdfast.server.routes import (
     topics,
     transfer,
     turns,
+    well_known,
 )
+from holdfast.server.rpc import RpcEndpoint
 from holdfast.server.server_file import instance_of
 from holdfast.server.sockets import Sockets
 from holdfast.server.traffic import Traffic
@@ -65,6 +76,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *agents.operations,
     *skills.operations,
     *tools.operations,
+    *services.operations,
     *executions.operations,
     *notes.operations,
     *sources.operations,
@@ -79,6 +91,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *commands.operations,
     *metrics.operations,
     *browser.operations,
+    *well_known.operations,
 )
 
 
@@ -89,26 +102,37 @@ def build_app(
     token: str,
     traffic: Traffic | None = None,
     operations: Sequence[Operation] = OPERATIONS,
+    app: App | None = None,
 ) -> ASGIApp:
-    """The application of a server that listens on `address` and whose own account knows `token`."""
+    """The application of a server that listens on `address` and whose own account knows `token`.
+
+    `app` is the program whose resources and prompts it offers.
+    """
     settings = engine.config.server
     allow_local = address.is_loopback and not settings.require_key
-    authentication = Authentication(engine.keys, engine.tenants, token=token, allow_local=allow_local)
+    authentication = Authentication(engine.keys, engine.tokens, engine.tenants, token=token, allow_local=allow_local)
     operations = (*operations, *_description(operations, settings.root_path))
     resources: dict[str, list[Operation]] = {}
     for operation in operations:
         resources.setdefault(operation.path, []).append(operation)
     instance = instance_of(token)
-    routes: list[BaseRoute] = [
+    gateways = Gateways(engine, app)
+    routes = _gateway(engine, gateways, authentication)
+    routes += [
         # Of all that an address has in it, only a path has slashes.
-        Route(path.replace("{path}", "{path:path}"), Resource(engine, authentication, found, instance=instance))
+        Route(
+            path.replace("{path}", "{path:path}"),
+            Resource(engine, authentication, found, instance=instance, gateways=gateways),
+        )
         for path, found in resources.items()
     ]
     routes.append(Route("/static/{path:path}", Files()))
+    routes += _screens(Console(settings.root_path))
     routes.append(WebSocketRoute("/ws/{agent}", Sockets(engine, authentication)))
     guards = Guards(
         Router(routes, redirect_slashes=False, default=_not_found),
         doors=Doors(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),
+        challenges=Challenges(engine.config),
         traffic=traffic or Traffic(),
         settings=settings,
         operations=operations,
@@ -121,19 +145,43 @@ def build_app(
         allow_origins=settings.allowed_origins,
         allow_methods=["*"],
         allow_headers=["*"],
-        expose_headers=["x-request-id"],
+        expose_headers=["x-request-id", "mcp-session-id", "www-authenticate"],
     )
+
+
+def _gateway(engine: Engine, gateways: Gateways, authentication: Authentication) -> list[BaseRoute]:
+    """The addresses of the gateway, which come first: they are asked for most often."""
+    routes: list[BaseRoute] = [Route("/rpc", RpcEndpoint(gateways, authentication))]
+    if engine.config.gateway.mcp:
+        calls = Calls()
+        sse = SseEndpoint(gateways, authentication, calls)
+        routes = [
+            Route("/mcp", McpEndpoint(gateways, authentication, calls)),
+            Route("/mcp/sse", sse),
+            Route("/mcp/message", sse),
+            *routes,
+        ]
+    return routes
+
+
+def _screens(console: Console) -> list[BaseRoute]:
+    """The console's addresses: a screen's own, and whatever is below it."""
+    below = [Route(f"{screen}/{{path:path}}", console) for screen in SCREENS if screen != "/"]
+    return [*(Route(screen, console) for screen in SCREENS), *below]
 
 
 def _description(operations: Sequence[Operation], root_path: str) -> Operations:
     described = Operations("about")
 
+    @cache  # it is long to write, and few ask for it
+    def content() -> dict[str, Any]:
+        return document((*operations, *described), root_path=root_path)
+
     @described.declare("GET", "/api/openapi.json", needs="nobody")
     async def openapi(call: Call) -> dict[str, Any]:
         """This API, as OpenAPI describes it."""
-        return content
+        return content()
 
-    content = document((*operations, *described), root_path=root_path)
     return described
 
 

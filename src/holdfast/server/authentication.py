@@ -1,37 +1,40 @@
-"""Who calls: by key, by the token of `server.json`, by a browser's session, or by being on this machine."""
+"""Who calls: by key, by an issuer's token, by that of `server.json`, by a browser's session, or by being here."""
 
 import hmac
+from dataclasses import replace
 from time import monotonic
 
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
 from holdfast.access.keys import Keys
-from holdfast.access.principals import OWNER_SCOPES, SCOPES, Principal
+from holdfast.access.principals import LOCAL_USER, OWNER_SCOPES, SCOPES, Principal
 from holdfast.access.tenants import Tenants
+from holdfast.access.tokens import Tokens, is_token
 from holdfast.core.errors import InvalidInput, Unauthenticated
 from holdfast.server.origins import is_local
 
 COOKIE = "holdfast_session"
-LOCAL_USER = "local"
 LOCAL_TENANT = "default"
 MAX_NAME = 255
 ASKED_AGAIN = 0.5  # seconds for which somebody who stays is taken to be who they were
+CHECKED = 1.5  # seconds after which they are looked at anew, though nothing happens
 
 
 class Authentication:
     """Recognises callers.
 
     Without a key only a caller on this machine is let in, as the user `local` and owner of the tenant `default`, and
-    only while no key was ever made, the server listens on loopback, and nothing asks for a key. Who sends a wrong key
-    is never taken for that one.
+    only while no key was ever made, nobody's tokens are taken, the server listens on loopback, and nothing asks for a
+    key. Who sends a wrong key or token is never taken for that one.
     """
 
-    def __init__(self, keys: Keys, tenants: Tenants, *, token: str, allow_local: bool) -> None:
+    def __init__(self, keys: Keys, tokens: Tokens, tenants: Tenants, *, token: str, allow_local: bool) -> None:
         self._keys = keys
+        self._tokens = tokens
         self._tenants = tenants
         self._token = token.encode()
-        self._allow_local = allow_local
+        self._allow_local = allow_local and not tokens.any_issuer
 
     async def recognise(self, connection: HTTPConnection) -> Principal:
         """Who calls, for which tenant and user."""
@@ -46,7 +49,7 @@ class Authentication:
 
     async def _authenticate(self, connection: HTTPConnection) -> Principal:
         if "authorization" in connection.headers:
-            return await self._by_key(_bearer(connection.headers))
+            return await self._by_bearer(_bearer(connection.headers))
         session = connection.cookies.get(COOKIE)
         if session is not None:
             try:
@@ -55,17 +58,19 @@ class Authentication:
                 # Cookies do not know ports: it may be of another server on this machine.
                 pass
         if self._allow_local and _is_here(connection) and not await self._keys.any_made():
-            return await self._local(OWNER_SCOPES)
+            return replace(await self._local(OWNER_SCOPES), local=True)
         raise Unauthenticated(
             "a key is needed",
             why="local access without one has ended here, or the call came from elsewhere",
             next="Send `Authorization: Bearer <key>`; `holdfast keys create` makes one, `holdfast keys link` a link.",
         )
 
-    async def _by_key(self, key: str) -> Principal:
-        if hmac.compare_digest(key.encode(), self._token):
+    async def _by_bearer(self, text: str) -> Principal:
+        if hmac.compare_digest(text.encode(), self._token):
             return await self._local(SCOPES)
-        return await self._keys.recognise(key)
+        if self._tokens.any_issuer and is_token(text):
+            return await self._tokens.recognise(text)
+        return await self._keys.recognise(text)
 
     async def _local(self, scopes: frozenset[str]) -> Principal:
         return Principal(await self._tenants.id_of(LOCAL_TENANT), LOCAL_USER, scopes)

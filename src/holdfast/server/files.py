@@ -1,8 +1,10 @@
 """Files for browsers: those of the package's `static` folder, served to anybody."""
 
+import gzip
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -13,22 +15,29 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import NotFound
-from holdfast.server.problems import WrongMethod
+from holdfast.server.problems import only_read
 
-METHODS = ("GET", "HEAD")
+NAMED_BY_CONTENT = "console/assets/"  # another content has another name there
+PACKED = ("text/", "image/svg")  # pays for text alone
 
 # A module is refused by browsers under any other type; machines differ in what they call it.
 _types = MimeTypes()
 _types.add_type("text/javascript", ".js")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class File:
     """What is sent of a file; `tag` tells its content from any other."""
 
     content: bytes
     media_type: str
     tag: str
+    lasting: bool = False
+
+    @cached_property
+    def packed(self) -> bytes | None:
+        """The content for browsers that unpack it, where that is less."""
+        return gzip.compress(self.content, mtime=0) if self.media_type.startswith(PACKED) else None
 
 
 class Files:
@@ -39,15 +48,20 @@ class Files:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        if scope["method"] not in METHODS:
-            raise WrongMethod(scope["method"], list(METHODS))
+        only_read(scope["method"])
         file = self._files.get(scope["path_params"]["path"])
         if file is None:
             raise NotFound("there is no such file")
-        # Names stay the same when contents change: a browser asks each time, and mostly hears that nothing has.
-        headers = {"etag": file.tag, "cache-control": "no-cache"}
-        if file.tag in _tags(Headers(scope=scope)):
+        asked = Headers(scope=scope)
+        # Where names stay the same when contents change, a browser asks each time, and mostly hears that nothing has.
+        caching = "public, max-age=31536000, immutable" if file.lasting else "no-cache"
+        headers = {"etag": file.tag, "cache-control": caching, "vary": "accept-encoding"}
+        if file.tag in _tags(asked):
             response = Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+        elif "gzip" in asked.get("accept-encoding", "") and file.packed is not None:
+            response = Response(
+                file.packed, headers={**headers, "content-encoding": "gzip"}, media_type=file.media_type
+            )
         else:
             response = Response(file.content, headers=headers, media_type=file.media_type)
         await response(scope, receive, send)
@@ -61,7 +75,8 @@ def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, File]]:
         else:
             content = entry.read_bytes()
             media_type = _types.guess_type(name)[0] or "application/octet-stream"
-            yield name, File(content, media_type, f'"{hashlib.sha256(content).hexdigest()[:32]}"')
+            tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            yield name, File(content, media_type, tag, lasting=name.startswith(NAMED_BY_CONTENT))
 
 
 def _tags(headers: Headers) -> set[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from http import HTTPStatus
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.routing import compile_path
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,6 +16,7 @@ from uvicorn.protocols.utils import ClientDisconnected
 from holdfast.core.errors import Broken, HoldfastError, ShuttingDown, TimedOut, TooLarge
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import ServerSettings
+from holdfast.server.challenges import SOCKET_SCHEMES, Challenges
 from holdfast.server.operations import Operation
 from holdfast.server.origins import Doors
 from holdfast.server.problems import SlowBody, problem_response, status_of
@@ -33,8 +34,8 @@ SECURITY_HEADERS = {
 ALWAYS_ANSWERED = "/healthz"  # however busy the server is: that it lives must not be in doubt
 ANSWER_TIMEOUT = 5  # seconds to send a problem
 SHOWN_PATH = 200  # characters of it
-SOCKET_SCHEMES = {"ws": "http", "wss": "https"}  # of the page that opens a socket
 
+_SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 log = logging.getLogger(__name__)
@@ -48,12 +49,14 @@ class Guards:
         app: ASGIApp,
         *,
         doors: Doors,
+        challenges: Challenges,
         traffic: Traffic,
         settings: ServerSettings,
         operations: Iterable[Operation] = (),
     ) -> None:
         self._app = app
         self._doors = doors
+        self._challenges = challenges
         self._traffic = traffic
         self._settings = settings
         self._larger = [
@@ -68,7 +71,7 @@ class Guards:
             raise RuntimeError(f"no {scope['type']} is served here")
         answer = Answer(send, _request_id(Headers(scope=scope)), self._traffic)
         request = asyncio.timeout(self._settings.request_timeout)
-        scope[VISIT] = Visit(self._traffic, request)
+        scope[VISIT] = Visit(self._traffic, request, answer.request_id)
         try:
             error = await self._run(scope, receive, answer, request)
             if error is not None:
@@ -76,7 +79,8 @@ class Guards:
                 # Half an answer cannot be taken back; that the connection ends tells the caller.
                 if not answer.started:
                     path = scope["path"][:SHOWN_PATH]
-                    response = problem_response(error, instance=path, request_id=answer.request_id)
+                    challenge = self._challenges.of(error, scope)
+                    response = problem_response(error, instance=path, request_id=answer.request_id, challenge=challenge)
                     # Whoever does not read it must not keep the place of one who would.
                     with suppress(TimeoutError, ClientDisconnected):
                         async with asyncio.timeout(ANSWER_TIMEOUT):
@@ -153,12 +157,13 @@ class Answer:
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
         elif message["type"].endswith("http.response.start"):
             self.started = True
-            headers = MutableHeaders(scope=message)
-            for name, value in SECURITY_HEADERS.items():
-                headers.setdefault(name, value)
-            headers["x-request-id"] = self.request_id
+            headers: list[tuple[bytes, bytes]] = [*message.get("headers", ())]
+            given = {name for name, _ in headers}
+            headers += [header for header in _SECURITY_HEADERS if header[0] not in given]
+            headers.append((b"x-request-id", self.request_id.encode()))
             if self._traffic.draining:
-                headers["connection"] = "close"
+                headers.append((b"connection", b"close"))
+            message["headers"] = headers
         await self._send(message)
 
 

@@ -6,6 +6,7 @@ import socket
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 import psutil
@@ -70,6 +71,7 @@ def address_of(listener: socket.socket) -> Address:
     return Address(host, port)
 
 
+@lru_cache(1000)
 def is_loopback(host: str) -> bool:
     """Whether a host, given as a name or an address, is this machine for itself."""
     if host == "localhost":

@@ -17,6 +17,7 @@ from starlette.responses import Response
 from holdfast.access.principals import Principal, Scope
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge, Unauthenticated
 from holdfast.engine import Engine
+from holdfast.gateway.gateways import Gateways
 from holdfast.server.authentication import Standing
 from holdfast.server.problems import SlowBody, WrongMediaType
 from holdfast.server.traffic import VISIT, Visit
@@ -39,6 +40,7 @@ class Call:
     standing: Standing | None  # of the caller, where it was asked who calls
     status: int  # of the answer
     instance: str  # the public name of the server that answers
+    gateways: Gateways
 
     @property
     def caller(self) -> Principal | None:

@@ -107,10 +107,11 @@ async def _session(call: Call, session_id: str, agent: str | None) -> Owner:
 
 async def _is_own_session(call: Call, session_id: str, talk: Conversation | None) -> bool:
     # A session that is called by another's derived id would be taken for that one.
-    return talk is not None and not _is_derived(session_id) and await is_seen(call, talk)
+    return talk is not None and not is_derived(session_id) and await is_seen(call, talk)
 
 
-def _is_derived(name: str) -> bool:
+def is_derived(name: str) -> bool:
+    """Whether a name is the id that was made of another."""
     try:
         return UUID(name).version == DERIVED
     except ValueError:

@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 from starlette.responses import Response
 
-from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, ShuttingDown, TimedOut, Unauthenticated
+from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, ShuttingDown, TimedOut
 from holdfast.core.text import render
 from holdfast.core.wires import HTTP_STATUS
 
 MEDIA_TYPE = "application/problem+json"
+READING = ("GET", "HEAD")
 
 
 class WrongMethod(InvalidInput):
@@ -21,6 +22,12 @@ class WrongMethod(InvalidInput):
     def __init__(self, method: str, allowed: list[str]) -> None:
         super().__init__(f"{method[:40]!r} is not possible here", next=f"Use {' or '.join(allowed)}.", allowed=allowed)
         self.allowed = allowed
+
+
+def only_read(method: str) -> None:
+    """Refuse what is not a reading."""
+    if method not in READING:
+        raise WrongMethod(method, list(READING))
 
 
 class WrongMediaType(InvalidInput):
@@ -102,12 +109,12 @@ def problem_of(error: HoldfastError, *, instance: str, request_id: str) -> Probl
     )
 
 
-def problem_response(error: HoldfastError, *, instance: str, request_id: str) -> Response:
-    """The answer to a request that failed."""
+def problem_response(error: HoldfastError, *, instance: str, request_id: str, challenge: str | None = None) -> Response:
+    """The answer to a request that failed; `challenge` says how to come in, where that is what it failed for."""
     problem = problem_of(error, instance=instance, request_id=request_id)
     headers: dict[str, str] = {}
-    if isinstance(error, Unauthenticated):
-        headers["www-authenticate"] = 'Bearer realm="holdfast"'
+    if challenge is not None:
+        headers["www-authenticate"] = challenge
     if isinstance(error, WrongMethod):
         headers["allow"] = ", ".join(error.allowed)
     if isinstance(error, Overloaded):

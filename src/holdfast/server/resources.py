@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.text import parse, render
 from holdfast.engine import Engine
+from holdfast.gateway.gateways import Gateways
 from holdfast.server.authentication import Authentication, Standing
 from holdfast.server.operations import Call, Operation, Parameter
 from holdfast.server.problems import WrongMediaType, WrongMethod
@@ -23,10 +24,17 @@ class Resource:
     """Answers the requests for one path: who calls, what is asked, may they, the answer."""
 
     def __init__(
-        self, engine: Engine, authentication: Authentication, operations: Sequence[Operation], *, instance: str
+        self,
+        engine: Engine,
+        authentication: Authentication,
+        operations: Sequence[Operation],
+        *,
+        instance: str,
+        gateways: Gateways,
     ) -> None:
         self._engine = engine
         self._instance = instance
+        self._gateways = gateways
         self._authentication = authentication
         self._operations: dict[str, Operation] = {operation.method: operation for operation in operations}
         if "GET" in self._operations:
@@ -47,7 +55,7 @@ class Resource:
             limit = max(self._engine.config.server.max_body_bytes, operation.max_body_bytes or 0)
             arguments["body"] = await _body(operation, request, limit)
         engine = self._engine if standing is None else self._engine.tenant(standing.caller.tenant)
-        call = Call(engine, request, standing, operation.status, self._instance)
+        call = Call(engine, request, standing, operation.status, self._instance, self._gateways)
         result = await operation.run(call, **arguments)
         if isinstance(result, Response):
             return result

@@ -1,6 +1,7 @@
 """The running server: from the bound port to the last answer."""
 
 import asyncio
+import gc
 import logging
 import resource
 import signal
@@ -13,8 +14,10 @@ from typing import Any, TypeVar
 import uvicorn
 import uvloop
 
+from holdfast.app import App
 from holdfast.core.config import Config
 from holdfast.engine import Engine
+from holdfast.gateway.mcp.legacy.sweep import SessionSweeper
 from holdfast.server.app import OPERATIONS, build_app
 from holdfast.server.connections import KEEP_ALIVE, Connection
 from holdfast.server.listening import BACKLOG, address_of
@@ -23,10 +26,11 @@ from holdfast.server.server_file import ServerFile
 from holdfast.server.socket_connections import PING, SERVICE_RESTART, SocketConnection
 from holdfast.server.traffic import MAX_LASTING, Traffic
 
-MAX_CONNECTIONS = 2000 + 2 * MAX_LASTING  # what lasts keeps its connection, and must not keep others out
+MAX_CONNECTIONS = 2000 + 3 * MAX_LASTING  # what lasts keeps its connection, and must not keep others out
 MAX_FILES = 10_240  # each connection is one, and often a process begins with 1024
 ENVELOPE = 64 * 1024  # bytes of a frame around a message
 FAREWELL = 1  # seconds for connections to close when all is answered
+COLLECTED = (5_000, 20, 100)  # how rarely garbage is looked for: in what is new, in what is older, in everything
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Result = TypeVar("Result")
@@ -39,30 +43,33 @@ async def serve(
     on_ready: Callable[[ServerFile], None] = lambda _: None,
     *,
     operations: Sequence[Operation] = OPERATIONS,
+    app: App | None = None,
 ) -> None:
     """Answer requests until SIGINT or SIGTERM, or until cancelled.
 
     After a signal nothing new is taken, and what runs has `server.shutdown_grace` seconds to end; a second signal ends
-    it at once. `on_ready` is called when the server answers, with what `server.json` says of it.
+    it at once. `on_ready` is called when the server answers, with what `server.json` says of it. `app` is the
+    program that is served here.
     """
     address = address_of(listener)
     file = ServerFile.new(address.url, config.data)
     traffic = Traffic()
-    app = build_app(engine, address, token=file.token, traffic=traffic, operations=operations)
-    server = _Server(app, traffic, config)
-    with _signals(server.stop):
-        running = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            await server.ready.wait()
-            if server.started:
-                await asyncio.to_thread(file.write, config.data)
-                on_ready(file)
-            await asyncio.wait([running])
-        finally:
-            server.stop_at_once()
-            await running
-            listener.close()
-            file.remove(config.data)
+    served = build_app(engine, address, token=file.token, traffic=traffic, operations=operations, app=app)
+    server = _Server(served, traffic, config)
+    async with SessionSweeper(engine.postgres):
+        with _signals(server.stop):
+            running = asyncio.create_task(server.serve(sockets=[listener]))
+            try:
+                await server.ready.wait()
+                if server.started:
+                    await asyncio.to_thread(file.write, config.data)
+                    on_ready(file)
+                await asyncio.wait([running])
+            finally:
+                server.stop_at_once()
+                await running
+                listener.close()
+                file.remove(config.data)
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
@@ -73,6 +80,13 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
+
+
+def settle() -> None:
+    """Have what is there now be left out when garbage is looked for: it stays, and everybody waits while it is seen."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*COLLECTED)
 
 
 class _Server(uvicorn.Server):

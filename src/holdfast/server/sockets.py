@@ -153,6 +153,7 @@ class Socket:
                 approval = await self._agents.approvals.get(frame.approval_id)
                 if approval.conversation != self._talk.id:
                     raise NotFound(f"there is no approval {frame.approval_id}")
+                self._standing.caller.require_person()
                 approve, by = isinstance(frame, ApproveFrame), self._standing.caller.user
                 await self._agents.decide(frame.approval_id, approve=approve, by=by, comment=frame.comment)
             case CancelFrame():

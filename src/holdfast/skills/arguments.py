@@ -13,6 +13,7 @@ from holdfast.core.text import dumps, loads, parse
 from holdfast.skills.function import unconverted
 from holdfast.skills.misfits import misfits, short
 from holdfast.skills.overlays import Overlay
+from holdfast.skills.parameters import storable
 from holdfast.skills.tool import Tool
 from holdfast.skills.validators import Checker, checker_of
 
@@ -48,11 +49,11 @@ def parse_arguments(tool: Tool, raw: str, overlay: Overlay | None = None) -> dic
         dumps({"tool_calls": [{"arguments": given}]})  # as they are kept
     except HoldfastError as error:
         return _unreadable(tool, error)
-    return _checked(tool, given, overlay)
+    return fitted(tool, given, overlay)
 
 
-def check(tool: Tool, arguments: object) -> dict[str, Any] | Refusal:
-    """Arguments as the tool takes them: checked by its schema, and with the defaults of those that are not there."""
+def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
+    """Arguments as the tool takes them, under an overlay: checked by its schema, with defaults of those that lack."""
     try:
         text = dumps({"tool_calls": [{"arguments": arguments}]})  # as they are kept
         size = len(text.encode())
@@ -61,10 +62,11 @@ def check(tool: Tool, arguments: object) -> dict[str, Any] | Refusal:
         given = loads(text)["tool_calls"][0]["arguments"]
     except HoldfastError as error:
         return _unreadable(tool, error)
-    return _checked(tool, given)
+    return fitted(tool, given, overlay)
 
 
-def _checked(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
+def fitted(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
+    """As `check`, of what was just read from JSON, and is kept nowhere."""
     if not isinstance(given, dict):
         return _refusal(tool, f"its arguments are {_kind(given)}, not an object", "Write one JSON object.")
     try:
@@ -76,8 +78,13 @@ def _checked(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[
     fixed = overlay.fixed if overlay is not None else ()
     wrote = {name: value for name, value in cast(dict[str, Any], given).items() if name not in fixed}
     arguments = checker.defaults.filled(wrote)
-    if not checker.validator.is_valid(arguments):
-        return _misfits(tool, checker, arguments)
+    try:
+        misfit = None if checker.validator.is_valid(arguments) else arguments
+    except UnicodeEncodeError:  # half a character is checked as if it were a whole one
+        whole = storable(arguments)
+        misfit = None if checker.validator.is_valid(whole) else whole
+    if misfit is not None:
+        return _misfits(tool, checker, misfit)
     if overlay is not None:
         arguments = overlay.apply(arguments)
     try:

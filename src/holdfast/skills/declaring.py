@@ -14,7 +14,7 @@ from holdfast.skills.overlays import check_config
 from holdfast.skills.skill import Declared
 from holdfast.skills.skills import circle, file_columns, skill_item, unknown_agent, unknown_skill
 from holdfast.skills.tool import LEVELS, Tool
-from holdfast.skills.tools import unknown_tool
+from holdfast.skills.tools import service_taken, unknown_tool
 
 sql = statements(__name__)
 
@@ -40,6 +40,7 @@ class Declaring:
         `whole`: it is all that the program has, and what it declared before is not active any more.
         """
         brought = {tool.name: tool for tool in tools}
+        _refuse_twins(brought.values())
         ordered = in_order(skills)
         await in_thread(lambda: [check_tool(tool) for tool in brought.values()], name="holdfast tools")
 
@@ -58,6 +59,8 @@ class Declaring:
             return {}
         rows = await tx.all(sql("declare_tools"), store(app_name), [*map(tool_item, tools.values())], whole)
         for row in rows:
+            if row["taken"] == "service":
+                raise service_taken(row["name"], tools[row["name"]].service or "", f"the tool {row['owner']}")
             if row["taken"] is not None:
                 raise _taken("tool", row["name"], row["taken"], row["owner"])
         return {row["name"]: replace(tools[row["name"]], id=row["id"], version=row["version"]) for row in rows}
@@ -132,6 +135,13 @@ def in_order(skills: Iterable[Declared]) -> list[Declared]:
             way.append(parent)
         ordered.update((one.name, one) for one in reversed(way))
     return list(ordered.values())
+
+
+def _refuse_twins(tools: Iterable[Tool]) -> None:
+    seen: dict[str, str] = {}
+    for tool in tools:
+        if tool.service is not None and seen.setdefault(tool.service, tool.name) != tool.name:
+            raise service_taken(tool.name, tool.service, f"the tool {seen[tool.service]}")
 
 
 def _check(skill: Declared) -> None:

@@ -12,6 +12,7 @@ import msgspec
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import store
 from holdfast.skills.parameters import ParameterRow, normal, parameters_of
+from holdfast.skills.service import wrong_method
 from holdfast.skills.terms import terms_of
 from holdfast.skills.tool import KINDS, LEVELS, LONGEST_TIMEOUT, MODES, RESERVED, Tool
 from holdfast.skills.validators import checker_of
@@ -102,6 +103,7 @@ def tool_item(tool: Tool, **columns: Any) -> dict[str, Any]:
         "idempotent": tool.idempotent,
         "approve": tool.approve,
         "timeout": tool.timeout,
+        "service": tool.service,
         "parameters": [{name: getattr(row, name) for name in _PARAMETER} for row in rows],
         "terms": terms_of(tool.name, tool.description),
         **columns,
@@ -128,6 +130,8 @@ def _wrong(tool: Tool) -> tuple[str, str] | None:
             return f"its {field} cannot be {value!r:.100}", f"Give one of {', '.join(map(str, filter(None, known)))}."
     if not isinstance(tool.parameters, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         return "the JSON Schema of its arguments is no object", "Give one like {}."
+    if tool.service is not None and (wrong := wrong_method(tool.service)) is not None:
+        return wrong
     timeout = tool.timeout
     if timeout is not None and not (_is_number(timeout) and 0 < timeout <= LONGEST_TIMEOUT):
         return f"its time-out cannot be {timeout!r:.100}", f"Give seconds, up to {LONGEST_TIMEOUT:g}."

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 from uuid import UUID
@@ -81,10 +81,14 @@ class Finding:
         *,
         kinds: Sequence[FoundKind] = KINDS,
         agent: str | None = None,
+        among: Collection[UUID] | None = None,
         limit: int = 10,
         explain: bool = False,
     ) -> Findings:
-        """What answers `query`, best first, of what is active; with an `agent`, only what it can come to use."""
+        """What answers `query`, best first, of what is active; with an `agent`, only what it can come to use.
+
+        `among`: only these skills and tools, where no agent is named.
+        """
         _check(query, kinds, limit)
         catalog = None if agent is None else await self._catalogs.of(agent)
         vectors = await self._vectors(query)
@@ -92,7 +96,7 @@ class Finding:
         arguments = (
             list(kinds),
             limit,
-            None if catalog is None else [*catalog.skills, *catalog.tool_ids],
+            among if catalog is None else [*catalog.skills, *catalog.tool_ids],
             [term(lexeme) for lexeme in asked],
             [in_name(lexeme) for lexeme in asked],
             list(vectors),

@@ -5,7 +5,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
@@ -16,8 +16,10 @@ import msgspec
 from holdfast.core.errors import InvalidInput
 from holdfast.core.threads import in_thread
 from holdfast.skills.docstrings import described
+from holdfast.skills.parameters import normal
 from holdfast.skills.run import Run, begin_run
 from holdfast.skills.tool import LEVELS, LONGEST_TIMEOUT, MODES, Access, Mode, Tool
+from holdfast.skills.validators import checker_of
 
 MOST_ABANDONED = 8  # threads of one tool that nobody waits for any more: what blocks for ever fills no process
 
@@ -29,11 +31,15 @@ _UNCONVERTED = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of this program, and how it takes its arguments; `run_argument` is what it takes its `Run` by."""
+    """A function of this program, and how it takes its arguments; `run_argument` is what it takes its `Run` by.
+
+    `arguments` is the type of all of them; `takes_all` is the one parameter that is given all of them, where it is one.
+    """
 
     call: Callable[..., Any]
-    arguments: type[msgspec.Struct]
+    arguments: Any
     run_argument: str | None = None
+    takes_all: str | None = None
 
     @property
     def is_async(self) -> bool:
@@ -50,7 +56,12 @@ class Function:
 
     def converted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """Arguments from JSON as the function's types; msgspec.ValidationError if they do not fit."""
-        values = msgspec.convert(dict(arguments), self.arguments)
+        try:
+            values = msgspec.convert(dict(arguments), self.arguments)
+        except UnicodeEncodeError:  # where msgspec looks a name up it must be whole
+            raise msgspec.ValidationError("A name has half a character") from None
+        if self.takes_all is not None:
+            return {self.takes_all: values}
         return {name: getattr(values, name) for name in arguments}  # the others have the function's own defaults
 
     async def run(self, run: Run, arguments: Mapping[str, Any], *, name: str) -> Any:
@@ -77,8 +88,13 @@ def tool_of(
     approve: bool = False,
     access: Access = "execute",
     mode: Mode = "inline",
+    schema: Mapping[str, Any] | None = None,
 ) -> Tool:
-    """The tool that a function is; InvalidInput that says why, if a model could not call it."""
+    """The tool that a function is; InvalidInput that says why, if a model could not call it.
+
+    `schema` is that of the arguments, where the signature does not tell it. They come by name then, if the function's
+    parameters are its properties, or else all of them to its one parameter.
+    """
     inner = _inner(function)
     named = getattr(inner, "__name__", type(inner).__name__) if name is None else name
     signature = _signature(named, function)
@@ -90,25 +106,30 @@ def tool_of(
     hints = _hints(named, inner)
     run_argument = next((each for each in signature.parameters if _is_run(hints.get(each))), None)
     said = described(inspect.getdoc(inner) or "")
-    fields = [
-        _field(named, parameter, hints, said.parameters.get(parameter.name))
-        for parameter in signature.parameters.values()
-        if parameter.name != run_argument
-    ]
+    taken = [each for name, each in signature.parameters.items() if name != run_argument]
+    takes_all: str | None = None
+    if schema is not None:
+        schema = _checked(named, schema)
+        hints = {**{each.name: Any for each in taken}, **hints}
+        takes_all = _taker(named, [each.name for each in taken], schema)
     try:
-        arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
-        schema = _schema(arguments)
+        if takes_all is not None:
+            arguments = _whole(named, hints[takes_all])
+        else:
+            fields = [_field(named, each, hints, said.parameters.get(each.name)) for each in taken]
+            arguments = msgspec.defstruct("Arguments", fields, kw_only=True, forbid_unknown_fields=True)
+        parameters = _schema(arguments) if schema is None else schema
     except (TypeError, ValueError) as error:
         raise _refused(
             named,
             f"its types cannot be told to a model ({str(error).partition(chr(10))[0]:.200})",
             "Use str, int, float, bool, list, dict, Literal, enums, dataclasses, TypedDict, datetime or UUID.",
         ) from None
-    declared = Function(function, arguments, run_argument)
+    declared = Function(function, arguments, run_argument, takes_all)
     return Tool(
         named,
         said.text,
-        schema,
+        parameters,
         access=access,
         mode=mode,
         idempotent=idempotent,
@@ -117,6 +138,42 @@ def tool_of(
         function=declared,
         reference=declared.reference,
     )
+
+
+def _checked(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        checked = normal(schema)
+        checker_of(checked)
+    except InvalidInput as error:
+        raise _refused(tool, f"its JSON Schema cannot be used ({error.why})", "Mend the schema.") from None
+    return checked
+
+
+def _taker(tool: str, names: Sequence[str], schema: Mapping[str, Any]) -> str | None:
+    """The parameter that all arguments go to; None where each has one of its own."""
+    properties = cast(Mapping[str, Any], schema.get("properties", {}))
+    strange = [name for name in names if name not in properties]
+    if strange and len(names) == 1:
+        return names[0]
+    if strange:
+        why = f"the schema has no property {strange[0]}, which the function takes"
+        raise _refused(tool, why, "Name its parameters as the properties, or have it take all of them as one.")
+    left = next((name for name in properties if name not in names), None)
+    if left is not None:
+        why = f"the schema has the property {left:.60}, which the function does not take"
+        raise _refused(tool, why, "Give it a parameter for each property, or one that takes all of them.")
+    return None
+
+
+def _whole(tool: str, kind: Any) -> Any:
+    """The type of all arguments together, if an object can be one."""
+    try:
+        msgspec.convert({}, kind)
+    except msgspec.ValidationError as error:
+        if str(error).endswith("got `object`"):
+            why = f"its one parameter takes no object ({error!s:.100})"
+            raise _refused(tool, why, "Annotate it as a dict, a dataclass or a TypedDict.") from None
+    return kind
 
 
 def unconverted(error: msgspec.ValidationError) -> tuple[str, str]:

@@ -33,6 +33,8 @@ class Overlay:
 
     def apply(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of the call: what is fixed is so whatever the model wrote."""
+        if not self.fixed and not self.defaults:
+            return {**arguments}
         missing = {name: deepcopy(value) for name, value in self.defaults.items() if name not in arguments}
         return {**arguments, **missing, **deepcopy(dict(self.fixed))}
 

@@ -5,13 +5,15 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from holdfast.core.errors import InvalidInput
+from holdfast.skills.client import SILENT, Client
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
     """For whom and in which turn a tool is called; who calls it directly is in no conversation and no turn.
 
-    `key` is the same when a call is made again after a crash: use it as an idempotency key.
+    `key` is the same when a call is made again after a crash: use it as an idempotency key. `client` is who called it,
+    where they can be told how it goes, or asked (see skills/client.py).
     """
 
     user: str | None
@@ -21,6 +23,7 @@ class Run:
     run_id: UUID | None
     call_id: str
     key: str
+    client: Client = SILENT
 
 
 _current: ContextVar[Run] = ContextVar("holdfast_current_run")

@@ -22,7 +22,23 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 LEVELS: tuple[Access, ...] = get_args(Access)  # each allows what those before it allow
 LONGEST_TIMEOUT = 86_400.0  # seconds
 # What the engine's own tools are called: a model that calls one means the engine, whoever else would have the name.
-RESERVED = frozenset({"use_skill", "search_skills", "manage_long_term_memory", "remember", "recall"})
+RESERVED = frozenset(
+    {
+        "ask_agent",
+        "call_tool",
+        "edit_notes",
+        "list_agents",
+        "list_conversations",
+        "manage_long_term_memory",
+        "read_conversation",
+        "read_notes",
+        "recall",
+        "remember",
+        "search_skills",
+        "search_tools",
+        "use_skill",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +48,8 @@ class Tool:
     `parameters` is the JSON Schema of its arguments. `access` is what calling it takes. `idempotent`: it may run again
     after a crash, of itself. `approve`: a person has to allow each call. `mode`: here, or by a worker of the log; None:
     by a worker where one serves it, for kinds that call others. `function` is what a program declared, `request` how a
-    call becomes an HTTP request, `backend` how that is reached; `reference` names what else runs it.
+    call becomes an HTTP request, `backend` how that is reached; `reference` names what else runs it. `service` is its
+    method on JSON-RPC, where it is a service.
     """
 
     name: str
@@ -48,6 +65,7 @@ class Tool:
     request: Request | None = None
     backend: Backend | None = None
     reference: str = ""
+    service: str | None = None
     id: UUID | None = None  # None: it is built in, and has no row
     version: int = 0
 

@@ -85,6 +85,7 @@ class Tools:
         display_name: str | UnsetType = UNSET,
         app_name: str | UnsetType = UNSET,
         permissions: Mapping[str, Any] | None = None,
+        service: str | UnsetType | None = UNSET,
         active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
@@ -92,8 +93,8 @@ class Tools:
         """Store a tool, or change one; `version`: the one it must have, None where there is none yet.
 
         `endpoint` and `method` are a `rest` tool's, or all of its `request`; `reference` names a `function` as
-        module:name, or a `java` class; `script` is of a kind that is one; `server` is an `mcp_server`'s name. What is
-        left out of a change stays as it is, but for a script.
+        module:name, or a `java` class; `script` is of a kind that is one; `server` is an `mcp_server`'s name; `service`
+        is its method on JSON-RPC. What is left out of a change stays as it is, but for a script.
         """
         entry = None if version is None else await self.get(name)
         was = Tool(name, "", {}) if entry is None else entry.tool
@@ -117,6 +118,7 @@ class Tools:
             was.timeout if timeout is UNSET else timeout,
             request=request,
             reference=runs or "",
+            service=was.service if service is UNSET else service,
         )
         await in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes its time
         given = tool_item(
@@ -136,6 +138,8 @@ class Tools:
             raise AlreadyExists(
                 f"there is a tool {name} already", next=f"Give its version, {row['version']}, to change it."
             )
+        if row["outcome"] == "service":
+            raise service_taken(name, tool.service or "", f"the tool {row['source']}")
         _refuse(row, name, version, "Change")
         return await self.get(name)
 
@@ -144,7 +148,7 @@ class Tools:
         row = await self._database.one(sql("tool"), store(name))
         if row is None:
             raise unknown_tool(name)
-        return self._entry(row)
+        return self.entry_of(row)
 
     async def by_names(self, names: Iterable[str]) -> dict[str, Tool]:
         """Those of these tools that there are, active or not."""
@@ -185,7 +189,7 @@ class Tools:
         rows = await self._database.all(
             sql("list_tools"), store(after or ""), limit, _stored(source), kind, active, _stored(skill)
         )
-        return [self._entry(row) for row in rows]
+        return [self.entry_of(row) for row in rows]
 
     async def remove(self, name: str, *, version: int | None = None, by: str = "") -> None:
         """Remove a tool; skills that worked with it do without."""
@@ -257,7 +261,8 @@ class Tools:
     async def _one(self, statement: str, *args: object) -> Row:
         return cast(Row, await self._database.one(sql(statement), *args))
 
-    def _entry(self, row: Row) -> Entry:
+    def entry_of(self, row: Row) -> Entry:
+        """The tool of a row of `tool_entries`."""
         return Entry(
             self.told(row["told"]),
             row["tool_id"],
@@ -303,6 +308,7 @@ def tool_of_row(row: Mapping[str, Any]) -> Tool:
         request=request,
         backend=backend,
         reference=row["implementation_class"] or row["mcp_server_name"] or "",
+        service=row["service"],
         id=UUID(row["tool_id"]),
         version=row["aggregate_version"],
     )
@@ -311,6 +317,15 @@ def tool_of_row(row: Mapping[str, Any]) -> Tool:
 def unknown_tool(name: str) -> NotFound:
     """There is no such tool."""
     return NotFound(f"there is no tool {name!r:.200}", next="`holdfast tools ls` and `GET /api/tools` list them.")
+
+
+def service_taken(name: str, method: str, whose: str) -> AlreadyExists:
+    """A tool cannot have a method that another one has."""
+    return AlreadyExists(
+        f"the tool {name} cannot answer {method}",
+        why=f"{whose} does so already",
+        next="Give it another method, or remove the other one.",
+    )
 
 
 def check_limit(limit: int) -> None:

@@ -314,7 +314,8 @@ async def test_the_database_is_killed_in_the_middle_of_a_turn_and_it_ends_once(
 
     assert clerks.asked in (["1", "2"], ["1", "2", "2"])
     assert moment == "streaming" or clerks.asked == ["1", "2"], "its reply was stored"
-    assert clerks.used == ["track"]
+    # It is idempotent: where its outcome could not be stored before the lease was over, it may run again.
+    assert clerks.used in (["track"], *([["track", "track"]] if moment == "worked" else []))
     assert "Traceback" not in clerk.stderr
 
 

@@ -1,7 +1,7 @@
 """Uses the engine: `guest.py DATA`.
 
 Says `open` when it is, `answered` for each SIGUSR1 when the database did, ends at SIGTERM; an error ends it with the
-error's code, text and exit code.
+error's code, text and exit code. A database that goes away in the middle of an answer is asked again.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import signal
 import sys
 from typing import TextIO
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import DatabaseAway, HoldfastError
 from holdfast.core.wires import EXIT_CODE
 from holdfast.engine import open_engine
 
@@ -30,8 +30,12 @@ async def main(data: str) -> None:
         say(sys.stdout, "open")
         while await asked.wait() and not leaving.is_set():
             asked.clear()
-            await engine.database.now()
-            say(sys.stdout, "answered")
+            try:
+                await engine.database.now()
+            except DatabaseAway:
+                asked.set()
+            else:
+                say(sys.stdout, "answered")
 
 
 if __name__ == "__main__":

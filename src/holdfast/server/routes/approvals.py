@@ -47,6 +47,7 @@ async def get_approval(call: Call, id: UUID) -> Approval:
 @operations.declare("POST", "/api/approvals/{id}", needs="write", errors=[NotFound, Conflict])
 async def decide_approval(call: Call, id: UUID, body: Verdict) -> Approval:
     """Allow a call, or deny it; its run goes on wherever the agent is served."""
+    call.principal.require_person()
     await seen_approval(call, id)
     return await call.engine.agents.decide(
         id, approve=body.decision == "approve", by=call.principal.user, comment=body.comment

@@ -1,60 +1,68 @@
-"""What a person sees: a first page, and signing in and out. A link becomes a session, which a cookie carries."""
+"""Signing in and out: a link becomes a session, which a cookie carries."""
 
-import html
+import re
+from html import escape
 from http import HTTPStatus
+from urllib.parse import unquote
 
 import msgspec
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
-from holdfast.access.keys import SESSION_LIFETIME
+from holdfast.access.keys import PREFIX, SESSION_LIFETIME
 from holdfast.core.errors import Unauthenticated
 from holdfast.server.authentication import COOKIE
+from holdfast.server.console import SCREENS
 from holdfast.server.operations import Call, Operations
 from holdfast.server.origins import scheme_of
 
 operations = Operations("browser")
 
-PAGE_POLICY = "default-src 'none'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+HOME = "/"
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+)
 PAGE = """<!doctype html>
 <html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>Holdfast</title></head>
-<body><h1>Holdfast</h1>{}</body>
+<head>
+<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark"><title>Sign in · Holdfast</title>
+<link rel="icon" href="{root}/static/console/icon.svg" type="image/svg+xml">
+<link rel="stylesheet" href="{root}/static/page.css">
+</head>
+<body><main><p class="brand">Holdfast</p><h1>Sign in</h1>
+{told}
+<form method="post" action="{root}/login"><input type="hidden" name="to" value="{to}">
+{asked}</form>
+{help}
+</main></body>
 </html>
 """
-FORM = """
-<form method="post" action="{action}">
-<input type="hidden" name="link" value="{link}"><button autofocus>Sign in</button>
-</form>
-"""
+READY = "<p>This link signs this browser in, and works once.</p>"
+REFUSED = '<p class="refused" role="alert"><strong>{what}</strong> {rest}</p>'
+GIVEN = '<input type="hidden" name="link" value="{link}"><button autofocus>Sign in</button>'
+FIELD = """<label for="link">The link, or the part after <code>link=</code></label>
+<input id="link" name="link" required autofocus autocomplete="off" spellcheck="false">
+<button>Sign in</button>"""
+HELP = "<p>Where the engine runs, <code>holdfast keys link</code> makes a link. It works once, within ten minutes.</p>"
 
-
-HOME = """
-<p>The engine runs.</p>
-<ul>
-<li><a href="{root}/readyz">How its parts do</a></li>
-<li><a href="{root}/api/openapi.json">What it offers</a></li>
-</ul>
-"""
+_LINK = re.compile(rf"(?:^|link=)({PREFIX}[\w-]+)", re.ASCII)
+_PLAIN = re.compile(r"[!-\[\]-~]{1,2000}")  # ASCII that is seen, without the backslash that browsers take for a slash
 
 
 class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the page sends."""
+    """What the page sends: a link, or the text in it, and the screen that was wanted."""
 
     link: str
-
-
-@operations.declare("GET", "/", needs="nobody")
-async def home(call: Call) -> Response:
-    """A page that says where to go on."""
-    return _page(HOME.format(root=html.escape(call.engine.config.server.root_path)))
+    to: str = HOME
 
 
 # Reading must not use the link up: mail programs and browsers fetch links before anybody has opened them.
 @operations.declare("GET", "/login", needs="nobody")
-async def login_page(call: Call, link: str = "") -> Response:
-    """A page with one button, which signs the browser in."""
-    action = f"{call.engine.config.server.root_path}/login"
-    return _page(FORM.format(action=html.escape(action), link=html.escape(link)))
+async def login_page(call: Call, link: str = "", to: str = HOME) -> Response:
+    """A page with one button, which signs the browser in; without a link it asks for one."""
+    if not link:
+        return _page(call, to, help=HELP)
+    return _page(call, to, told=READY, asked=GIVEN.format(link=escape(link)))
 
 
 @operations.declare(
@@ -68,10 +76,11 @@ async def login_page(call: Call, link: str = "") -> Response:
 async def login(call: Call, body: Login) -> Response:
     """Use a link up, and give the browser a session."""
     try:
-        session = await call.engine.keys.exchange_link(body.link)
+        session = await call.engine.keys.exchange_link(_link_in(body.link))
     except Unauthenticated as error:
-        return _page(f"<p>{html.escape(str(error))}</p>", HTTPStatus.UNAUTHORIZED)
-    return _with_session(call, session, lifetime=int(SESSION_LIFETIME.total_seconds()))
+        told = REFUSED.format(what=_sentence(error.what), rest=_sentence(error.why))
+        return _page(call, body.to, told=told, help=HELP, status=HTTPStatus.UNAUTHORIZED)
+    return _with_session(call, session, landing(body.to), lifetime=int(SESSION_LIFETIME.total_seconds()))
 
 
 @operations.declare("POST", "/logout", needs="nobody", status=303)
@@ -80,17 +89,31 @@ async def logout(call: Call) -> Response:
     session = call.request.cookies.get(COOKIE)
     if session is not None:
         await call.engine.keys.end_session(session)
-    return _with_session(call, "", lifetime=0)
+    return _with_session(call, "", HOME, lifetime=0)
 
 
-def _with_session(call: Call, session: str, *, lifetime: int) -> Response:
-    root = f"{call.engine.config.server.root_path}/"
-    response = RedirectResponse(root, HTTPStatus.SEE_OTHER)
+def landing(wanted: str) -> str:
+    """The screen that was wanted, below the root path; anything that is no screen's address leads home."""
+    segments = unquote(wanted.partition("?")[0]).split("/")
+    first = "/".join(segments[:2])
+    is_screen = first != HOME and first in SCREENS and not {".", ".."} & set(segments)
+    return wanted if is_screen and _PLAIN.fullmatch(wanted) else HOME
+
+
+def _link_in(text: str) -> str:
+    """The link's own text, of whatever was pasted; whose address stands before it does not matter."""
+    found = _LINK.search(text.strip())
+    return found[1] if found else text
+
+
+def _with_session(call: Call, session: str, screen: str, *, lifetime: int) -> Response:
+    root_path = call.engine.config.server.root_path
+    response = RedirectResponse(root_path + screen, HTTPStatus.SEE_OTHER)
     response.set_cookie(
         COOKIE,
         session,
         max_age=lifetime,
-        path=root.rstrip("/") or "/",
+        path=root_path or "/",
         secure=scheme_of(call.request.scope["scheme"], call.request.headers) == "https",
         httponly=True,
         samesite="strict",
@@ -98,5 +121,13 @@ def _with_session(call: Call, session: str, *, lifetime: int) -> Response:
     return response
 
 
-def _page(content: str, status: int = HTTPStatus.OK) -> Response:
-    return HTMLResponse(PAGE.format(content), status, {"content-security-policy": PAGE_POLICY})
+def _page(
+    call: Call, to: str, *, told: str = "", asked: str = FIELD, help: str = "", status: int = HTTPStatus.OK
+) -> Response:
+    root = escape(call.engine.config.server.root_path)
+    page = PAGE.format(root=root, to=escape(landing(to)), told=told, asked=asked, help=help)
+    return HTMLResponse(page, status, {"content-security-policy": PAGE_POLICY})
+
+
+def _sentence(text: str) -> str:
+    return escape(f"{text[:1].upper()}{text[1:]}.")

@@ -44,10 +44,14 @@ class ConversationFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConversationPage(msgspec.Struct, frozen=True):
-    """Conversations, the newest first, and the cursor that the next page is asked for with; null: there is none."""
+    """Conversations, the newest first, and the cursor that the next page is asked for with; null: there is none.
+
+    `openings`, if they were asked for: by conversation, the beginning of the first thing that a user said in it.
+    """
 
     conversations: list[Conversation]
     cursor: str | None
+    openings: dict[str, str] = {}
 
 
 class FoundPage(msgspec.Struct, frozen=True):
@@ -86,14 +90,26 @@ async def list_conversations(
     app: Name | None = None,
     agent: Name | None = None,
     document: bool = False,
+    spoken: bool = False,
+    openings: bool = False,
     limit: Limit = 50,
     cursor: str | None = None,
 ) -> ConversationPage:
-    """The caller's conversations, the newest first; for an admin those of the tenant, or of one user."""
+    """The caller's conversations, the newest first; for an admin those of the tenant, or of one user.
+
+    With `spoken` only those in which something was said; with `openings` the page has what a user said first in each.
+    """
     page = await call.engine.conversations.list(
-        user=whose(call.principal, user), app=app, agent=agent, document=document, limit=limit, cursor=cursor
+        user=whose(call.principal, user),
+        app=app,
+        agent=agent,
+        document=document,
+        spoken=spoken,
+        limit=limit,
+        cursor=cursor,
     )
-    return ConversationPage(page, page.cursor)
+    said = await call.engine.conversations.openings([talk.id for talk in page]) if openings else {}
+    return ConversationPage(page, page.cursor, {str(id): text for id, text in said.items()})
 
 
 # Names come before ids: the first path that fits is taken.

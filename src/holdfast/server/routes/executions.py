@@ -100,6 +100,7 @@ async def cancel_execution(call: Call, id: UUID) -> Execution:
 @operations.declare("POST", "/api/executions/{id}/decision", needs="write", errors=[NotFound, Conflict, Unavailable])
 async def decide_execution(call: Call, id: UUID, body: Finding) -> Execution:
     """Say what became of a call whose state is `unknown`, or have it made again and wait for what it gives."""
+    call.principal.require_person()
     found = await _seen(call, id)
     if body.decision == "again":
         await _check_open(call, found.tool)
@@ -108,7 +109,13 @@ async def decide_execution(call: Call, id: UUID, body: Finding) -> Execution:
 
 
 async def _check_open(call: Call, name: str) -> None:
-    """Refuse to have the caller call a tool by hand that is not open to users."""
+    """Refuse to have the caller call a tool by hand that is not open to users; agents call theirs by the gateway."""
+    if call.principal.agent is not None:
+        raise Forbidden(
+            "a tool is not called for an agent here",
+            why=f"the caller speaks for the agent {call.principal.agent!r:.200}",
+            next="Call it by /mcp or /rpc, where it is called as that agent may; or use a key that is no agent's.",
+        )
     entry = await seen_tool(call, name)
     if sees_all(call.principal) or (opens(entry.tool.access, entry.permissions) and not entry.tool.approve):
         return

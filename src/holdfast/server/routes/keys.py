@@ -23,24 +23,29 @@ Label = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^[^\x00-\x1f\x7f\u
 
 
 class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key to make: for whom, and what it may do. Without a lifetime it does not expire."""
+    """A key to make: for whom, and what it may do; without scopes, read, write and admin. It may end by itself.
+
+    With `agent` its holder is taken for that agent where tools are called; such a key has read and write at most.
+    """
 
     principal: Name
-    scopes: tuple[Scope, ...] = ("read", "write", "admin")
+    scopes: tuple[Scope, ...] | None = None
+    agent: Name | None = None
     label: Label = ""
     lifetime_seconds: Annotated[int, msgspec.Meta(ge=1, le=CENTURY)] | None = None
 
 
 class KeyList(msgspec.Struct, frozen=True):
-    """Keys, newest first; the revoked ones too."""
+    """Keys, newest first, the revoked ones too, and the sessions of browsers."""
 
     keys: list[Key]
 
 
 class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A link to make: for whom, if not for the caller."""
+    """A link to make: for whom, if not for the caller, and what they may do; without scopes, read, write and admin."""
 
     principal: Name | None = None
+    scopes: tuple[Scope, ...] | None = None
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -60,18 +65,23 @@ async def list_keys(call: Call) -> KeyList:
 @operations.declare("POST", "/api/keys", needs="admin", status=201)
 async def create_key(call: Call, body: KeyRequest) -> NewKey:
     """Make a key; its text is shown this once."""
-    if "operator" in body.scopes:
-        call.principal.require("operator")  # or a tenant's owner would reach every other tenant
+    scopes = _granted(call, body.scopes)
     lifetime = None if body.lifetime_seconds is None else timedelta(seconds=body.lifetime_seconds)
     return await call.engine.keys.create(
-        call.principal.tenant, body.principal, scopes=frozenset(body.scopes), label=body.label, lifetime=lifetime
+        call.principal.tenant,
+        body.principal,
+        scopes=scopes,
+        agent=body.agent,
+        label=body.label,
+        lifetime=lifetime,
     )
 
 
 @operations.declare("POST", "/api/keys/link", needs="admin", status=201)
 async def create_link(call: Call, body: LinkRequest) -> Link:
     """Make a one-time link for a person's browser."""
-    text = await call.engine.keys.create_link(call.principal.tenant, body.principal or call.principal.user)
+    whom = body.principal or call.principal.user
+    text = await call.engine.keys.create_link(call.principal.tenant, whom, scopes=_granted(call, body.scopes))
     path = f"{call.engine.config.server.root_path}/login?link={quote(text)}"
     headers = call.request.headers
     url = f"{scheme_of(call.request.scope['scheme'], headers)}://{headers['host']}{path}"
@@ -82,3 +92,10 @@ async def create_link(call: Call, body: LinkRequest) -> Link:
 async def revoke_key(call: Call, id: UUID) -> Key:
     """End a key of the tenant; within a second nothing accepts it any more."""
     return await call.engine.keys.revoke(call.principal.tenant, id)
+
+
+def _granted(call: Call, scopes: tuple[Scope, ...] | None) -> frozenset[str] | None:
+    """The scopes that the caller may give to others."""
+    if scopes is not None and "operator" in scopes:
+        call.principal.require("operator")  # or a tenant's owner would reach every other tenant
+    return None if scopes is None else frozenset(scopes)

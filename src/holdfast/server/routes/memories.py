@@ -7,15 +7,19 @@ from uuid import UUID
 import msgspec
 
 from holdfast.core.errors import Conflict, NotFound
-from holdfast.memory import Draft, Memory, MemoryRevision, Trust
+from holdfast.memory import Draft, Holding, Memory, MemoryRevision, Scope, Trust
 from holdfast.memory.drafts import MAX_CONTENT_BYTES
+from holdfast.server.holders import seen_holders
 from holdfast.server.operations import Call, Operations
-from holdfast.server.possession import Name, OwnerName, check_trust, own_memory, seen_memory, writable
+from holdfast.server.possession import Name, OwnerName, check_trust, own_memory, readable, seen_memory, writable
 
 operations = Operations("memories")
 
 MAX_AT_ONCE = 1000
 
+MAX_PAGE = 200
+
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 Content = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_CONTENT_BYTES)]
 Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -84,6 +88,44 @@ class MemoryList(msgspec.Struct, frozen=True):
     memories: list[Memory]
 
 
+class MemoryPage(msgspec.Struct, frozen=True):
+    """Memories, the newest first, and the cursor that the next page is asked for with; null: there is none."""
+
+    memories: list[Memory]
+    cursor: str | None
+
+
+class OwnerCount(msgspec.Struct, frozen=True):
+    """Somebody who has memories, by the name that a search takes; the organization has none.
+
+    `agent` and `user`: of a session, who brought the newest in and whose it is, where that is known. `count`: how many
+    are recalled now, of at most 10,000 that are counted; `newest`: when the newest was made, recalled or not.
+    """
+
+    scope: Scope
+    name: str | None
+    agent: str | None
+    user: str | None
+    count: int
+    newest: datetime
+
+
+class MemoryOwners(msgspec.Struct, frozen=True):
+    """Who has memories, and the cursor that the next page is asked for with; null: there is none.
+
+    A page may be empty and have a cursor all the same.
+    """
+
+    owners: list[OwnerCount]
+    cursor: str | None
+
+
+class MemoryChain(msgspec.Struct, frozen=True):
+    """Memories that took each other's place, in the order in which they became valid; at most 100 of them."""
+
+    memories: list[Memory]
+
+
 class MemoryHistory(msgspec.Struct, frozen=True):
     """Versions of a memory, the newest first."""
 
@@ -98,6 +140,35 @@ async def remember(call: Call, body: NewMemories) -> MemoryList:
         check_trust(call, draft.trust)
     drafts = [Draft(**msgspec.structs.asdict(draft)) for draft in body.memories]
     return MemoryList(await call.engine.memory.remember_many(owner, drafts))
+
+
+@operations.declare("GET", "/api/memories", needs="read", errors=[NotFound])
+async def list_memories(
+    call: Call,
+    scope: Scope = "user",
+    name: Name | None = None,
+    agent: Name | None = None,
+    also_past: bool = False,
+    limit: Limit = 50,
+    cursor: str | None = None,
+) -> MemoryPage:
+    """An owner's memories, the newest first; `also_past`: those too that are superseded, expired or buried."""
+    owner = await readable(call, OwnerName(scope, name, agent))
+    page = await call.engine.memory.list(owner, also_past=also_past, limit=limit, cursor=cursor)
+    return MemoryPage(page, page.cursor)
+
+
+# Names come before ids: the first path that fits is taken.
+@operations.declare("GET", "/api/memories/owners", needs="read")
+async def list_owners(
+    call: Call, scope: Scope | None = None, limit: Limit = 50, cursor: str | None = None
+) -> MemoryOwners:
+    """Who has memories: the organization, agents, users, and sessions, the newest of these first; of all, or one scope.
+
+    An admin sees everybody; others see themselves and their sessions beside what everybody is told of.
+    """
+    page = await seen_holders(call, scope, limit=limit, cursor=cursor)
+    return MemoryOwners([_counted(holding) for holding in page], page.cursor)
 
 
 @operations.declare("GET", "/api/memories/{id}", needs="read", errors=[NotFound])
@@ -148,3 +219,16 @@ async def memory_history(call: Call, id: UUID) -> MemoryHistory:
     """The versions that a memory has had, the newest first."""
     await seen_memory(call, id)
     return MemoryHistory(await call.engine.memory.history(id))
+
+
+@operations.declare("GET", "/api/memories/{id}/chain", needs="read", errors=[NotFound])
+async def memory_chain(call: Call, id: UUID) -> MemoryChain:
+    """A memory among those that took each other's place, the oldest first."""
+    await seen_memory(call, id)
+    return MemoryChain(await call.engine.memory.chain(id))
+
+
+def _counted(holding: Holding) -> OwnerCount:
+    owner = holding.owner
+    agent, user = (owner.agent, owner.user) if owner.scope == "session" else (None, None)
+    return OwnerCount(owner.scope, owner.name or None, agent, user, holding.count, holding.newest)

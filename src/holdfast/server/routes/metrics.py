@@ -12,6 +12,7 @@ from prometheus_client.registry import Collector
 from starlette.responses import Response
 
 from holdfast.bus.gauges import MOST, Gauges
+from holdfast.core.ids import TenantId
 from holdfast.memory.gauges import ScopeGauge
 from holdfast.server.operations import Call, Operations
 
@@ -47,6 +48,7 @@ async def metrics(call: Call) -> Response:
     if tenant is None:  # it is of all tenants
         open = GaugeMetricFamily("holdfast_sockets", "Sockets that are open to this process.", call.visit.sockets)
         families.append(open)
+    families.append(await _of_envelopes(call, tenant))
     registry.register(Measured(families))
     return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
 
@@ -104,6 +106,15 @@ def _of_memory(scopes: Sequence[ScopeGauge]) -> list[Metric]:
             unembedded,
         ),
     ]
+
+
+async def _of_envelopes(call: Call, tenant: TenantId | None) -> Metric:
+    counts = call.gateways.envelope_calls.counts(tenant)
+    tenants = call.engine.tenants
+    names = {id: (await tenants.get(id)).name for id in {id for id, _ in counts}}
+    about = "Calls to this process by the envelope before JSON-RPC, which is deprecated."
+    family = CounterMetricFamily("holdfast_envelope_calls", about, labels=("tenant", "service"))
+    return _filled(family, (((names[id], method), count) for (id, method), count in sorted(counts.items())))
 
 
 def _gauge(name: str, about: str, labels: Sequence[str], series: Series) -> Metric:

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.agents import Run
 from holdfast.agents.journal import Asked, Execution, Step
-from holdfast.agents.runs import unknown_run
+from holdfast.agents.runs import RunState, unknown_run
 from holdfast.core.errors import NotFound
 from holdfast.server.operations import Call, Operations
 from holdfast.server.visibility import is_seen, seen, sees_all, whose
@@ -43,13 +43,21 @@ class RunStory(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/runs", needs="read", errors=[NotFound])
 async def list_runs(
-    call: Call, conversation: UUID | None = None, user: Name | None = None, limit: Limit = 50, cursor: str | None = None
+    call: Call,
+    conversation: UUID | None = None,
+    user: Name | None = None,
+    state: RunState | None = None,
+    limit: Limit = 50,
+    cursor: str | None = None,
 ) -> RunPage:
-    """Runs, the newest first: of a conversation, of the caller, or for an admin of the tenant or of one user."""
+    """Runs, the newest first: of a conversation, of the caller, or for an admin of the tenant or of one user.
+
+    `state`: those alone that are in it, such as the failed ones.
+    """
     if conversation is not None:
         await seen(call, conversation)
     page = await call.engine.agents.runs.list(
-        conversation=conversation, user=whose(call.principal, user), limit=limit, cursor=cursor
+        conversation=conversation, user=whose(call.principal, user), state=state, limit=limit, cursor=cursor
     )
     return RunPage(page, page.cursor)
 

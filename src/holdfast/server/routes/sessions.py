@@ -42,7 +42,7 @@ async def active_session(call: Call, agent_id: str) -> Active:
 
 @operations.declare("PUT", "/api/sessions/active", needs="write", errors=[NotFound])
 async def activate_session(call: Call, agent_id: str, body: Activation) -> Active:
-    """Make a session the active one; the answer is the one in force."""
+    """Make a session the active one; the answer is the one in force. One with another agent is not found."""
     return _shown(
         await call.engine.sessions.activate(
             user=call.principal.user, agent=agent_id, session_id=body.session_id, instead_of=body.instead_of

@@ -7,7 +7,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.access.principals import Principal
-from holdfast.conversations.state import DELETED
+from holdfast.conversations.state import DELETED, MAX_CHANGES, StateChanged
 from holdfast.core.errors import Conflict, Forbidden, NotFound, TooLarge
 from holdfast.server.operations import Call, Operations
 from holdfast.server.visibility import seen, sees_all
@@ -15,6 +15,7 @@ from holdfast.server.visibility import seen, sees_all
 operations = Operations("state")
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_CHANGES)]
 
 
 class StateChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -38,12 +39,33 @@ class StateEntries(msgspec.Struct, frozen=True):
     state: dict[str, StateEntry]
 
 
+class StateChanges(msgspec.Struct, frozen=True):
+    """Changes of state, in their order, and the revision that the next are asked for `since`; null: there are none."""
+
+    changes: list[StateChanged]
+    next: int | None
+
+
 @operations.declare("GET", "/api/conversations/{id}/state", needs="read", errors=[NotFound])
 async def read_state(call: Call, id: UUID) -> StateEntries:
     """The state, each value with its version."""
     await seen(call, id)
     found = await call.engine.state.versions(id)
     return StateEntries({name: StateEntry(entry.value, entry.version) for name, entry in found.items()})
+
+
+@operations.declare("GET", "/api/conversations/{id}/state/changes", needs="read", errors=[NotFound])
+async def list_state_changes(
+    call: Call, id: UUID, since: Version | None = None, limit: Limit = MAX_CHANGES
+) -> StateChanges:
+    """Every change of state that was made in this conversation, in order, or those after a revision.
+
+    Of its own state these are all there were: folded up to a node, they are the state that a fork there has. Of the
+    user's (`user:`) and the app's (`app:`) they are those that were made here; other conversations change them too.
+    """
+    await seen(call, id)
+    found = await call.engine.state.changes(id, since=since, limit=limit + 1)
+    return StateChanges(found[:limit], found[limit - 1].revision if len(found) > limit else None)
 
 
 @operations.declare("PATCH", "/api/conversations/{id}/state", needs="write", errors=[NotFound, Conflict])

@@ -22,11 +22,12 @@ class NewTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Me(msgspec.Struct, frozen=True):
-    """Who calls."""
+    """Who calls, and the name of their tenant. `local`: without a key, from the server's own machine: no sign-out."""
 
     tenant: str
     user: str
     scopes: list[str]
+    local: bool
 
 
 @operations.declare("GET", "/api/tenants", needs="operator")
@@ -45,4 +46,4 @@ async def create_tenant(call: Call, body: NewTenant) -> Tenant:
 async def me(call: Call) -> Me:
     """Who the caller is taken for."""
     tenant = await call.engine.tenants.get(call.principal.tenant)
-    return Me(tenant.name, call.principal.user, sorted(call.principal.scopes))
+    return Me(tenant.name, call.principal.user, sorted(call.principal.scopes), call.principal.local)

@@ -70,6 +70,7 @@ class ToolDetail(msgspec.Struct, frozen=True):
     origin: Origin
     source: str | None
     operation: str | None
+    service: str | None
     active: bool
     version: int
     calls: int
@@ -88,7 +89,8 @@ class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `endpoint` and `method` are a `rest` tool's; `request` says how its arguments are sent, where that is not in the
     body or the query. `reference` names a `function` as module:name, or a `java` class; `script` is of a kind that is
-    one; `server` an `mcp_server`'s name. What is left out of a change stays as it is, but for a script.
+    one; `server` an `mcp_server`'s name; `service` its method on JSON-RPC. What is left out of a change stays as it is,
+    but for a script.
     """
 
     description: str
@@ -109,6 +111,7 @@ class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     display_name: str | UnsetType = UNSET
     app_name: str | UnsetType = UNSET
     permissions: dict[str, Any] | None = None
+    service: str | UnsetType | None = UNSET
     active: bool | UnsetType = UNSET
     version: Version | None = None
 
@@ -235,6 +238,7 @@ def _detail(call: Call, entry: Entry) -> ToolDetail:
         origin=entry.origin,
         source=entry.source,
         operation=entry.operation,
+        service=tool.service,
         active=entry.active,
         version=entry.version,
         calls=entry.calls,

@@ -3,13 +3,15 @@
 -- name share theirs. `is_whole`: the program declares nothing else, and so what it declared before is `gone`, and not active any more.
 
 -- Stores the tools of a program. A row that is not its own is left alone, and told by its `taken`, the origin, and `owner`, which names the
--- program or source. What is gone is looked for in the modules of these tools: a program may be served in parts.
+-- program or source; or, where a tool's method is that of a row that is not its own, by `service`, and `owner` names that tool. What is gone
+-- is looked for in the modules of these tools: a program may be served in parts.
 create or replace function holdfast.declare_tools(tenant uuid, program text, items jsonb[], is_whole boolean)
 returns table (name text, id uuid, version bigint, taken text, owner text) language plpgsql as $$
 #variable_conflict use_column
 declare
   ids uuid[];
   stale uuid[];
+  moved uuid[];
 begin
   perform holdfast.lock_registry(tenant);
   return query
@@ -21,6 +23,19 @@ begin
   if found then
     return;
   end if;
+  return query
+    select g.item ->> 'name', t.tool_id, t.aggregate_version, 'service', t.name::text
+    from unnest(items) g (item) join public.tool_t t on t.host_id = tenant and t.service = g.item ->> 'service'
+    where t.name <> g.item ->> 'name' and (t.origin <> 'code' or program <> '' and t.app_name not in ('', program))
+    order by t.name;
+  if found then
+    return;
+  end if;
+  -- A method that goes from one of its tools to another is nobody's in between: each is written after the other.
+  moved := array(
+    select t.tool_id from unnest(items) g (item) join public.tool_t t on t.host_id = tenant and t.service = g.item ->> 'service'
+    where t.name <> g.item ->> 'name');
+  perform holdfast.write_tools(tenant, moved, array_fill('{"service": null}'::jsonb, array[cardinality(moved)]), 'code');
   if is_whole then
     stale := array(
       select t.tool_id from public.tool_t t

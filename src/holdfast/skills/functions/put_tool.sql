@@ -1,5 +1,6 @@
 -- Stores a tool that neither a program nor a source has, or changes one of the expected version.
--- `outcome`: stored; missing; conflict (`version` is the current one); code or source (theirs alone to change; `source` names the latter).
+-- `outcome`: stored; missing; conflict (`version` is the current one); code or source (theirs alone to change; `source` names the latter);
+-- service (its method is that of another tool, which `source` names).
 create or replace function holdfast.put_tool(
   tenant uuid, called text, given jsonb, expected bigint, person text, out outcome text, out version bigint, out source text
 ) language plpgsql as $$
@@ -16,6 +17,11 @@ begin
     when was.origin <> 'db' then was.origin
     when was.aggregate_version is distinct from expected then 'conflict'
     else 'stored' end;
+  if outcome = 'stored' then
+    select 'service', t.name into outcome, source from public.tool_t t
+    where t.host_id = tenant and t.service = given ->> 'service' and t.name <> called;
+    outcome := coalesce(outcome, 'stored');
+  end if;
   if outcome = 'stored' then
     select w.version into put_tool.version
     from holdfast.write_tools(tenant, array[coalesce(was.tool_id, holdfast.uuid7())], array[given], person) w;

@@ -53,8 +53,8 @@ begin
       description_embedding = excluded.description_embedding, version = excluded.version, app_name = excluded.app_name,
       display_name = excluded.display_name, openapi_schema = excluded.openapi_schema, permissions = excluded.permissions,
       request = excluded.request, schema_rest = excluded.schema_rest, access = excluded.access, mode = excluded.mode,
-      idempotent = excluded.idempotent, approve = excluded.approve, timeout = excluded.timeout, operation = excluded.operation,
-      gone = excluded.gone, aggregate_version = excluded.aggregate_version, active = excluded.active,
+      idempotent = excluded.idempotent, approve = excluded.approve, timeout = excluded.timeout, service = excluded.service,
+      operation = excluded.operation, gone = excluded.gone, aggregate_version = excluded.aggregate_version, active = excluded.active,
       terms = excluded.terms, embedded = excluded.embedded, update_ts = excluded.update_ts, update_user = excluded.update_user;
     insert into public.registry_term (host_id, kind, term, id)
     select tenant, 'tool', t.term, w.tool_id from unnest(wanted) w cross join lateral unnest(w.terms) t (term)

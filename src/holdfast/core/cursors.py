@@ -37,9 +37,14 @@ def read_cursor(cursor: str | None) -> tuple[UUID, int]:
     except (ValueError, binascii.Error):
         data = b""
     if len(data) != _ID_BYTES + _NUMBER_BYTES:
-        raise InvalidInput(
-            f"the cursor {cursor[:100]!r} cannot be used",
-            why="it is not one that a list gave",
-            next="Give the cursor of the last page, or none to start from the beginning.",
-        )
+        raise unusable(cursor)
     return UUID(bytes=data[:_ID_BYTES]), int.from_bytes(data[_ID_BYTES:], signed=True)
+
+
+def unusable(cursor: str) -> InvalidInput:
+    """The list that this was given for gave none such."""
+    return InvalidInput(
+        f"the cursor {cursor[:100]!r} cannot be used",
+        why="it is not one that a list gave",
+        next="Give the cursor of the last page, or none to start from the beginning.",
+    )

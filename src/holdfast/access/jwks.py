@@ -1,0 +1,213 @@
+"""The keys that an issuer signs with: published ones (JWKS), which change without notice, or a shared secret."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+from urllib.parse import urlsplit
+
+import msgspec
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
+
+from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Unavailable
+from holdfast.core.issuers import SHARED, Issuer, is_address
+
+Fetch = Callable[[str, int], Awaitable[bytes]]  # an address on the web, and how many bytes are taken
+
+FRESH = 600.0  # seconds after which keys are fetched again
+STALE = 12 * 3600.0  # seconds for which they are used though their issuer is away
+PAUSE = 10.0  # seconds between two looks, whatever is asked for
+MAX_BYTES = 256 * 1024
+MAX_KEYS = 100
+MAX_TRIED = 4  # keys that one signature is checked with, where a token does not say which it is
+MIN_RSA_BITS = 2048
+PARTS = ("kty", "crv", "n", "e", "x", "y")  # of a public key
+
+# What signs with a key, by its type, or its curve where that decides.
+FITS: Mapping[str, frozenset[str]] = {
+    "RSA": frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
+    "P-256": frozenset({"ES256"}),
+    "P-384": frozenset({"ES384"}),
+    "P-521": frozenset({"ES512"}),
+    "Ed25519": frozenset({"EdDSA", "Ed25519"}),
+}
+
+log = logging.getLogger(__name__)
+
+
+class SigningKeys(Protocol):
+    """The keys that an issuer's signatures are checked with."""
+
+    async def fitting(self, algorithm: str, kid: str | None) -> Sequence[Key]:
+        """Those that a token may be signed with; Unavailable where that cannot be known now."""
+        ...
+
+    @property
+    def failure(self) -> str:
+        """Why they cannot be had, as things are."""
+        ...
+
+    async def close(self) -> None:
+        """Stop looking for them."""
+        ...
+
+
+class SharedKey:
+    """A secret that the issuer and we know."""
+
+    failure = ""
+
+    def __init__(self, secret: str) -> None:
+        self._key = OctKey.import_key(secret.encode())
+
+    async def fitting(self, algorithm: str, kid: str | None) -> Sequence[Key]:
+        """The secret, whatever a token calls it."""
+        return [self._key] if algorithm == SHARED else []
+
+    async def close(self) -> None:
+        """There is nothing to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A public key, and what may be signed with it."""
+
+    key: Key
+    kid: str | None
+    algorithms: frozenset[str]
+
+
+class PublishedKeys:
+    """The public keys of an issuer, as it publishes them.
+
+    They are fetched when first needed, again from time to time behind the callers' backs, and when a token names one
+    that is not known: a rotation needs no restart, and whoever makes names up causes one look in ten seconds.
+    """
+
+    def __init__(self, issuer: Issuer, fetch: Fetch, *, clock: Callable[[], float]) -> None:
+        self._issuer = issuer
+        self._fetch = fetch
+        self._clock = clock
+        self._keys: Sequence[Published] = ()
+        self._fetched = self._tried = float("-inf")
+        self._fetching: asyncio.Task[None] | None = None
+        self.failure = ""
+
+    async def fitting(self, algorithm: str, kid: str | None) -> Sequence[Key]:
+        """Those that a token may be signed with; Unavailable where that cannot be known now."""
+        age = self._clock() - self._fetched
+        if age >= STALE:
+            await self._look()
+            if self._clock() - self._fetched >= STALE:
+                raise Unavailable(
+                    f"tokens of {self._issuer.issuer} cannot be checked now", why=self.failure, next="Try again later."
+                )
+        elif age >= FRESH:
+            self._begin()
+        found = self._found(algorithm, kid)
+        if not found and age < STALE:
+            await self._look()
+            found = self._found(algorithm, kid)
+        return found
+
+    async def close(self) -> None:
+        """Stop looking for them."""
+        if self._fetching is not None:
+            self._fetching.cancel()
+            await asyncio.wait([self._fetching])
+
+    def _found(self, algorithm: str, kid: str | None) -> Sequence[Key]:
+        named = (each for each in self._keys if kid is None or each.kid == kid)
+        return [each.key for each in named if algorithm in each.algorithms][:MAX_TRIED]
+
+    async def _look(self) -> None:
+        """Wait for the look that is under way, or begin one; nothing where the last one was just now."""
+        fetching = self._begin()
+        if fetching is not None:
+            await asyncio.shield(fetching)  # others may wait for it, too
+
+    def _begin(self) -> asyncio.Task[None] | None:
+        if self._fetching is None and self._clock() - self._tried >= PAUSE:
+            self._tried = self._clock()
+            self._fetching = asyncio.create_task(self._renew())
+        return self._fetching
+
+    async def _renew(self) -> None:
+        try:
+            url = self._issuer.jwks_url or await self._announced()
+            self._keys = published(await self._fetch(url, MAX_BYTES))
+            self._fetched, self.failure = self._clock(), ""
+        except HoldfastError as error:
+            self.failure = str(error)
+            log.warning("the keys of %s cannot be fetched: %s", self._issuer.issuer, error)
+        finally:
+            self._fetching = None
+
+    async def _announced(self) -> str:
+        """Where the issuer's metadata says that its keys are (OpenID Connect Discovery, RFC 8414)."""
+        issuer = self._issuer.issuer
+        parts = urlsplit(issuer.rstrip("/"))
+        try:
+            data = await self._fetch(f"{issuer.rstrip('/')}/.well-known/openid-configuration", MAX_BYTES)
+        except (NotFound, InvalidInput):
+            place = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-authorization-server{parts.path}"
+            data = await self._fetch(place, MAX_BYTES)
+        metadata = _decoded(data)
+        url = metadata.get("jwks_uri")
+        if metadata.get("issuer") != issuer:
+            raise Unavailable("its metadata is of another issuer", next="Compare access.issuers with it.")
+        if not isinstance(url, str) or not is_address(url.partition("?")[0]):
+            raise Unavailable("its metadata does not say where its keys are", next="Set jwks_url in access.issuers.")
+        if parts.scheme == "https" and not url.startswith("https://"):
+            raise Unavailable("its metadata would have its keys fetched without TLS", next="Set jwks_url.")
+        return url
+
+
+def published(data: bytes) -> Sequence[Published]:
+    """The keys of a JWKS that signatures can be checked with; others in it are passed over."""
+    given = _decoded(data).get("keys")
+    keys = cast(list[object], given) if isinstance(given, list) else []
+    found = [key for each in keys[:MAX_KEYS] if isinstance(each, dict) and (key := _public(cast(dict[str, Any], each)))]
+    if not found:
+        raise Unavailable("no key is published that signatures can be checked with", next="Look at jwks_url.")
+    return found
+
+
+def _public(jwk: dict[str, Any]) -> Published | None:
+    """The public part of a key, if it is one for signatures: a secret that somebody published proves nothing."""
+    operations = jwk.get("key_ops")
+    if jwk.get("use") not in (None, "sig") or (isinstance(operations, list) and "verify" not in operations):
+        return None
+    members = {name: value for name in PARTS if isinstance(value := jwk.get(name), str)}
+    key: Key | None = None
+    with suppress(JoseError, ValueError, TypeError, KeyError):
+        match members.get("kty"):
+            case "RSA":
+                rsa = RSAKey.import_key({**members})
+                key = rsa if rsa.public_key.key_size >= MIN_RSA_BITS else None
+            case "EC":
+                key = ECKey.import_key({**members})
+            case "OKP":
+                key = OKPKey.import_key({**members})
+            case _:
+                pass
+    if key is None:
+        return None
+    algorithms = FITS.get(members["kty"]) or FITS.get(members.get("crv", "")) or frozenset()
+    if "alg" in jwk:
+        algorithms = frozenset(name for name in algorithms if name == jwk["alg"])
+    kid = jwk.get("kid")
+    return Published(key, kid if isinstance(kid, str) else None, algorithms)
+
+
+def _decoded(data: bytes) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise Unavailable("what the issuer publishes is no JSON object", next="Look at access.issuers.")
+    return cast(dict[str, Any], value)

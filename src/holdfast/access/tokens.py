@@ -1,0 +1,176 @@
+"""Tokens: what issuers whom the settings name have signed (JWT), and who its holder is therefore."""
+
+import base64
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from time import time
+from typing import Any, cast
+
+import msgspec
+from joserfc.errors import JoseError
+from joserfc.jwk import Key
+from joserfc.jws import JWSRegistry
+
+from holdfast.access.claims import SHOWN, claimed, refused
+from holdfast.access.jwks import Fetch, PublishedKeys, SharedKey, SigningKeys
+from holdfast.access.principals import Principal
+from holdfast.access.tenants import Tenants
+from holdfast.core.errors import BadSetting, NotFound
+from holdfast.core.issuers import AccessSettings, Issuer
+
+MAX_BYTES = 8192  # of a token
+REMEMBERED = 60.0  # seconds at most for which a token is taken without checking it again
+REMEMBERED_TOKENS = 10_000
+TYPES = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+jwt"})  # other kinds are no proof of who calls
+
+_TOKEN = re.compile(r"([\w-]+)\.([\w-]+)\.([\w-]+)", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """An issuer, whom its tokens are for, and the keys that they are signed with."""
+
+    issuer: Issuer
+    audiences: frozenset[str]
+    keys: SigningKeys
+
+
+class Tokens:
+    """Recognises tokens. A key or an address that a token brings along is never used.
+
+    `resource` is the address of the server as issuers know it: whom tokens are for, where an issuer has no audience.
+    """
+
+    def __init__(
+        self,
+        settings: AccessSettings,
+        tenants: Tenants,
+        fetch: Fetch,
+        *,
+        resource: str | None = None,
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self._tenants = tenants
+        self._clock = clock
+        self._trusted = {each.issuer: trust(each, fetch, resource, clock) for each in settings.issuers}
+        self._known: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
+
+    @property
+    def any_issuer(self) -> bool:
+        """Whether anybody's tokens are taken."""
+        return bool(self._trusted)
+
+    @property
+    def failures(self) -> Sequence[str]:
+        """Whose keys cannot be had, as things are, and why."""
+        return [f"{name}: {trusted.keys.failure}" for name, trusted in self._trusted.items() if trusted.keys.failure]
+
+    async def recognise(self, text: str) -> Principal:
+        """Whose token this is, if an issuer that is trusted has signed it, for us and for now."""
+        hash = sha256(text.encode(errors="surrogatepass")).digest()
+        known = self._known.get(hash)
+        if known is not None and self._clock() < known[0]:
+            return known[1]
+        self._known.pop(hash, None)
+        until, principal = await self._checked(text)
+        self._known[hash] = (until, principal)
+        if len(self._known) > REMEMBERED_TOKENS:
+            self._known.popitem(last=False)
+        return principal
+
+    async def close(self) -> None:
+        """Stop looking for keys."""
+        for trusted in self._trusted.values():
+            await trusted.keys.close()
+
+    async def _checked(self, text: str) -> tuple[float, Principal]:
+        parts = _TOKEN.fullmatch(text) if len(text) <= MAX_BYTES else None
+        if parts is None:
+            raise refused(f"it is no signed JWT of at most {MAX_BYTES} bytes")
+        header, claims = _object(parts[1]), _object(parts[2])
+        name = claims.get("iss")
+        trusted = self._trusted.get(name) if isinstance(name, str) else None
+        if trusted is None:
+            raise refused(
+                f"its issuer {str(name)[:SHOWN]!a} is not known here", "An operator can name it in access.issuers."
+            )
+        algorithm, kid = _signing(header, trusted.issuer)
+        keys = await trusted.keys.fitting(algorithm, kid)
+        if not keys:
+            raise refused("its issuer has no such key")
+        signed, signature = text[: parts.end(2)].encode(), _bytes(parts[3])
+        if not any(_is_signed(algorithm, signed, signature, key) for key in keys):
+            raise refused("its signature is not its issuer's")
+        now = self._clock()
+        said = claimed(claims, trusted.issuer, audiences=trusted.audiences, now=now)
+        try:
+            tenant = await self._tenants.id_of(said.tenant)
+        except NotFound:
+            raise refused(f"there is no tenant {said.tenant[:SHOWN]!a}") from None
+        return min(said.until, now + REMEMBERED), Principal(tenant, said.user, said.scopes, said.agent)
+
+
+def is_token(text: str) -> bool:
+    """Whether it can be a token; a key never is."""
+    return text.count(".") == 2
+
+
+def trust(issuer: Issuer, fetch: Fetch, resource: str | None, clock: Callable[[], float] = time) -> Trusted:
+    """How tokens of an issuer are checked; BadSetting where that cannot be told."""
+    audiences = frozenset(issuer.audience)
+    if not audiences:
+        if resource is None:
+            why = f"{issuer.issuer} has no audience: tokens that it issues for others would be taken, too"
+            raise _unfit(why, "Set audience, or server.public_url.")
+        audiences = frozenset({resource, f"{resource}/", f"{resource}/mcp"})
+    if issuer.secret is None:
+        return Trusted(issuer, audiences, PublishedKeys(issuer, fetch, clock=clock))
+    try:
+        return Trusted(issuer, audiences, SharedKey(issuer.secret.get_secret_value()))
+    except ValueError:
+        raise _unfit(f"the secret of {issuer.issuer} is a public key", "Use jwks_url for public keys.") from None
+
+
+def _unfit(why: str, next: str) -> BadSetting:
+    return BadSetting("the setting access.issuers cannot be used", why=why, next=next, key="access.issuers")
+
+
+def _signing(header: dict[str, Any], issuer: Issuer) -> tuple[str, str | None]:
+    """How a token says that it was signed: the algorithm, and the name of the key."""
+    algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
+    if algorithm not in issuer.signed_by:
+        raise refused(f"it is signed by {str(algorithm)[:SHOWN]!a}, its issuer's are by {', '.join(issuer.signed_by)}")
+    if "crit" in header or "b64" in header:
+        raise refused("it asks for more than a signature to be checked")
+    if not isinstance(kind, str) or kind.lower() not in TYPES:
+        raise refused(f"it is a {str(kind)[:SHOWN]!a}, and no token for access")
+    if kid is not None and not isinstance(kid, str):
+        raise refused("its kid is no text")
+    return cast(str, algorithm), kid
+
+
+def _is_signed(algorithm: str, signed: bytes, signature: bytes, key: Key) -> bool:
+    try:
+        return JWSRegistry.algorithms[algorithm].verify(signed, signature, key)
+    except (JoseError, ValueError):
+        return False
+
+
+def _object(part: str) -> dict[str, Any]:
+    try:
+        value = msgspec.json.decode(_bytes(part))
+    except (msgspec.DecodeError, RecursionError):
+        value = None
+    if not isinstance(value, dict):
+        raise refused("it is no signed JWT")
+    return cast(dict[str, Any], value)
+
+
+def _bytes(part: str) -> bytes:
+    try:
+        return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
+    except ValueError:
+        raise refused("it is no signed JWT") from None

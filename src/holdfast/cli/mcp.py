@@ -1,0 +1,74 @@
+"""`holdfast mcp`: the engine as an MCP server for a client on this machine, over standard input and output."""
+
+import asyncio
+import logging
+import signal
+from contextlib import AsyncExitStack
+from typing import Annotated
+
+import typer
+
+from holdfast.access.principals import LOCAL_USER, OWNER_SCOPES, USER_SCOPES, Principal
+from holdfast.app import App
+from holdfast.cli.apps import NAMES, load_app
+from holdfast.cli.invocation import Invocation, command, single
+from holdfast.cli.leaving import leave
+from holdfast.cli.pipes import Pipes, claim
+from holdfast.core.config import Config
+from holdfast.core.text import MAX_TEXT_BYTES
+from holdfast.engine import open_engine
+from holdfast.gateway.gateways import Gateways
+from holdfast.gateway.mcp.stdio import Stdio
+from holdfast.server.serving import run
+
+FAREWELL = 1.0  # seconds for the last lines to be read
+
+app = single()
+
+
+@command(app)
+def mcp(
+    invocation: Invocation,
+    application: Annotated[
+        str | None, typer.Argument(metavar="APP", help=f"Agents and tools to serve as well: {NAMES}.")
+    ] = None,
+    user: Annotated[str, typer.Option(metavar="NAME", help="Who asks.")] = LOCAL_USER,
+    agent: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Offer what this agent may use, and no more.")
+    ] = None,
+) -> None:
+    """Serve MCP to a client on this machine, over standard input and output; it ends with its input.
+
+    Clients start it themselves: give them this command. Without APP, agents and functions are those that other
+    processes serve. Nothing but the protocol is written to standard output.
+
+    \b
+    holdfast mcp
+    holdfast mcp shop.py --user ann
+    """
+    logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
+    ends = claim()
+    found = None if application is None else load_app(application)
+    run(_serve(invocation, invocation.config(), ends, found, user, agent))
+
+
+async def _serve(
+    invocation: Invocation, config: Config, ends: tuple[int, int], found: App | None, user: str, agent: str | None
+) -> None:
+    pipes = Pipes(*ends, longest=MAX_TEXT_BYTES)
+    async with AsyncExitStack() as stack:
+        with invocation.output.progress() as progress:
+            engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
+        tenant = await engine.tenants.id_of(config.tenant)
+        own = engine.tenant(tenant)
+        engine.embeddings.prepare()
+        if found is not None:
+            await stack.enter_async_context(own.serving(found))
+        if agent is not None:
+            await own.definitions.get(agent)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, pipes.end)
+        caller = Principal(tenant, user, OWNER_SCOPES if agent is None else USER_SCOPES, agent)
+        await Stdio(Gateways(engine, found).of(tenant), caller, pipes.write).serve(pipes.lines())
+        await pipes.close(grace=FAREWELL)
+    leave()

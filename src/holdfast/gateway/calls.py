@@ -1,0 +1,21 @@
+"""Calls: what somebody calls through the gateway, as the policies see it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.access.principals import Principal
+from holdfast.gateway.views import Listed, View
+from holdfast.skills.client import SILENT, Client
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call of a tool that its caller sees, in their `view`; `timeout` is how many seconds they wait."""
+
+    listed: Listed
+    arguments: Mapping[str, Any]
+    caller: Principal
+    view: View
+    timeout: float
+    client: Client = SILENT

@@ -1,0 +1,96 @@
+"""The gateway of one tenant: what a caller sees, and what comes of calling it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.access.principals import Principal
+from holdfast.core.errors import Forbidden, NotFound
+from holdfast.engine import Engine
+from holdfast.execution.outcomes import Outcome
+from holdfast.gateway.calls import ToolCall
+from holdfast.gateway.inventory import Inventory
+from holdfast.gateway.offerings import Offerings
+from holdfast.gateway.policies.approval import Approval
+from holdfast.gateway.policies.arguments import Arguments
+from holdfast.gateway.policies.policy import Policy, chained
+from holdfast.gateway.runs import CallerRun, run_of
+from holdfast.gateway.searching import unwrapped
+from holdfast.gateway.views import CALL_TOOL, View
+from holdfast.skills.client import SILENT, Client
+
+# What a call passes on its way, the first first. Limits come before arguments, pins after them; exchange comes last,
+# and an audit goes around all of them.
+POLICIES: tuple[Policy, ...] = (Arguments(), Approval())
+
+
+class Gateway:
+    """Lists and calls tools for callers of one tenant; `offerings` are what they can read beside these."""
+
+    def __init__(
+        self, engine: Engine, inventory: Inventory, offerings: Offerings, policies: Sequence[Policy] = POLICIES
+    ) -> None:
+        self.engine = engine
+        self.inventory = inventory
+        self.offerings = offerings
+        self.kept: dict[str, Any] = {}  # what was made for it
+        self._settings = engine.config.gateway
+        self._proceed = chained(policies, self._run)
+
+    async def tools(self, caller: Principal) -> View:
+        """The tools that a caller sees."""
+        return await self.inventory.view(caller)
+
+    async def call(
+        self,
+        caller: Principal,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        client: Client = SILENT,
+        timeout: float | None = None,
+    ) -> Outcome:
+        """Call a tool by what the caller knows it by; a call that fails is an outcome, too.
+
+        NotFound: they do not see such a tool. Forbidden: it has to be allowed, and was not. InputRequired: it waits for
+        its client.
+        """
+        view = await self.inventory.view(caller)
+        listed = view.by_name.get(name)
+        if listed is None:
+            raise unknown(name)
+        if listed.name == CALL_TOOL:
+            found = unwrapped(view, arguments)
+            if isinstance(found, Outcome):
+                return found
+            listed, arguments = found
+        limit = self._settings.timeout if timeout is None else min(timeout, self._settings.timeout)
+        return await self._proceed(ToolCall(listed, arguments, caller, view, limit, client))
+
+    async def run_for(self, caller: Principal, client: Client = SILENT) -> CallerRun:
+        """A run for what a caller reads.
+
+        Forbidden: they speak for an agent that is not there.
+        """
+        view = await self.inventory.view(caller)
+        if view.absent:
+            raise Forbidden(
+                "nothing is given to this caller",
+                why=f"there is no agent {caller.agent!r:.200}, or it is switched off",
+                next="Switch it on, or use the key of another.",
+            )
+        return run_of(caller, client, view, seconds=self._settings.timeout)
+
+    async def _run(self, call: ToolCall) -> Outcome:
+        return await self.engine.executor.run(
+            call.listed.tool,
+            call.arguments,
+            run_of(call.caller, call.client, call.view, seconds=call.timeout),
+            timeout=call.timeout,
+            max_output_bytes=self._settings.max_result_bytes,
+            admitted=True,
+        )
+
+
+def unknown(name: str) -> NotFound:
+    """There is no such tool for this caller: whether for others there is one is not told."""
+    return NotFound(f"there is no tool {name!r:.200}", next="`tools/list` lists those that there are.")

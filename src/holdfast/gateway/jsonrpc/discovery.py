@@ -1,0 +1,56 @@
+"""Discovery: what a caller can call, as an OpenRPC document. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from holdfast.core.text import render
+from holdfast.gateway.mcp.about import SERVER
+from holdfast.gateway.views import Listed, View
+
+RENDERED = "openrpc"  # under which a view keeps what was made of it
+OPENRPC = "1.3.2"
+
+
+def described(view: View) -> bytes:
+    """The document of a view; made once."""
+    found = view.kept.get(RENDERED)
+    if found is None:
+        found = view.kept[RENDERED] = render(_document(view))
+    return found
+
+
+def _document(view: View) -> dict[str, Any]:
+    others = [each for each in view.tools if each.tool.service is None]
+    methods = [_method(each.tool.service or "", each) for each in view.services]
+    return {
+        "openrpc": OPENRPC,
+        "info": {"title": SERVER["title"], "version": SERVER["version"]},
+        "methods": methods + [_method(each.name, each) for each in others],
+    }
+
+
+def _method(name: str, listed: Listed) -> dict[str, Any]:
+    tool = listed.offer.shown
+    required = tool.parameters.get("required", ())
+    params = [
+        {"name": each, "required": each in required, "schema": _schema(f"{name}:{each}", schema, tool.parameters)}
+        for each, schema in tool.parameters.get("properties", {}).items()
+    ]
+    needed = [each["required"] for each in params]
+    summary, _, _ = tool.description.partition("\n")
+    return {
+        "name": name,
+        "summary": summary,
+        "description": tool.description,
+        # By place those that are needed have to come first.
+        "paramStructure": "either" if needed == sorted(needed, reverse=True) else "by-name",
+        "params": params,
+        "result": {"name": "result", "schema": True},
+    }
+
+
+def _schema(place: str, schema: Any, whole: Mapping[str, Any]) -> Any:
+    """The schema of a param; one that refers to others is a document of its own, with all of them in it."""
+    if "$defs" not in whole or not isinstance(schema, Mapping):
+        return schema
+    return {"$id": f"urn:holdfast:{place}", **cast(Mapping[str, Any], schema), "$defs": whole["$defs"]}

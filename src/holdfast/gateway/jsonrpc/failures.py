@@ -1,0 +1,73 @@
+"""Failures: why a call has no result, by the codes of JSON-RPC and by our own status object. Pure."""
+
+from http import HTTPStatus
+
+import msgspec
+
+from holdfast.core.errors import CommandFailed, HoldfastError
+from holdfast.core.wires import HTTP_STATUS, JSONRPC_CODE
+from holdfast.execution.outcomes import Outcome
+from holdfast.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
+
+# What the specification calls its own codes; ours are called by their names.
+TITLES = {
+    PARSE_ERROR: "Parse error",
+    INVALID_REQUEST: "Invalid Request",
+    METHOD_NOT_FOUND: "Method not found",
+    INVALID_PARAMS: "Invalid params",
+    INTERNAL_ERROR: "Internal error",
+}
+
+
+class Status(msgspec.Struct, frozen=True, rename="camel"):
+    """What went wrong: `message` says what, `description` also why and what to do next."""
+
+    status_code: int
+    code: str
+    message: str
+    description: str
+    severity: str = "ERROR"
+
+
+class Failure(Exception):
+    """A call that has no result."""
+
+    def __init__(self, code: int, status: Status) -> None:
+        super().__init__(status.description)
+        self.code = code
+        self.status = status
+
+    @property
+    def title(self) -> str:
+        """What the kind of failure is called."""
+        return TITLES.get(self.code) or self.status.code.replace("_", " ").capitalize()
+
+
+def failure_of(error: HoldfastError, *, request_id: str, code: int | None = None) -> Failure:
+    """What the caller is told of an error; `code` where the protocol has one of its own for it."""
+    status = HTTP_STATUS[error.code]
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return broken(error.code, request_id=request_id)
+    told = HoldfastError(error.what, next=error.next) if status > HTTPStatus.INTERNAL_SERVER_ERROR else error
+    return Failure(code or JSONRPC_CODE[error.code], Status(status, error.code, told.what, str(told)))
+
+
+def failure_of_outcome(outcome: Outcome, *, request_id: str) -> Failure:
+    """What the caller is told of a call that went wrong: what the service says, unless it broke."""
+    code = outcome.code or CommandFailed.code
+    known = code if code in HTTP_STATUS else CommandFailed.code  # a program may have errors of its own
+    status = HTTP_STATUS[known]
+    if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return broken(code, request_id=request_id)
+    if outcome.outward is not None:
+        return Failure(JSONRPC_CODE[known], Status(status, code, outcome.outward, outcome.outward))
+    what = outcome.text if outcome.status == "unknown" else outcome.error or outcome.text
+    return Failure(JSONRPC_CODE[known], Status(status, code, what, outcome.text))
+
+
+def broken(code: str = HoldfastError.code, *, request_id: str) -> Failure:
+    """Something that the caller can do nothing about: the reason stays in the log."""
+    told = HoldfastError(
+        "something broke here", next=f"Report it with the request id {request_id}: the log has the reason under it."
+    )
+    return Failure(JSONRPC_CODE[code], Status(HTTP_STATUS[code], code, told.what, str(told)))

@@ -1,0 +1,78 @@
+"""Messages: what a decoded value asks for by JSON-RPC 2.0, and the answers to it as bytes. Pure."""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from msgspec import UNSET
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.text import render
+from holdfast.gateway.jsonrpc.failures import Failure, failure_of
+from holdfast.mcp.protocol import INVALID_REQUEST
+
+VERSION = "2.0"
+
+Params = dict[str, Any] | list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A call; `id` is UNSET where nobody waits for an answer."""
+
+    method: str
+    params: Params
+    id: Any
+
+    @property
+    def is_notification(self) -> bool:
+        """Whether nobody waits for an answer."""
+        return self.id is UNSET
+
+
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """What is no request, and what can be told to whoever sent it; `id` is null where it cannot be read."""
+
+    id: Any
+    failure: Failure
+
+
+def read(value: object) -> Request | Malformed:
+    """What a value asks for."""
+    if not isinstance(value, dict):
+        return Malformed(None, invalid("a request is an object", "Send one with `jsonrpc`, `method` and `id`."))
+    message = cast(dict[str, Any], value)
+    id = message.get("id", UNSET)
+    if id is not UNSET and not _is_id(id):
+        return Malformed(None, invalid("`id` is neither a text nor a number nor null", "Send one of these, or none."))
+    method, params = message.get("method"), message.get("params", UNSET)
+    if message.get("jsonrpc") != VERSION:
+        wrong = invalid(f'`jsonrpc` is not "{VERSION}"', f'Send "jsonrpc": "{VERSION}".')
+    elif not isinstance(method, str):
+        wrong = invalid("`method` is no text", "Name a method; `rpc.discover` lists them.")
+    elif params is not UNSET and not isinstance(params, dict | list):
+        wrong = invalid("`params` is neither an object nor a list", "Send one of them, or leave it out.")
+    else:
+        return Request(method, cast(Params, {} if params is UNSET else params), id)
+    return Malformed(None if id is UNSET else id, wrong)
+
+
+def invalid(why: str, next: str) -> Failure:
+    """Why something is no request."""
+    error = InvalidInput("this is no request of JSON-RPC 2.0", why=why, next=next)
+    return failure_of(error, request_id="", code=INVALID_REQUEST)
+
+
+def result_answer(id: Any, payload: bytes) -> bytes:
+    """The answer to a call that has a result, which is JSON."""
+    return b'{"jsonrpc":"2.0","result":%b,"id":%b}' % (payload, render(id))
+
+
+def error_answer(id: Any, failure: Failure) -> bytes:
+    """The answer to a call that has none."""
+    error = {"code": failure.code, "message": failure.title, "data": failure.status}
+    return render({"jsonrpc": VERSION, "error": error, "id": id})
+
+
+def _is_id(value: object) -> bool:
+    return value is None or (isinstance(value, str | int | float) and not isinstance(value, bool))

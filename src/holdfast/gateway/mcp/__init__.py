@@ -1,0 +1,1 @@
+"""The Model Context Protocol of both eras in front of tools, resources and prompts; no transport."""

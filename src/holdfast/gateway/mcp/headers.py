@@ -1,0 +1,186 @@
+"""Headers: what a modern client repeats of its request in headers of HTTP, which have to say what the body says. Pure.
+
+Whoever routes by them never reads the body: what differs, or is missing, is refused.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from holdfast.gateway.views import Listed, View
+from holdfast.mcp.protocol import HEADER_MISMATCH, McpError
+
+RawHeaders = Sequence[tuple[bytes, bytes]]  # in lower case, as ASGI has them
+
+VERSION: Final = b"mcp-protocol-version"
+METHOD: Final = b"mcp-method"
+NAME: Final = b"mcp-name"
+PARAMETER: Final = b"mcp-param-"
+NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
+
+ANNOTATION: Final = "x-mcp-header"  # of a property whose value is repeated
+KEPT: Final = "mcp headers"  # under which a view keeps what its tools repeat
+
+_WRAPPED = re.compile(rb"=\?base64\?(.*)\?=", re.DOTALL)
+_PLAIN = re.compile(rb"[\t\x20-\x7e]*")
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_DECIMAL = re.compile(r"(-?[0-9]{1,40})(?:\.0+)?")
+_MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")  # of names to schemas
+_NO_SCHEMAS = ("default", "examples", "const", "enum")
+
+
+@dataclass(frozen=True, slots=True)
+class Mirrored:
+    """An argument that is repeated in a header: where it stands in the arguments, and what it is."""
+
+    header: bytes
+    path: tuple[str, ...]
+    is_integer: bool
+
+
+class Mirror:
+    """The headers of one request."""
+
+    def __init__(self, headers: RawHeaders) -> None:
+        self._found = dict(headers)
+        if len(self._found) != len(headers):
+            _refuse_twice(name for name, _ in headers)
+
+    def text(self, header: bytes) -> str | None:
+        """What a header says, as it is."""
+        raw = self._found.get(header)
+        return None if raw is None else raw.strip(b" \t").decode("latin-1")
+
+    def check(self, version: object, method: str, params: Mapping[str, Any]) -> None:
+        """Refuse headers that do not say which version, method and name the body says."""
+        self._expect(VERSION, version)
+        self._expect(METHOD, method)
+        named = NAMED.get(method)
+        if named is not None and params.get(named) is not None:
+            self._expect(NAME, params[named], wrapped=True)
+
+    def check_arguments(self, mirrored: Iterable[Mirrored], arguments: Mapping[str, Any]) -> None:
+        """Refuse headers that do not say what the arguments say which are repeated."""
+        for each in mirrored:
+            value = _at(arguments, each.path)
+            said = self._said(each.header, wrapped=True)
+            told = _told(value)
+            if told is None and said is None:
+                continue
+            if told is None or said is None or not (said == told or (each.is_integer and _same_number(said, value))):
+                raise _mismatch(each.header, f"the argument {'.'.join(each.path)!r:.100}")
+
+    def _expect(self, header: bytes, value: object, *, wrapped: bool = False) -> None:
+        if not isinstance(value, str) or (
+            self._found.get(header) != value.encode(errors="surrogatepass")
+            and self._said(header, wrapped=wrapped) != value
+        ):
+            raise _mismatch(header, "the body")
+
+    def _said(self, header: bytes, *, wrapped: bool) -> str | None:
+        raw = self._found.get(header)
+        if raw is None:
+            return None
+        raw = raw.strip(b" \t")
+        found = _WRAPPED.fullmatch(raw) if wrapped else None
+        if found is not None:
+            return _unwrapped(header, found[1])
+        if not _PLAIN.fullmatch(raw):
+            raise McpError(HEADER_MISMATCH, f"the header {header.decode()} has characters that no header may have")
+        return raw.decode()
+
+
+def mirrored_in(view: View, listed: Listed) -> Sequence[Mirrored]:
+    """What calls of a tool repeat in headers; found out once for each view."""
+    known: dict[str, Sequence[Mirrored]] = view.kept.setdefault(KEPT, {})
+    found = known.get(listed.name)
+    if found is None:
+        found = known[listed.name] = mirrored_of(listed.offer.shown.parameters)
+    return found
+
+
+def mirrored_of(schema: Mapping[str, Any]) -> Sequence[Mirrored]:
+    """What a schema has repeated in headers: nothing, where what it says of that breaks the rules.
+
+    Such a tool is not called by clients that keep them: names are tokens and differ, and only texts, integers and
+    booleans are repeated that stand in properties of the arguments, or of objects in them.
+    """
+    found: dict[bytes, Mirrored] = {}
+    for path, part in _parts(schema):
+        if ANNOTATION not in part:
+            continue
+        name, kind = part[ANNOTATION], part.get("type")
+        if not path or not isinstance(name, str) or not _TOKEN.fullmatch(name):
+            return ()
+        header = PARAMETER + name.lower().encode()
+        if kind not in ("string", "integer", "boolean") or header in found:
+            return ()
+        found[header] = Mirrored(header, path, kind == "integer")
+    return tuple(found.values())
+
+
+def _parts(schema: object) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
+    """The schemas in a schema; with the names that lead there, where only properties do."""
+    waiting: list[tuple[tuple[str, ...] | None, object]] = [((), schema)]
+    while waiting:
+        path, part = waiting.pop()
+        if isinstance(part, list):
+            waiting += [(None, each) for each in cast(list[object], part)]
+        if not isinstance(part, dict):
+            continue
+        said = cast(dict[str, Any], part)
+        yield path, said
+        for key, value in said.items():
+            if key in _MAPS and isinstance(value, dict):
+                reached = path if key == "properties" else None
+                waiting += [
+                    (None if reached is None else (*reached, name), each)
+                    for name, each in cast(dict[str, Any], value).items()
+                ]
+            elif key not in _NO_SCHEMAS:
+                waiting.append((None, value))
+
+
+def _at(arguments: object, path: Sequence[str]) -> Any:
+    found = arguments
+    for name in path:
+        found = cast(Mapping[str, Any], found).get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _told(value: object) -> str | None:
+    """A value as a header has it; None of one that no header repeats."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, str | int | float) else None
+
+
+def _same_number(said: str, value: object) -> bool:
+    found = _DECIMAL.fullmatch(said)
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return found is not None and whole and not isinstance(value, bool) and int(found[1]) == value
+
+
+def _unwrapped(header: bytes, data: bytes) -> str:
+    try:
+        text = base64.b64decode(data, validate=True)
+        if base64.b64encode(text) == data:  # else there are two ways to write it
+            return text.decode()
+    except (binascii.Error, UnicodeDecodeError):
+        pass
+    raise McpError(HEADER_MISMATCH, f"the header {header.decode()} is no Base64 of UTF-8")
+
+
+def _refuse_twice(names: Iterable[bytes]) -> None:
+    seen = set[bytes]()
+    for name in names:
+        if name in seen and (name in (VERSION, METHOD, NAME) or name.startswith(PARAMETER)):
+            raise McpError(HEADER_MISMATCH, f"the header {name.decode('latin-1')} is there more than once")
+        seen.add(name)
+
+
+def _mismatch(header: bytes, other: str) -> McpError:
+    return McpError(HEADER_MISMATCH, f"the header {header.decode()} is missing, or does not say what {other} says")

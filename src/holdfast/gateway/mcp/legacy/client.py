@@ -1,0 +1,143 @@
+"""The client of a legacy request: told how it goes, and asked, on the stream of the answer.
+
+Whoever asks waits a moment. Whose answer takes longer, since a person gives it, is run anew from its beginning when it
+is there, as in the modern era: no time of a tool goes by while somebody thinks.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from typing import Any, Final, cast
+
+from holdfast.core.errors import HoldfastError, TimedOut, Unavailable
+from holdfast.core.ids import uuid7
+from holdfast.gateway.mcp.legacy.questions import Answers
+from holdfast.gateway.mcp.replies import refusal, undeclared, unfit
+from holdfast.gateway.mcp.told_client import ToldClient
+from holdfast.mcp.inputs import InputRequest, Reply, wire_of
+from holdfast.skills.client import InputRequired
+
+MOMENT: Final = 2.0  # seconds that a tool itself waits for an answer
+
+Asked = Callable[[Sequence[str]], AbstractAsyncContextManager[Answers]]
+Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+log = logging.getLogger(__name__)
+
+
+class LegacyClient(ToldClient):
+    """Whoever made one request of a session: `tell` sends a message to them, `asked` is where answers arrive.
+
+    `params` are those of the request, `limit` is how many seconds an answer may take.
+    """
+
+    def __init__(
+        self,
+        tell: Tell,
+        asked: Asked,
+        detach: Callable[[], Awaitable[None]],
+        params: Mapping[str, Any],
+        *,
+        capabilities: Mapping[str, Any],
+        limit: float,
+        level: str,
+    ) -> None:
+        super().__init__(self._notification, progress_token=_progress_token(params), level=level)
+        self._tell = tell
+        self._asked = asked
+        self._detach = detach
+        self._capabilities = capabilities
+        self._limit = limit
+        self._open: dict[str, tuple[str, InputRequest]] = {}  # by the ids of the questions
+        self._arriving: list[Answers] = []
+        self._known: dict[str, Reply | HoldfastError] = {}  # by the names that they were asked under
+        self._asking = asyncio.Lock()
+        self._stack = AsyncExitStack()
+
+    async def close(self) -> None:
+        """Nobody waits for an answer any more; the client is told so."""
+        try:
+            async with self._stack:
+                for id in self._open:
+                    await self._notification(
+                        "notifications/cancelled", {"requestId": id, "reason": "the call has ended"}
+                    )
+        except Unavailable as error:
+            log.warning("what a client was asked could not be taken back: %s", error)
+
+    async def detach(self) -> None:
+        """Let the client come back for what follows."""
+        await self._detach()
+
+    async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
+        """What the client answers; InputRequired where that takes its time."""
+        self._refuse_undeclared(requests)
+        async with self._asking:
+            unknown = {name: request for name, request in requests.items() if name not in self._known}
+            await self._ask(unknown)
+            if unknown and not await self._collect(MOMENT):
+                raise InputRequired(unknown)
+        replies: dict[str, Reply] = {}
+        for name in requests:
+            reply = self._known[name]
+            if isinstance(reply, HoldfastError):
+                raise reply
+            replies[name] = reply
+        return replies
+
+    async def answered(self) -> None:
+        """Wait until what was asked is answered, as long as a client has."""
+        if not await self._collect(self._limit):
+            raise TimedOut(
+                "the client did not answer what it was asked",
+                why=f"it had {self._limit:g} seconds",
+                next="Call it again, or raise gateway.state_minutes.",
+            )
+
+    async def _ask(self, requests: Mapping[str, InputRequest]) -> None:
+        """Ask what is not being asked already."""
+        names = {name for name, _ in self._open.values()}
+        asked = {f"holdfast-{uuid7().hex}": (name, each) for name, each in requests.items() if name not in names}
+        if asked:
+            self._arriving.append(await self._stack.enter_async_context(self._asked(list(asked))))
+            self._open |= asked
+            for id, (_, request) in asked.items():
+                await self._tell({"jsonrpc": "2.0", "id": id, **wire_of(request)})
+
+    async def _collect(self, seconds: float) -> bool:
+        """Whether all that was asked is answered in time."""
+        for came in await asyncio.gather(*(answers.wait(seconds) for answers in self._arriving)):
+            for id in self._open.keys() & came.keys():
+                name, request = self._open.pop(id)
+                self._known[name] = _reply_of(request, came[id])
+        return not self._open
+
+    def _refuse_undeclared(self, requests: Mapping[str, InputRequest]) -> None:
+        missing = undeclared(self._capabilities, requests.values())
+        if missing:
+            raise Unavailable(refusal(missing), next="Call it by a client that has it.")
+
+    async def _notification(self, method: str, params: Mapping[str, Any]) -> None:
+        try:
+            await self._tell({"jsonrpc": "2.0", "method": method, "params": params})
+        except Unavailable as error:  # no call fails because nobody hears how it goes
+            log.warning("a client could not be told how its call goes: %s", error)
+
+
+def _progress_token(params: Mapping[str, Any]) -> str | int | None:
+    meta: object = params.get("_meta")
+    token: object = cast(dict[str, Any], meta).get("progressToken") if isinstance(meta, dict) else None
+    return token if isinstance(token, str | int) and not isinstance(token, bool) else None
+
+
+def _reply_of(request: InputRequest, message: Mapping[str, Any]) -> Reply | HoldfastError:
+    """What a client has answered, or why that is no answer."""
+    result = message.get("result")
+    if not isinstance(result, dict):
+        error: object = message.get("error")
+        said = cast(dict[str, Any], error).get("message") if isinstance(error, dict) else None
+        return Unavailable(f"the client refuses what it was asked: it says {said!r:.200}")
+    found = cast(dict[str, Any], result)
+    wrong = unfit(request, found)
+    return Unavailable(f"the client's answer does not fit what it was asked: {wrong}") if wrong else Reply(found)

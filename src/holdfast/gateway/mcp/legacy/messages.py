@@ -1,0 +1,150 @@
+"""Legacy messages (2025-11-25 and before): each belongs to a session, which `initialize` begins."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol, cast
+
+from holdfast.core.text import render
+from holdfast.gateway.mcp.about import CAPABILITIES, INSTRUCTIONS, SERVER
+from holdfast.gateway.mcp.legacy.client import LegacyClient
+from holdfast.gateway.mcp.methods import METHODS
+from holdfast.gateway.mcp.modern import id_of
+from holdfast.gateway.mcp.requests import Request, Result
+from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, LEGACY, LOG_LEVELS, METHOD_NOT_FOUND, McpError
+from holdfast.skills.client import InputRequired
+
+INITIALIZE: Final = "initialize"
+CANCELLED: Final = "notifications/cancelled"
+REQUEST_CANCELLED: Final = -32800  # what a cancelled request is answered with: its stream has to end by something
+BATCHES: Final = "2025-03-26"  # the one version that has them
+MAX_ABOUT: Final = 64 * 1024  # bytes that a client may say of itself
+
+Kind = Literal["request", "notification", "response"]
+Message = Mapping[str, Any]
+
+
+class State(Protocol):
+    """What a session keeps of the wishes of its client."""
+
+    async def set_level(self, level: str) -> None:
+        """Logs below a level are not wanted."""
+        ...
+
+    async def subscribe(self, uri: str) -> None:
+        """Changes of a resource are wanted."""
+        ...
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Changes of a resource are not wanted any more."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hello:
+    """How a client begins: in which version it is answered, and what it says of itself."""
+
+    version: str
+    client: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, message: Message) -> "Hello":
+        """What `initialize` says; a version that is not known here is answered with our newest."""
+        params = message.get("params")
+        said = cast(dict[str, Any], params) if isinstance(params, dict) else {}
+        version, capabilities, info = (said.get(name) for name in ("protocolVersion", "capabilities", "clientInfo"))
+        if not isinstance(version, str) or not isinstance(capabilities, dict) or not isinstance(info, dict):
+            raise McpError(INVALID_PARAMS, "`initialize` has a `protocolVersion`, `capabilities` and a `clientInfo`")
+        client = {"capabilities": cast(dict[str, Any], capabilities), "info": cast(dict[str, Any], info)}
+        if len(render(client)) > MAX_ABOUT:
+            raise McpError(INVALID_PARAMS, f"`capabilities` and `clientInfo` have at most {MAX_ABOUT} bytes")
+        return cls(version if version in LEGACY else LEGACY[0], client)
+
+    @property
+    def answer(self) -> Result:
+        """What the client is told."""
+        return {
+            "protocolVersion": self.version,
+            "capabilities": CAPABILITIES,
+            "serverInfo": SERVER,
+            "instructions": INSTRUCTIONS,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """What a client sends at once: requests, and others, that are not answered; `batch`: as a list."""
+
+    requests: Sequence[Message]
+    others: Sequence[Message]
+    batch: bool
+
+    @classmethod
+    def of(cls, given: object, version: str, *, most: int) -> "Posted":
+        """What was sent in a session of this version; McpError where it cannot be."""
+        batch = isinstance(given, list)
+        messages = cast(list[Any], given) if batch else [given]
+        if batch and version != BATCHES:
+            raise McpError(INVALID_REQUEST, "one message is taken at a time: the body has to be one JSON object")
+        if not 0 < len(messages) <= most:
+            raise McpError(INVALID_REQUEST, f"a batch has 1 to {most} messages")
+        kinds = [(kind_of(each), cast(Message, each)) for each in messages]
+        if batch and any(each.get("method") == INITIALIZE for _, each in kinds):
+            raise McpError(INVALID_REQUEST, f"`{INITIALIZE}` is in no batch")
+        requests = [each for kind, each in kinds if kind == "request"]
+        return cls(requests, [each for kind, each in kinds if kind != "request"], batch)
+
+
+def kind_of(message: object) -> Kind:
+    """What a message is; McpError where it is none."""
+    said = cast(dict[str, Any], message) if isinstance(message, dict) else {}
+    if said.get("jsonrpc") == "2.0":
+        if isinstance(said.get("method"), str) and isinstance(said.get("params", {}), dict):
+            if "id" not in said:
+                return "notification"
+            if id_of(said) is not None:
+                return "request"
+        elif "method" not in said and "id" in said and ("result" in said) != ("error" in said):
+            return "response"
+    raise McpError(INVALID_REQUEST, "this is no request, notification or response of JSON-RPC 2.0 as MCP has them")
+
+
+async def answer(
+    request: Request, client: LegacyClient, state: State, *, check: Callable[[], Awaitable[None]] | None = None
+) -> Result:
+    """The result of a request; `client` is the one that the request has.
+
+    `check` refuses a caller who may not call any more: it may be long until what runs anew has its answers.
+    """
+    match request.method:
+        case "ping":
+            return {}
+        case "logging/setLevel":
+            level = request.text("level")
+            if level not in LOG_LEVELS:
+                raise McpError(INVALID_PARAMS, f"`level` has to be one of {', '.join(LOG_LEVELS)}")
+            await state.set_level(level)
+            return {}
+        case "resources/subscribe":
+            request.caller.require("read")
+            await state.subscribe(request.text("uri"))
+            return {}
+        case "resources/unsubscribe":
+            await state.unsubscribe(request.text("uri"))
+            return {}
+        case method:
+            return await _handled(method, request, client, check)
+
+
+async def _handled(
+    method: str, request: Request, client: LegacyClient, check: Callable[[], Awaitable[None]] | None
+) -> Result:
+    handler = METHODS.get(method)
+    if handler is None:
+        raise McpError(METHOD_NOT_FOUND, f"there is no method {method!r:.100}")
+    while True:
+        try:
+            return await handler(request)
+        except InputRequired:
+            await client.answered()
+        if check is not None:
+            await check()

@@ -1,0 +1,82 @@
+"""Questions: what clients with a session are asked; the answer may come to any process."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, Protocol
+
+from holdfast.bus.wakes import until
+from holdfast.core.text import loads, render
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.mcp.legacy.sessions import Session
+from holdfast.gateway.mcp.legacy.signals import Signals, What
+from holdfast.postgres.sql import statements
+
+LOOK: Final = 1.0  # seconds between two looks for an answer
+LONGEST_ID: Final = 100  # characters of what we ask under
+
+sql = statements(__name__)
+
+
+class Answers(Protocol):
+    """Where the answers to some questions arrive."""
+
+    async def wait(self, seconds: float) -> Mapping[str, Any]:
+        """The answers by the ids of the questions: all, or those that came in time."""
+        ...
+
+
+class StoredAnswers(Answers):
+    """Answers that some process has put down."""
+
+    def __init__(self, gateway: Gateway, session: Session, ids: Sequence[str]) -> None:
+        self._database = gateway.engine.database
+        self._session = session
+        self._ids = ids
+        self._woken = asyncio.Event()
+        self._came: dict[str, Any] = {}
+
+    def hear(self, what: What, about: str) -> None:
+        """Look now, if one may have come."""
+        if what == "missed" or (what == "answered" and about in self._ids):
+            self._woken.set()
+
+    async def wait(self, seconds: float) -> Mapping[str, Any]:
+        """The answers by the ids of the questions: all, or those that came in time."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(self._came) < len(self._ids):
+                    rows = await self._database.all(sql("answers"), self._session.key, list(self._ids))
+                    self._came = {row["id"]: loads(row["answer"]) for row in rows}
+                    if len(rows) < len(self._ids):
+                        await until(self._woken, LOOK)
+        return self._came
+
+
+class Questions:
+    """Keeps what is asked in sessions of one tenant, until it is answered or nobody waits any more."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._database = gateway.engine.database
+        self._signals = Signals.of(gateway)
+
+    @asynccontextmanager
+    async def asked(self, session: Session, ids: Sequence[str]) -> AsyncGenerator[Answers]:
+        """The answers to questions that are about to be asked."""
+        answers = StoredAnswers(self._gateway, session, ids)
+        async with self._signals.hear(session.key, answers.hear):
+            try:
+                for id in ids:
+                    await self._database.run(sql("ask"), session.key, id)
+                yield answers
+            finally:
+                await self._database.run(sql("forget_questions"), session.key, list(ids))
+
+    async def answer(self, session: Session, message: Mapping[str, Any]) -> None:
+        """Put down what a client has answered; what nobody asked is left aside."""
+        id = message.get("id")
+        if not isinstance(id, str) or len(id) > LONGEST_ID or not id.isascii() or not id.isprintable():
+            return
+        if await self._database.run(sql("answer"), session.key, id, render(message).decode()):
+            await self._signals.say(session.key, "answered", id)

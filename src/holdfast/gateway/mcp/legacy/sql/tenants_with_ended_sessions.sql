@@ -1,0 +1,2 @@
+-- Tenants with sessions of MCP clients that are past their end: one look at the index each.
+select t.id from tenant t, lateral (select from mcp_session s where s.tenant_id = t.id and s.ends_at <= holdfast.now() limit 1) has_work

@@ -1,0 +1,130 @@
+"""The session of a client before the modern era that talks in lines: it lasts as long as they do, in memory."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Self, cast
+
+from holdfast.access.principals import Principal
+from holdfast.core.text import render
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.mcp.changes import LISTS, Changes, Wanted, Watch
+from holdfast.gateway.mcp.legacy import messages
+from holdfast.gateway.mcp.legacy.client import LegacyClient
+from holdfast.gateway.mcp.legacy.messages import Hello, Message, State
+from holdfast.gateway.mcp.legacy.questions import Answers
+from holdfast.gateway.mcp.legacy.sessions import MOST_SUBSCRIPTIONS, USUAL_LEVEL
+from holdfast.gateway.mcp.requests import Request, Result
+from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, McpError
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class HeldAnswers(Answers):
+    """Answers to questions that came, or will come, to this process."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        loop = asyncio.get_running_loop()
+        self._by_id: dict[str, asyncio.Future[Message]] = {id: loop.create_future() for id in ids}
+
+    def take(self, message: Message) -> None:
+        """One has come; what nobody asked, or is answered already, is left aside."""
+        id: object = message["id"]
+        waiting = self._by_id.get(id) if isinstance(id, str) else None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(message)
+
+    async def wait(self, seconds: float) -> Mapping[str, Any]:
+        """The answers by the ids of the questions: all, or those that came in time."""
+        await asyncio.wait(self._by_id.values(), timeout=seconds)
+        return {id: answer.result() for id, answer in self._by_id.items() if answer.done()}
+
+
+class LineSession(State):
+    """Answers the requests of one session, and tells what changes, as long as `async with` lasts."""
+
+    def __init__(self, gateway: Gateway, caller: Principal, write: Write, hello: Hello) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._write = write
+        self._hello = hello
+        self._level = USUAL_LEVEL
+        self._wanted = Wanted(frozenset(LISTS))
+        self._watch: Watch | None = None
+        self._held: set[HeldAnswers] = set()
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Self:
+        self._watch = await self._stack.enter_async_context(Changes.of(self._gateway).watch(self._caller, self._wanted))
+        telling = asyncio.create_task(self._tell_changes(self._watch), name="mcp changes")
+        self._stack.push_async_callback(asyncio.wait, [telling])
+        self._stack.callback(telling.cancel)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stack.aclose()
+
+    async def answer(self, message: Message) -> Result:
+        """The result of a request."""
+        method, params = cast(str, message["method"]), cast(dict[str, Any], message.get("params", {}))
+        if method == messages.INITIALIZE:
+            raise McpError(INVALID_REQUEST, "the session has begun already")
+        client = LegacyClient(
+            self._tell,
+            self._asked,
+            _stay,
+            params,
+            capabilities=self._hello.client["capabilities"],
+            limit=60 * self._gateway.engine.config.gateway.state_minutes,
+            level=self._level,
+        )
+        request = Request(method, params, self._gateway, self._caller, client, self._hello.version)
+        try:
+            return await messages.answer(request, client, self)
+        finally:
+            await client.close()
+
+    def take(self, response: Message) -> None:
+        """The client has answered a question."""
+        for answers in self._held:
+            answers.take(response)
+
+    async def set_level(self, level: str) -> None:
+        """Logs below a level are not wanted."""
+        self._level = level
+
+    async def subscribe(self, uri: str) -> None:
+        """Changes of a resource are wanted."""
+        if len(self._wanted.uris) >= MOST_SUBSCRIPTIONS:
+            raise McpError(INVALID_PARAMS, f"a session watches at most {MOST_SUBSCRIPTIONS} resources")
+        self._want(self._wanted.uris | {uri})
+
+    async def unsubscribe(self, uri: str) -> None:
+        """Changes of a resource are not wanted any more."""
+        self._want(self._wanted.uris - {uri})
+
+    def _want(self, uris: frozenset[str]) -> None:
+        self._wanted = Wanted(self._wanted.lists, uris)
+        if self._watch is not None:
+            self._watch.wanted = self._wanted
+
+    @asynccontextmanager
+    async def _asked(self, ids: Sequence[str]) -> AsyncGenerator[Answers]:
+        answers = HeldAnswers(ids)
+        self._held.add(answers)
+        try:
+            yield answers
+        finally:
+            self._held.discard(answers)
+
+    async def _tell_changes(self, watch: Watch) -> None:
+        while True:
+            for change in await watch.next():
+                await self._tell({"jsonrpc": "2.0", "method": change.method, "params": change.params})
+
+    async def _tell(self, message: Message) -> None:
+        await self._write(render(message))
+
+
+async def _stay() -> None:
+    """There is nowhere to come back from: lines are not lost."""

@@ -1,0 +1,199 @@
+"""Modern requests (2026-07-28): each stands for itself, and says in which version, and what its client can be asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, cast
+
+from holdfast.access.principals import Principal
+from holdfast.core.errors import Unavailable
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.mcp.about import CAPABILITIES, INSTRUCTIONS, SERVER
+from holdfast.gateway.mcp.answers import RequestId
+from holdfast.gateway.mcp.headers import NAMED, Mirror, mirrored_in
+from holdfast.gateway.mcp.methods import METHODS
+from holdfast.gateway.mcp.modern_client import ModernClient
+from holdfast.gateway.mcp.request_state import Answers, Origin, RequestState, RequestStates, answers_of
+from holdfast.gateway.mcp.requests import Request, Result
+from holdfast.gateway.mcp.told_client import Notify
+from holdfast.mcp import protocol
+from holdfast.mcp.inputs import wire_of
+from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, LOG_LEVELS, METHOD_NOT_FOUND, MODERN, McpError
+from holdfast.skills.client import InputRequired
+
+DISCOVER: Final = "server/discover"
+LISTEN: Final = "subscriptions/listen"
+META: Final = {protocol.SERVER_INFO: SERVER}
+NOT_FOUND: Final = 404
+
+# Milliseconds for which a client need not ask again; whoever listens is told of a change at once.
+FRESH: Final[Mapping[str, int]] = {
+    DISCOVER: 60_000,
+    "tools/list": 5_000,
+    "prompts/list": 5_000,
+    "resources/list": 5_000,
+    "resources/templates/list": 5_000,
+    "resources/read": 0,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Envelope:
+    """A request that is well formed; `meta` is what it says of itself."""
+
+    id: RequestId
+    method: str
+    params: Mapping[str, Any]
+    meta: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, message: object, mirror: Mirror | None = None) -> "Envelope":
+        """What a message asks; McpError where it is none of this protocol, or its headers say something else."""
+        if not isinstance(message, dict):
+            raise McpError(INVALID_REQUEST, "one request is taken at a time: the body has to be one JSON object")
+        said = cast(dict[str, Any], message)
+        id, method, params = said.get("id"), said.get("method"), said.get("params", {})
+        if said.get("jsonrpc") != "2.0" or not isinstance(method, str) or not isinstance(params, dict):
+            raise McpError(
+                INVALID_REQUEST, "a request has `jsonrpc` 2.0, an `id`, a `method`, and an object as `params`"
+            )
+        if id_of(said) is None:
+            raise McpError(INVALID_REQUEST, "the `id` of a request has to be a text or an integer")
+        params = cast(dict[str, Any], params)
+        meta = params.get("_meta")
+        if not isinstance(meta, dict) or not (protocol.VERSION in meta and protocol.CAPABILITIES in meta):
+            needed = f"`{protocol.VERSION}` and `{protocol.CAPABILITIES}`"
+            raise McpError(INVALID_PARAMS, f"`params._meta` has to be an object with {needed}")
+        version = cast(object, meta[protocol.VERSION])
+        if mirror is not None:
+            mirror.check(version, method, params)
+        if version != MODERN:
+            raise unsupported(version)
+        envelope = cls(cast(RequestId, id), method, params, cast(dict[str, Any], meta))
+        envelope.check()
+        return envelope
+
+    def check(self) -> None:
+        """Refuse what a request says of itself in a form that nobody understands."""
+        meta = self.meta
+        if not isinstance(meta[protocol.CAPABILITIES], dict):
+            raise McpError(INVALID_PARAMS, f"`{protocol.CAPABILITIES}` has to be an object")
+        if protocol.LOG_LEVEL in meta and meta[protocol.LOG_LEVEL] not in LOG_LEVELS:
+            raise McpError(INVALID_PARAMS, f"`{protocol.LOG_LEVEL}` has to be one of {', '.join(LOG_LEVELS)}")
+        token = meta.get("progressToken")
+        if token is not None and (isinstance(token, bool) or not isinstance(token, str | int | float)):
+            raise McpError(INVALID_PARAMS, "`progressToken` has to be a text or a number")
+
+
+def id_of(message: object) -> RequestId | None:
+    """The id of a message, if it has one that an answer can bear."""
+    id = cast(dict[str, Any], message).get("id") if isinstance(message, dict) else None
+    return id if isinstance(id, str | int) and not isinstance(id, bool) else None
+
+
+def is_notification(message: object) -> bool:
+    """Whether nobody waits for an answer."""
+    if not isinstance(message, dict) or "id" in message:
+        return False
+    said = cast(dict[str, Any], message)
+    return said.get("jsonrpc") == "2.0" and isinstance(said.get("method"), str)
+
+
+def unsupported(version: object) -> McpError:
+    """This version is not spoken here."""
+    told = version if isinstance(version, str) else str(version)
+    data = {"supported": list(protocol.SUPPORTED), "requested": told[:100]}
+    return McpError(protocol.UNSUPPORTED_VERSION, "this version of the protocol is not spoken here", data)
+
+
+def completed(method: str, result: Result) -> Result:
+    """A result with what every one of this era says."""
+    whole = {"resultType": "complete", **result, "_meta": {**META, **result["_meta"]} if "_meta" in result else META}
+    if method in FRESH:
+        whole |= {"ttlMs": FRESH[method], "cacheScope": "private"}
+    return whole
+
+
+async def answer(
+    envelope: Envelope, gateway: Gateway, caller: Principal, notify: Notify, mirror: Mirror | None = None
+) -> Result:
+    """The result of a request; `notify` carries what is told before it, `mirror` are the headers that it came with."""
+    method, params = envelope.method, envelope.params
+    if method == DISCOVER:
+        about = {"supportedVersions": protocol.SUPPORTED, "capabilities": CAPABILITIES, "instructions": INSTRUCTIONS}
+        return completed(method, about)
+    handler = METHODS.get(method)
+    if handler is None:
+        raise McpError(METHOD_NOT_FOUND, f"there is no method {method!r:.100}", status=NOT_FOUND)
+    if method == "tools/call" and mirror is not None:
+        await _check_arguments(mirror, gateway, caller, params)
+    client = await _client(envelope, gateway, caller, notify)
+    try:
+        result = await handler(Request(method, params, gateway, caller, client, MODERN))
+    except InputRequired as waiting:
+        return await _asked(waiting, client, gateway, Origin(caller, method, params))
+    except Unavailable as error:
+        if error.what != client.refusal:
+            raise
+        raise _undeclared(client) from None
+    if client.undeclared and result.get("isError") and client.refusal in result["content"][0]["text"]:
+        raise _undeclared(client)
+    return completed(method, result)
+
+
+async def _check_arguments(mirror: Mirror, gateway: Gateway, caller: Principal, params: Mapping[str, Any]) -> None:
+    view = await gateway.tools(caller)
+    name, arguments = params.get("name"), params.get("arguments")
+    listed = view.by_name.get(name) if isinstance(name, str) else None
+    if listed is not None and (mirrored := mirrored_in(view, listed)):
+        mirror.check_arguments(mirrored, cast(dict[str, Any], arguments) if isinstance(arguments, dict) else {})
+
+
+async def _client(envelope: Envelope, gateway: Gateway, caller: Principal, notify: Notify) -> ModernClient:
+    params, meta = envelope.params, envelope.meta
+    answers: Answers = {}
+    state: RequestState | None = None
+    if envelope.method in NAMED and ("inputResponses" in params or "requestState" in params):
+        given = _given(params)
+        state = await _state(params, gateway, Origin(caller, envelope.method, params))
+        answers = answers_of(given, state)
+    return ModernClient(
+        notify,
+        gateway.engine.database,
+        answers,
+        state,
+        capabilities=meta[protocol.CAPABILITIES],
+        progress_token=meta.get("progressToken"),
+        level=meta.get(protocol.LOG_LEVEL),
+    )
+
+
+def _given(params: Mapping[str, Any]) -> Answers:
+    """What the client answers now."""
+    given = params.get("inputResponses", {})
+    if not isinstance(given, dict) or not all(isinstance(each, dict) for each in cast(dict[str, Any], given).values()):
+        raise McpError(INVALID_PARAMS, "`inputResponses` has to be an object of objects")
+    return cast(dict[str, dict[str, Any]], given)
+
+
+async def _state(params: Mapping[str, Any], gateway: Gateway, origin: Origin) -> RequestState | None:
+    """What the client was asked, and has answered before; None where it was asked nothing."""
+    if "requestState" not in params:
+        return None
+    now = await gateway.engine.database.now()
+    return RequestStates.of(gateway).open(params["requestState"], origin, now=now)
+
+
+async def _asked(waiting: InputRequired, client: ModernClient, gateway: Gateway, origin: Origin) -> Result:
+    """The result of a request that goes on when the client has answered."""
+    assert origin.method in NAMED, f"{origin.method} cannot ask its client"
+    now = await gateway.engine.database.now()
+    return {
+        "resultType": "input_required",
+        "inputRequests": {name: wire_of(request) for name, request in waiting.requests.items()},
+        "requestState": RequestStates.of(gateway).seal(origin, waiting.requests, client.used, now=now),
+        "_meta": META,
+    }
+
+
+def _undeclared(client: ModernClient) -> McpError:
+    return McpError(protocol.MISSING_CAPABILITY, client.refusal, {"requiredCapabilities": client.undeclared})

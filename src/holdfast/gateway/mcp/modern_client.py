@@ -1,0 +1,76 @@
+"""The client of a modern request: told how it goes on the answer's own stream, asked by the answer itself.
+
+What it has answered comes with the request. What it has not is asked for by ending the request: it is made anew with
+the answers, and the tool runs anew from its beginning.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.core.errors import Unavailable
+from holdfast.gateway.mcp.replies import refusal, undeclared, unfit
+from holdfast.gateway.mcp.request_state import Answers, RequestState
+from holdfast.gateway.mcp.told_client import Notify, ToldClient
+from holdfast.gateway.policies.approval import QUESTION
+from holdfast.mcp.inputs import Elicit, InputRequest, Reply
+from holdfast.postgres.database import Database
+from holdfast.skills.client import InputRequired
+
+
+class ModernClient(ToldClient):
+    """Whoever made one request.
+
+    `answers` came with it, to what its `state` says it was asked before, and `used` are those that were taken.
+    `undeclared` are capabilities that it was to be asked for and has not declared, and `refusal` is what whoever asked
+    was told of that.
+    """
+
+    def __init__(
+        self,
+        notify: Notify,
+        database: Database,
+        answers: Answers,
+        state: RequestState | None,
+        *,
+        capabilities: Mapping[str, Any],
+        progress_token: str | int | None = None,
+        level: str | None = None,
+    ) -> None:
+        super().__init__(notify, progress_token=progress_token, level=level)
+        self._database = database
+        self._answers = answers
+        self._state = state
+        self._capabilities = capabilities
+        self.used: dict[str, Mapping[str, Any]] = {}
+        self.undeclared: dict[str, Any] = {}
+        self.refusal = ""
+
+    async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
+        """What was answered; InputRequired where something was not, or not as it was asked."""
+        self._refuse_undeclared(requests)
+        open: dict[str, InputRequest] = {}
+        for name, request in requests.items():
+            answer = self._answers.get(name)
+            wrong = "" if answer is None else unfit(request, answer)
+            if answer is None or wrong:
+                open[name] = _again(request, wrong)
+            else:
+                self.used[name] = answer
+        if open:
+            raise InputRequired(open)
+        if QUESTION in requests and self._state is not None:  # answers to that come with a state alone
+            await self._state.use(self._database)
+        return {name: Reply(self.used[name]) for name in requests}
+
+    def _refuse_undeclared(self, requests: Mapping[str, InputRequest]) -> None:
+        missing = undeclared(self._capabilities, requests.values())
+        if missing:
+            self.undeclared, self.refusal = missing, refusal(missing)
+            raise Unavailable(self.refusal, next="Call it by a client that has it.")
+
+
+def _again(request: InputRequest, wrong: str) -> InputRequest:
+    """The request as it is asked again: a person is told why."""
+    if not wrong or not isinstance(request, Elicit):
+        return request
+    return Elicit(f"{request.message}\n\nWhat was sent before does not fit: {wrong}", request.schema)

@@ -1,0 +1,25 @@
+"""Pages: long lists in parts, each with a cursor that means nothing to clients."""
+
+import base64
+import binascii
+
+from holdfast.gateway.mcp.requests import Request
+from holdfast.mcp.protocol import INVALID_PARAMS, McpError
+
+PAGE = 100  # of a list at once
+
+
+def cursor_of(after: str) -> str:
+    """The cursor of what comes after this."""
+    return base64.urlsafe_b64encode(after.encode(errors="surrogatepass")).decode()
+
+
+def after_of(request: Request) -> str | None:
+    """What the page that is asked for comes after; None: nothing."""
+    cursor = request.params.get("cursor")
+    if cursor is None:
+        return None
+    try:
+        return base64.b64decode(cursor, altchars=b"-_", validate=True).decode(errors="surrogatepass")
+    except (TypeError, ValueError, binascii.Error):
+        raise McpError(INVALID_PARAMS, "the cursor cannot be read: give back the `nextCursor` of the list") from None

@@ -1,0 +1,78 @@
+"""`prompts/list` and `prompts/get`."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from holdfast.core.errors import Broken, TooLarge
+from holdfast.execution.outcomes import weight_of
+from holdfast.gateway.mcp.pages import PAGE, after_of, cursor_of
+from holdfast.gateway.mcp.requests import Handler, Request, Result
+from holdfast.mcp.content import BLOCKS, Message, Text, builtin
+from holdfast.mcp.protocol import INVALID_PARAMS, McpError
+from holdfast.skills.prompt import Prompt
+
+
+async def list_prompts(request: Request) -> Result:
+    """The prompts, by name."""
+    after = after_of(request)
+    prompts = await request.gateway.offerings.prompts()
+    names = sorted(name for name in prompts if after is None or name > after)
+    more = {"nextCursor": cursor_of(names[PAGE - 1])} if len(names) > PAGE else {}
+    return {"prompts": [_told(prompts[name]) for name in names[:PAGE]], **more}
+
+
+async def get_prompt(request: Request) -> Result:
+    """The messages of a prompt, with what is filled in."""
+    name, values = request.text("name"), texts_of(request, "arguments")
+    offerings = request.gateway.offerings
+    prompt = (await offerings.prompts()).get(name)
+    if prompt is None:
+        raise unknown(name)
+    run = await request.gateway.run_for(request.caller, request.client)
+    given = await offerings.given(f"the prompt {name}", lambda: prompt.get(run, values))
+    parts = cast(Sequence[object], given) if isinstance(given, list | tuple) else [given]
+    messages = [_message(name, each) for each in parts]
+    most = request.gateway.engine.config.gateway.max_result_bytes
+    if weight_of(messages, most) > most:
+        raise TooLarge(f"the prompt {name} is too large", why=f"at most {most} characters are given", limit=most)
+    told = {"description": prompt.description} if prompt.description else {}
+    return {**told, "messages": messages}
+
+
+def unknown(name: str) -> McpError:
+    """There is no such prompt."""
+    return McpError(INVALID_PARAMS, f"there is no prompt {name!r:.200}: `prompts/list` lists those that there are")
+
+
+def texts_of(request: Request, name: str) -> dict[str, str]:
+    """A parameter that is an object of texts."""
+    given = request.object(name)
+    wrong = next((key for key, value in given.items() if not isinstance(value, str)), None)
+    if wrong is not None:
+        raise McpError(INVALID_PARAMS, f"`{name}.{wrong:.100}` has to be a text")
+    return dict(given)
+
+
+def _told(prompt: Prompt) -> dict[str, Any]:
+    """A prompt as MCP describes it; what is not said is left out."""
+    told: dict[str, Any] = {"name": prompt.name, "title": prompt.title, "description": prompt.description}
+    told["arguments"] = [
+        {
+            "name": each.name,
+            **({"description": each.description} if each.description else {}),
+            "required": each.required,
+        }
+        for each in prompt.arguments
+    ]
+    return {name: value for name, value in told.items() if value}
+
+
+def _message(prompt: str, given: object) -> dict[str, Any]:
+    said: object = given.content if isinstance(given, Message) else given
+    content = Text(said) if isinstance(said, str) else said
+    if not isinstance(content, BLOCKS):
+        raise Broken(f"the prompt {prompt} gives what is no message", why=type(given).__name__)
+    return {"role": given.role if isinstance(given, Message) else "user", "content": builtin(content)}
+
+
+METHODS: dict[str, Handler] = {"prompts/list": list_prompts, "prompts/get": get_prompt}

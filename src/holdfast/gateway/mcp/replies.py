@@ -1,0 +1,61 @@
+"""Replies: whether a client can be asked for something, and whether what it answered is an answer to that."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from holdfast.mcp.inputs import CAPABILITIES, Elicit, InputRequest, ListRoots, Sample
+from holdfast.skills.misfits import misfits
+from holdfast.skills.validators import checker_of
+
+
+def takes(capabilities: Mapping[str, Any], request: InputRequest) -> bool:
+    """Whether a client that declares these capabilities can be asked for this."""
+    declared = capabilities.get(CAPABILITIES[type(request)])
+    if isinstance(request, Elicit) and isinstance(declared, dict):
+        return "form" in declared or "url" not in declared  # nothing at all means forms
+    return isinstance(declared, dict)
+
+
+def undeclared(capabilities: Mapping[str, Any], requests: Iterable[InputRequest]) -> dict[str, Any]:
+    """What a client would have to declare to be asked for these, and has not."""
+    return {CAPABILITIES[type(each)]: {} for each in requests if not takes(capabilities, each)}
+
+
+def refusal(missing: Iterable[str]) -> str:
+    """What whoever asks is told of capabilities that are not declared."""
+    return f"the client has not declared the capability {' and '.join(missing)}"
+
+
+def unfit(request: InputRequest, answer: Mapping[str, Any]) -> str:
+    """What is wrong with an answer; nothing where it fits what was asked."""
+    match request:
+        case Elicit():
+            return _unfit_form(request, answer)
+        case Sample():
+            content = answer.get("content")
+            said = all(isinstance(answer.get(key), str) for key in ("role", "model"))
+            return "" if said and isinstance(content, dict | list) else "it has no `role`, `content` and `model`"
+        case ListRoots():
+            roots = answer.get("roots")
+            fits = isinstance(roots, list) and all(map(_is_root, cast(list[Any], roots)))
+            return "" if fits else "its `roots` are no list of objects with a `uri`"
+
+
+def _unfit_form(request: Elicit, answer: Mapping[str, Any]) -> str:
+    action, content = answer.get("action"), answer.get("content")
+    if action in ("decline", "cancel"):
+        return ""
+    if action != "accept":
+        return "its `action` is not accept, decline or cancel"
+    given: object = {} if content is None else content
+    if not isinstance(given, dict):
+        return "its `content` is no object"
+    checker = checker_of(request.schema)
+    if checker.validator.is_valid(given):
+        return ""
+    found, _ = misfits(checker, cast(dict[str, Any], given))
+    return "; ".join(map(str, found)) or "its `content` is not what was asked for"
+
+
+def _is_root(root: object) -> bool:
+    return isinstance(root, dict) and isinstance(cast(dict[str, Any], root).get("uri"), str)

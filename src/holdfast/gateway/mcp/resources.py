@@ -1,0 +1,119 @@
+"""`resources/list`, `resources/templates/list` and `resources/read`."""
+
+import base64
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.core.errors import NotFound, TooLarge
+from holdfast.core.text import render
+from holdfast.execution.outcomes import plain_of
+from holdfast.gateway.mcp.pages import PAGE, after_of, cursor_of
+from holdfast.gateway.mcp.requests import Handler, Request, Result
+from holdfast.gateway.own.resources import MARKDOWN, SKILL, skills_of
+from holdfast.mcp.content import ResourceContents
+from holdfast.mcp.protocol import NO_RESOURCE, McpError
+from holdfast.skills.resource import Resource
+from holdfast.skills.uri_templates import UriTemplate
+
+TEXT = "text/plain"
+BYTES = "application/octet-stream"
+JSON = "application/json"
+
+_SKILLS = UriTemplate(SKILL)
+
+
+async def list_resources(request: Request) -> Result:
+    """The resources that have an address of their own, and the skills that the caller may read, by name."""
+    after = after_of(request)
+    found: list[dict[str, Any]] = []
+    if after is None:
+        found = [_told(each) for each in await request.gateway.offerings.resources() if each.is_fixed]
+    run = await request.gateway.run_for(request.caller)
+    skills = await skills_of(request.gateway.engine, run, limit=PAGE + 1, after=after)
+    found += [_skill(name, description) for name, description in skills[:PAGE]]
+    more = {"nextCursor": cursor_of(skills[PAGE - 1][0])} if len(skills) > PAGE else {}
+    return {"resources": found, **more}
+
+
+async def list_templates(request: Request) -> Result:
+    """The templates of addresses."""
+    resources = await request.gateway.offerings.resources()
+    return {"resourceTemplates": [_told(each) for each in resources if not each.is_fixed]}
+
+
+async def read_resource(request: Request) -> Result:
+    """What a resource holds."""
+    uri = request.text("uri")
+    offerings = request.gateway.offerings
+    found = await offerings.find(uri)
+    if found is None:
+        raise _unknown(uri)
+    resource, values = found
+    run = await request.gateway.run_for(request.caller, request.client)
+    try:
+        given = await offerings.given(f"the resource {resource.name}", lambda: resource.read(run, values))
+    except NotFound:
+        raise _unknown(uri) from None
+    return {"contents": _contents(uri, resource, given, request.gateway.engine.config.gateway.max_result_bytes)}
+
+
+def _unknown(uri: str) -> McpError:
+    return McpError(NO_RESOURCE, f"there is no resource {uri:.200}", {"uri": uri})
+
+
+def _told(resource: Resource) -> dict[str, Any]:
+    """A resource as MCP describes it; what is not said is left out."""
+    address = "uri" if resource.is_fixed else "uriTemplate"
+    told = {
+        address: resource.uri,
+        "name": resource.name,
+        "title": resource.title,
+        "description": resource.description,
+        "mimeType": resource.mime_type,
+    }
+    return {name: value for name, value in told.items() if value}
+
+
+def _skill(name: str, description: str) -> dict[str, Any]:
+    told = {"uri": _SKILLS.expand({"name": name}), "name": name, "mimeType": MARKDOWN}
+    return {**told, "description": description} if description else told
+
+
+def _contents(uri: str, resource: Resource, given: object, most: int) -> list[dict[str, Any]]:
+    parts = cast(Sequence[object], given) if _are_contents(given) else [given]
+    contents = [_content(uri, resource, part) for part in parts]
+    size = sum(len(each.text or each.blob or "") for each in contents)
+    if size > most:
+        raise TooLarge(
+            f"the resource {uri:.200} is too large",
+            why=f"it has {size} characters, at most {most} are given",
+            limit=most,
+        )
+    return [msgspec.to_builtins(each) for each in contents]
+
+
+def _are_contents(given: object) -> bool:
+    """Whether a function gave several parts, and not a value that is a list."""
+    kinds = (ResourceContents, str, bytes)
+    return isinstance(given, list | tuple) and all(isinstance(each, kinds) for each in cast(Iterable[object], given))
+
+
+def _content(uri: str, resource: Resource, given: object) -> ResourceContents:
+    match given:
+        case ResourceContents():
+            return given
+        case str():
+            return ResourceContents(uri, resource.mime_type or TEXT, text=given)
+        case bytes():
+            return ResourceContents(uri, resource.mime_type or BYTES, blob=base64.b64encode(given).decode())
+        case _:
+            return ResourceContents(uri, resource.mime_type or JSON, text=render(plain_of(given)).decode())
+
+
+METHODS: dict[str, Handler] = {
+    "resources/list": list_resources,
+    "resources/templates/list": list_templates,
+    "resources/read": read_resource,
+}

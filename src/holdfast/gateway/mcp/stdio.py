@@ -1,0 +1,146 @@
+"""MCP over lines of text: one client, both eras, one message a line, as standard input and output have it.
+
+A request that says its version is a modern one and stands for itself. `initialize` opens the session of a client before
+that era, in which all its other requests are. Answers come as they are ready, in no order.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack
+from typing import Any
+
+from holdfast.access.principals import Principal
+from holdfast.core.errors import HoldfastError, Overloaded
+from holdfast.core.ids import uuid7
+from holdfast.core.text import parse, render
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.mcp import modern
+from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
+from holdfast.gateway.mcp.changes import Changes
+from holdfast.gateway.mcp.eras import is_modern
+from holdfast.gateway.mcp.legacy.messages import CANCELLED, INITIALIZE, Hello, kind_of
+from holdfast.gateway.mcp.line_session import LineSession, Write
+from holdfast.gateway.mcp.modern import Envelope, id_of
+from holdfast.gateway.mcp.requests import Result
+from holdfast.gateway.mcp.subscriptions import acknowledged, told, wanted_of
+from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, VERSION, McpError
+
+AT_ONCE = 100  # requests of one client
+GRACE = 1.0  # seconds for what is still asked when no more lines come; clients wait for about two
+
+
+class Stdio:
+    """Serves the client at the other end; `write` takes a line, and waits while nobody reads."""
+
+    def __init__(self, gateway: Gateway, caller: Principal, write: Write) -> None:
+        self._gateway = gateway
+        self._caller = caller
+        self._write = write
+        self._requests: dict[RequestId, asyncio.Task[None]] = {}
+        self._streams: set[RequestId] = set()  # those that end when they are told to
+        self._session: LineSession | None = None
+        self._stack = AsyncExitStack()
+
+    async def serve(self, lines: AsyncIterator[bytes]) -> None:
+        """Answer until there are no more lines; then what is asked already has a moment."""
+        async with self._stack:
+            async for line in lines:
+                if line.strip():
+                    await self._take(line)
+            await self._finish()
+
+    async def _take(self, line: bytes) -> None:
+        try:
+            message = parse(line)
+        except HoldfastError as error:
+            await self._refuse(None, McpError(PARSE_ERROR, str(error)))
+            return
+        try:
+            kind = kind_of(message)
+        except McpError as error:
+            await self._refuse(id_of(message), error)
+            return
+        match kind:
+            case "notification":
+                self._hear(message)
+            case "response":
+                if self._session is not None:
+                    self._session.take(message)
+            case "request":
+                await self._begin(message["id"], message)
+
+    async def _begin(self, id: RequestId, message: dict[str, Any]) -> None:
+        if id in self._requests:
+            await self._refuse(id, McpError(INVALID_REQUEST, "a request with this `id` is being answered"))
+            return
+        if len(self._requests) >= AT_ONCE:
+            await self._refuse(id, Overloaded(f"{AT_ONCE} requests are being answered already", retry_after=1))
+            return
+        if message["method"] == INITIALIZE:  # what comes next is of its session
+            await self._answer(id, message)
+            return
+        task = self._requests[id] = asyncio.create_task(self._answer(id, message), name=f"mcp request {id!r:.40}")
+        task.add_done_callback(lambda _: self._forget(id))
+
+    def _hear(self, message: dict[str, Any]) -> None:
+        cancelled = message.get("params", {}).get("requestId") if message["method"] == CANCELLED else None
+        task = self._requests.get(cancelled) if isinstance(cancelled, str | int) else None
+        if task is not None:
+            task.cancel()
+
+    async def _answer(self, id: RequestId, message: dict[str, Any]) -> None:
+        """Answer a request; one that is cancelled is never answered."""
+        is_of_now = is_modern(message, None)
+        try:
+            result = await (self._modern(message) if is_of_now else self._of_session(message))
+        except Exception as error:  # noqa: BLE001 - whatever it is, whoever asked is told
+            await self._refuse(id, error, is_of_now=is_of_now)
+        else:
+            await self._write(answered(id, result))
+
+    async def _refuse(self, id: RequestId | None, error: Exception, *, is_of_now: bool = True) -> None:
+        await self._write(refused(id, error_of(error, modern=is_of_now, request_id=str(uuid7()))))
+
+    async def _modern(self, message: dict[str, Any]) -> Result:
+        envelope = Envelope.of(message)
+        if envelope.method == modern.LISTEN:
+            return await self._listen(envelope)
+
+        async def notify(method: str, params: Mapping[str, Any]) -> None:
+            await self._write(render({"jsonrpc": "2.0", "method": method, "params": params}))
+
+        return await modern.answer(envelope, self._gateway, self._caller, notify)
+
+    async def _listen(self, envelope: Envelope) -> Result:
+        wanted = wanted_of(envelope.params)
+        self._streams.add(envelope.id)
+        async with Changes.of(self._gateway).watch(self._caller, wanted) as watch:
+            await self._write(render(acknowledged(envelope.id, watch.wanted)))
+            while True:
+                for change in await watch.next():
+                    await self._write(render(told(envelope.id, change)))
+
+    async def _of_session(self, message: dict[str, Any]) -> Result:
+        if self._session is not None:
+            return await self._session.answer(message)
+        if message["method"] != INITIALIZE:
+            which = f"say so in `_meta`, as `{VERSION}`, or begin with `{INITIALIZE}`"
+            raise McpError(INVALID_PARAMS, f"it is not known which version of the protocol this is: {which}")
+        hello = Hello.of(message)
+        session = LineSession(self._gateway, self._caller, self._write, hello)
+        self._session = await self._stack.enter_async_context(session)
+        return hello.answer
+
+    def _forget(self, id: RequestId) -> None:
+        self._requests.pop(id, None)
+        self._streams.discard(id)
+
+    async def _finish(self) -> None:
+        for id in [*self._streams]:
+            self._requests[id].cancel()
+        if self._requests:
+            await asyncio.wait(self._requests.values(), timeout=GRACE)
+        left = [*self._requests.values()]
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)

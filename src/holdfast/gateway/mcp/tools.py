@@ -1,0 +1,81 @@
+"""`tools/list` and `tools/call`."""
+
+from typing import Any, cast
+
+import msgspec
+
+from holdfast.core.errors import Forbidden, TooLarge
+from holdfast.core.text import render
+from holdfast.execution.outcomes import Outcome, weight_of
+from holdfast.gateway.mcp.requests import Handler, Request, Result
+from holdfast.gateway.views import Listed, View
+from holdfast.mcp.content import builtin
+from holdfast.mcp.protocol import INVALID_PARAMS, McpError
+
+STRUCTURED = (dict, list, int, float)  # what is more than the text that is told of it
+RENDERED = "mcp"  # under which a view keeps what was made of it
+
+
+async def list_tools(request: Request) -> Result:
+    """The tools that the caller sees: all at once, for they are few or found by `search_tools`."""
+    if request.params.get("cursor") is not None:
+        raise McpError(INVALID_PARAMS, "there is no such cursor: the list has one page")
+    view = await request.gateway.tools(request.caller)
+    return {"tools": rendered(view, request.gateway.engine.config.gateway.listed_tools)}
+
+
+async def call_tool(request: Request) -> Result:
+    """Call a tool; what goes wrong with it is a result that says so, for a model to read."""
+    name, arguments = request.text("name"), request.object("arguments")
+    try:
+        outcome = await request.gateway.call(request.caller, name, arguments, client=request.client)
+    except Forbidden as error:  # of a tool that the caller sees
+        return _failed(str(error))
+    most = request.gateway.engine.config.gateway.max_result_bytes
+    return result_of(outcome, modern=request.is_modern, most=most)
+
+
+def rendered(view: View, most: int) -> msgspec.Raw:
+    """The tools of a view as JSON; made once."""
+    found = view.kept.get(RENDERED)
+    if found is None:
+        found = view.kept[RENDERED] = msgspec.Raw(render([definition(each) for each in view.told(most)]))
+    return found
+
+
+def definition(listed: Listed) -> dict[str, Any]:
+    """A tool as MCP describes it."""
+    tool = listed.offer.shown
+    schema = {"type": "object", **tool.parameters}
+    found: dict[str, Any] = {"name": listed.name, "description": tool.description, "inputSchema": schema}
+    if listed.title:
+        found["title"] = listed.title
+    found["annotations"] = {"readOnlyHint": tool.access == "read", "idempotentHint": tool.idempotent}
+    return found
+
+
+def result_of(outcome: Outcome, *, modern: bool, most: int) -> Result:
+    """What came of a call, as MCP tells it; the modern era takes any value as structured, those before only objects.
+
+    A text says of itself how it was shortened; of what cannot be shortened, no more than `most` characters are given.
+    """
+    if outcome.status != "done":
+        return _failed(outcome.text if outcome.outward is None else outcome.outward)
+    if outcome.content is not None:
+        blocks = [builtin(block) for block in outcome.content]
+        if weight_of(blocks, most) > most:
+            limit = f"at most {most} characters are given"
+            return _failed(str(TooLarge("the result is too large", why=limit, next="Ask for less.")))
+        return {"content": blocks, "isError": False}
+    result: Result = {"content": [{"type": "text", "text": outcome.text}], "isError": False}
+    given: object = outcome.result
+    if isinstance(given, STRUCTURED if modern else dict) and outcome.whole is None and not outcome.shortened:
+        result["structuredContent"] = cast(Any, given)
+    return result
+
+
+def _failed(text: str) -> Result:
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+METHODS: dict[str, Handler] = {"tools/list": list_tools, "tools/call": call_tool}

@@ -1,0 +1,69 @@
+"""Offerings: the resources and prompts of a tenant, those of the program that is served here and the engine's own."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from holdfast.app import App
+from holdfast.core.errors import Broken, NotFound
+from holdfast.engine import Engine
+from holdfast.execution.outcomes import Failed, finished
+from holdfast.gateway.own import own_resources
+from holdfast.skills.client import InputRequired
+from holdfast.skills.prompt import Prompt
+from holdfast.skills.resource import Resource
+
+
+class Offerings:
+    """What callers of one tenant can read, and be prompted with.
+
+    `app` is the program of this process: it is offered to the tenants that the settings have it served for.
+    """
+
+    def __init__(self, engine: Engine, app: App | None = None) -> None:
+        self._engine = engine
+        self._app = app
+        self._own = {each.uri: each for each in own_resources(engine)}
+        self._served: bool | None = None
+
+    async def resources(self) -> Sequence[Resource]:
+        """All resources, in the order in which they are declared; the engine's own last."""
+        app = await self._program()
+        return [*(app.resources.values() if app is not None else ()), *self._own.values()]
+
+    async def find(self, uri: str) -> tuple[Resource, Mapping[str, str]] | None:
+        """The resource that an address is of, and what it fills in; one of its own goes before a template."""
+        resources = await self.resources()
+        for each in sorted(resources, key=lambda each: not each.is_fixed):
+            values = each.template.match(uri)
+            if values is not None:
+                return each, values
+        return None
+
+    async def prompts(self) -> Mapping[str, Prompt]:
+        """The prompts by name."""
+        app = await self._program()
+        return {} if app is None else app.prompts
+
+    async def given(self, what: str, work: Callable[[], Awaitable[Any]]) -> Any:
+        """What a function of the program, or of the engine, gives in the time that a call has; or what it raises."""
+        try:
+            return await finished(work, timeout=self._engine.config.gateway.timeout, name=what)
+        except Failed as failed:
+            error = failed.error
+            if isinstance(error, Exception | InputRequired):
+                raise error from None
+            raise Broken(f"{what} failed", why=type(error).__name__) from error  # such as a cancellation of its own
+
+    async def _program(self) -> App | None:
+        """The program, if it is served for this tenant."""
+        if self._app is None:
+            return None
+        if self._served is None:
+            config, tenant = self._engine.config, await self._engine.database.tenant()
+            served = False
+            for name in dict.fromkeys([config.tenant, *config.agents.tenants]):
+                with suppress(NotFound):
+                    served = served or await self._engine.tenants.id_of(name) == tenant
+            self._served = served
+        return self._app if self._served else None

@@ -1,0 +1,1 @@
+"""Policies: what every call of a tool passes, one after another."""

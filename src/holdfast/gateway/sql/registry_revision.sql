@@ -1,0 +1,2 @@
+-- How far the registry is.
+select coalesce((select r.revision from registry r where r.host_id = $1), 0)

@@ -1,0 +1,109 @@
+"""Content: what tools, prompts and resources give to clients of MCP, beside plain values."""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, cast
+
+import msgspec
+
+
+class Text(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
+    """A text."""
+
+    text: str
+
+
+class Image(msgspec.Struct, frozen=True, tag_field="type", tag="image"):
+    """A picture; its data is Base64. `Image.of(b"...", "image/png")` makes it of bytes."""
+
+    data: str
+    mime_type: str = msgspec.field(name="mimeType")
+
+    @classmethod
+    def of(cls, data: bytes, mime_type: str) -> "Image":
+        """A picture of its bytes."""
+        return cls(base64.b64encode(data).decode(), mime_type)
+
+
+class Audio(msgspec.Struct, frozen=True, tag_field="type", tag="audio"):
+    """A sound; its data is Base64. `Audio.of(b"...", "audio/wav")` makes it of bytes."""
+
+    data: str
+    mime_type: str = msgspec.field(name="mimeType")
+
+    @classmethod
+    def of(cls, data: bytes, mime_type: str) -> "Audio":
+        """A sound of its bytes."""
+        return cls(base64.b64encode(data).decode(), mime_type)
+
+
+class ResourceContents(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a resource holds: a text, or Base64 in `blob`."""
+
+    uri: str
+    mime_type: str | None = msgspec.field(default=None, name="mimeType")
+    text: str | None = None
+    blob: str | None = None
+
+
+class Embedded(msgspec.Struct, frozen=True, tag_field="type", tag="resource"):
+    """A resource with all that it holds."""
+
+    resource: ResourceContents
+
+
+class Link(msgspec.Struct, frozen=True, tag_field="type", tag="resource_link", omit_defaults=True):
+    """A resource that the client may read."""
+
+    uri: str
+    name: str
+    description: str | None = None
+    mime_type: str | None = msgspec.field(default=None, name="mimeType")
+
+
+Block = Text | Image | Audio | Embedded | Link
+BLOCKS = (Text, Image, Audio, Embedded, Link)
+
+
+class Message(msgspec.Struct, frozen=True):
+    """What somebody says in a prompt: a text or a block, by the `user` or by the `assistant`."""
+
+    role: Literal["user", "assistant"]
+    content: Block | str
+
+
+def blocks_of(value: object) -> tuple[Block, ...] | None:
+    """The blocks that a function gave: one, or a list of nothing else; None where it gave a value."""
+    if isinstance(value, BLOCKS):
+        return (value,)
+    if (
+        isinstance(value, list | tuple)
+        and value
+        and all(isinstance(each, BLOCKS) for each in cast(Sequence[Any], value))
+    ):
+        return tuple(cast(Sequence[Block], value))
+    return None
+
+
+def told(blocks: Sequence[Block]) -> str:
+    """What somebody who reads only text is told of blocks."""
+    return "\n".join(map(_told, blocks))
+
+
+def _told(block: Block) -> str:
+    match block:
+        case Text():
+            return block.text
+        case Image() | Audio():
+            kind = "picture" if isinstance(block, Image) else "sound"
+            return f"[a {kind}: {block.mime_type}, {len(block.data.rstrip('=')) * 3 // 4} bytes]"
+        case Embedded():
+            held = block.resource
+            return held.text if held.text is not None else f"[{held.uri}: {held.mime_type or 'bytes'}]"
+        case Link():
+            return f"[{block.name}: {block.uri}]"
+
+
+def builtin(block: Block) -> Mapping[str, Any]:
+    """A block, as JSON has it."""
+    return cast(Mapping[str, Any], msgspec.to_builtins(block))

@@ -1,0 +1,1 @@
+"""MCP over HTTP: both eras on one address."""

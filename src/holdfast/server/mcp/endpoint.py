@@ -1,0 +1,59 @@
+"""`/mcp`: streamable HTTP of both eras on one address."""
+
+from http import HTTPStatus
+
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.text import parse
+from holdfast.gateway.gateways import Gateways
+from holdfast.gateway.mcp.answers import refused
+from holdfast.gateway.mcp.eras import is_modern
+from holdfast.gateway.mcp.headers import VERSION
+from holdfast.mcp.protocol import MODERN, PARSE_ERROR
+from holdfast.server.arrivals import Arrival
+from holdfast.server.authentication import Authentication
+from holdfast.server.mcp.legacy.calls import Calls
+from holdfast.server.mcp.legacy.http import LegacyHttp
+from holdfast.server.mcp.modern import ModernHttp
+from holdfast.server.problems import WrongMethod
+
+
+class McpEndpoint:
+    """Answers clients of MCP, each in the era that it speaks."""
+
+    def __init__(self, gateways: Gateways, authentication: Authentication, calls: Calls) -> None:
+        self._authentication = authentication
+        self._legacy = LegacyHttp(gateways, calls)
+        self._modern = ModernHttp(gateways)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        arrival = await Arrival.of(self._authentication, scope, receive, send)
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        version = headers[VERSION].strip().decode("latin-1") if VERSION in headers else None
+        match scope["method"]:
+            case "POST":
+                await self._post(arrival, version)
+            case "GET" | "DELETE" if version == MODERN:
+                raise WrongMethod(scope["method"], ["POST"])
+            case "GET":
+                await self._legacy.get(arrival)
+            case "DELETE":
+                await self._legacy.delete(arrival)
+            case method:
+                raise WrongMethod(method, ["GET", "POST", "DELETE"])
+
+    async def _post(self, arrival: Arrival, version: str | None) -> None:
+        arrival.require_json()
+        try:
+            message = parse(await arrival.body())
+        except InvalidInput as error:
+            await arrival.answer(
+                refused(None, {"code": PARSE_ERROR, "message": str(error)}), status=HTTPStatus.BAD_REQUEST
+            )
+            return
+        if is_modern(message, version):
+            await self._modern.post(arrival, message)
+        else:
+            await self._legacy.post(arrival, message)

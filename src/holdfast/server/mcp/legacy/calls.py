@@ -1,0 +1,182 @@
+"""Calls: the requests of clients with sessions that this process works on.
+
+A request is worked on by whoever took it, whether or not its client is still there, until the client itself cancels it,
+in whatever process it says so, or its session or the access that it was made by ends.
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Sequence
+from itertools import count
+from typing import Any, Final
+
+from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
+from holdfast.core.text import render
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
+from holdfast.gateway.mcp.legacy.client import LegacyClient
+from holdfast.gateway.mcp.legacy.messages import CANCELLED, REQUEST_CANCELLED, Message, answer, kind_of
+from holdfast.gateway.mcp.legacy.questions import Questions
+from holdfast.gateway.mcp.legacy.sessions import Session, Sessions
+from holdfast.gateway.mcp.legacy.signals import Signals, What
+from holdfast.gateway.mcp.requests import Request
+from holdfast.mcp.protocol import INVALID_REQUEST
+from holdfast.server.arrivals import Arrival
+from holdfast.server.authentication import CHECKED
+from holdfast.server.mcp.legacy.exchanges import Exchange
+
+QUICK: Final = 1.0  # seconds after which it is shown that a request is worked on
+BEATS: Final = 3  # looks at the caller between two signs that a request is worked on
+MARGIN: Final = 10.0  # seconds beyond the time of a call that its answer may take
+LONGEST_ID: Final = 200  # characters of a request's id that is told to other processes
+
+SESSION_ENDED: Final = "its session has ended"
+
+Running = dict[tuple[str, str], asyncio.Task[bytes]]  # by the keys of sessions and the ids of requests
+
+log = logging.getLogger(__name__)
+
+
+class Calls:
+    """All requests that are worked on here, and what clients say beside them."""
+
+    def __init__(self) -> None:
+        self._running: Running = {}
+
+    async def take(self, gateway: Gateway, session: Session, message: Message) -> None:
+        """Take a notification or a response."""
+        if kind_of(message) == "response":
+            await Questions(gateway).answer(session, message)
+        elif message["method"] == CANCELLED:
+            about = render(message.get("params", {}).get("requestId")).decode(errors="replace")
+            working = self._running.get((session.key, about))
+            if working is not None:
+                _cancel(working)
+            elif len(about) <= LONGEST_ID:
+                await Signals.of(gateway).say(session.key, "cancelled", about)
+
+    async def run(
+        self, arrival: Arrival, gateway: Gateway, session: Session, requests: Sequence[Message], exchange: Exchange
+    ) -> None:
+        """Answer requests, and stay until they are answered."""
+        await Answering(arrival, gateway, session, exchange, self._running).run(requests)
+
+
+class Answering:
+    """Requests that came at once, as long as they are worked on.
+
+    Each is answered once, whenever and how often it is cancelled: only the work on it is.
+    """
+
+    def __init__(
+        self, arrival: Arrival, gateway: Gateway, session: Session, exchange: Exchange, running: Running
+    ) -> None:
+        self._arrival = arrival
+        self._gateway = gateway
+        self._settings = gateway.engine.config.gateway
+        self._sessions = Sessions.of(gateway)
+        self._session = session
+        self._exchange = exchange
+        self._running = running
+        self._working: dict[str, asyncio.Task[bytes]] = {}  # by the ids of the requests
+        self._room = asyncio.Semaphore(self._settings.batch_parallel)
+        self._why = "the request was cancelled"
+
+    async def run(self, requests: Sequence[Message]) -> None:
+        """Answer them."""
+        seconds = self._settings.timeout + 60.0 * self._settings.state_minutes + MARGIN
+        async with Signals.of(self._gateway).hear(self._session.key, self._hear):
+            # All are begun before anything is waited for: whatever ends them ends all.
+            answering = [asyncio.create_task(answer) for answer in [self._begin(each) for each in requests]]
+            keeping = asyncio.create_task(self._keep(), name="mcp exchange")
+            try:
+                with self._arrival.visit.lasting(seconds):
+                    await asyncio.wait(answering)
+            finally:
+                self._end("the server stops" if self._arrival.visit.stopping.is_set() else "it took too long")
+                keeping.cancel()
+                await asyncio.wait([keeping, *answering])
+                await self._exchange.close()
+        for task in answering:
+            task.result()
+
+    def _begin(self, message: Message) -> Coroutine[Any, Any, None]:
+        """Begin to work on a request; what comes of it is its answer."""
+        id: RequestId = message["id"]
+        key = self._session.key, render(id).decode()
+        if key in self._running:
+            taken = {"code": INVALID_REQUEST, "message": "a request of this id is being answered"}
+            return self._exchange.respond(refused(id, taken))
+        working = asyncio.create_task(self._work(message), name="mcp request")
+        self._running[key] = self._working[key[1]] = working
+        working.add_done_callback(lambda _: self._running.pop(key))
+        return self._answer(id, working)
+
+    async def _answer(self, id: RequestId, working: asyncio.Task[bytes]) -> None:
+        await asyncio.wait([working])
+        if working.cancelled():
+            body = refused(id, {"code": REQUEST_CANCELLED, "message": self._why})
+        else:
+            body = working.result()
+        await self._exchange.respond(body)
+
+    async def _work(self, message: Message) -> bytes:
+        """What a request is answered with."""
+        id, params = message["id"], message.get("params", {})
+        questions = Questions(self._gateway)
+        client = LegacyClient(
+            self._exchange.tell,
+            lambda ids: questions.asked(self._session, ids),
+            self._exchange.detach,
+            params,
+            capabilities=self._session.capabilities,
+            limit=60.0 * self._settings.state_minutes,
+            level=self._session.level,
+        )
+        request = Request(message["method"], params, self._gateway, self._arrival.caller, client, self._session.version)
+        wishes = self._sessions.wishes(self._session)
+        try:
+            try:
+                async with self._room:
+                    result = await answer(request, client, wishes, check=self._arrival.standing.check)
+            finally:
+                await client.close()
+            return answered(id, result)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told by its own protocol
+            return refused(id, error_of(error, modern=False, request_id=self._arrival.visit.request_id))
+
+    async def _keep(self) -> None:
+        """Show that requests that take their time are worked on, and end them with their session and their caller."""
+        await asyncio.sleep(QUICK)
+        for look in count():
+            try:
+                await self._arrival.standing.check()
+                if look % BEATS == 0:
+                    if await self._sessions.current(self._session) is None:  # a signal may get lost
+                        self._end(SESSION_ENDED)
+                    await self._exchange.beat()
+            except (Unauthenticated, Forbidden):
+                self._end("the access that it was made by has ended")
+            except HoldfastError as error:
+                log.warning("a stream of MCP could not be kept alive, trying again: %s", error)
+            await asyncio.sleep(CHECKED)
+
+    def _hear(self, what: What, about: str) -> None:
+        if what == "ended":
+            self._sessions.forget(self._session)
+            self._end(SESSION_ENDED)
+        elif what == "cancelled" and about in self._working:
+            _cancel(self._working[about])
+        self._exchange.hear(what, about)
+
+    def _end(self, why: str) -> None:
+        """Cancel all work."""
+        self._why = why
+        for working in self._working.values():
+            _cancel(working)
+
+
+def _cancel(working: asyncio.Task[bytes]) -> None:
+    """Cancel work, once: it may take its time to end in good order."""
+    if not working.cancelling():
+        working.cancel()

@@ -1,0 +1,134 @@
+"""MCP of 2025-11-25 and before over streamable HTTP: sessions, and streams that can be taken up again."""
+
+from http import HTTPStatus
+from typing import Final, cast
+
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.gateways import Gateways
+from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
+from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams, position_of
+from holdfast.gateway.mcp.legacy.messages import INITIALIZE, Hello, Message, Posted, kind_of
+from holdfast.gateway.mcp.legacy.sessions import Session, Sessions
+from holdfast.gateway.mcp.legacy.signals import Claim, Signals, What
+from holdfast.gateway.mcp.modern import id_of
+from holdfast.mcp.protocol import INVALID_REQUEST, LEGACY, McpError
+from holdfast.server.arrivals import Arrival
+from holdfast.server.mcp.legacy.calls import Calls
+from holdfast.server.mcp.legacy.exchanges import NEWEST, Forms, HttpExchange
+from holdfast.server.mcp.legacy.listening import LISTEN, Listening
+from holdfast.server.mcp.staying import Staying, framed, primed
+
+SESSION: Final = "mcp-session-id"
+VERSION: Final = "mcp-protocol-version"
+LAST_EVENT: Final = "last-event-id"
+LOOK: Final = 1.0  # seconds between two looks for what follows on a stream
+
+
+class LegacyHttp:
+    """Streamable HTTP with sessions, on `/mcp`."""
+
+    def __init__(self, gateways: Gateways, calls: Calls) -> None:
+        self._gateways = gateways
+        self._calls = calls
+
+    async def post(self, arrival: Arrival, message: object) -> None:
+        """Answer a message of a client, or several."""
+        try:
+            forms = Forms.of(arrival.headers.get("accept"))
+            forms.check()
+            opening: Message = cast(Message, message) if isinstance(message, dict) else {}
+            if opening.get("method") == INITIALIZE:
+                await self._begin(arrival, opening, forms)
+            else:
+                await self._take(arrival, cast(object, message), forms)
+        except McpError as error:
+            await _refuse(arrival, error, id_of(cast(object, message)))
+
+    async def get(self, arrival: Arrival) -> None:
+        """Let a client listen, or take up a stream that it lost."""
+        try:
+            Forms.of(arrival.headers.get("accept")).check(stream=True)
+            gateway, session = await self._session(arrival)
+            last = arrival.headers.get(LAST_EVENT)
+            if last is not None and not last.startswith(LISTEN):
+                await _resume(arrival, gateway, session, last)
+                return
+        except McpError as error:
+            await _refuse(arrival, error)
+            return
+        async with Staying(arrival) as client:
+            listening = Listening(client, gateway, session, arrival.caller)
+            first = primed(listening.position) if session.version == NEWEST else b""
+            await listening.run(first, framed, returned=last is not None)
+
+    async def delete(self, arrival: Arrival) -> None:
+        """End a session."""
+        try:
+            gateway, session = await self._session(arrival)
+        except McpError as error:
+            await _refuse(arrival, error)
+            return
+        await Sessions.of(gateway).end(session)
+        await arrival.answer(b"", status=HTTPStatus.NO_CONTENT)
+
+    async def _begin(self, arrival: Arrival, message: Message, forms: Forms) -> None:
+        if kind_of(message) != "request":
+            raise McpError(INVALID_REQUEST, f"`{INITIALIZE}` is a request: it has an `id`")
+        hello = Hello.of(message)
+        sessions = Sessions.of(self._gateways.of(arrival.caller.tenant))
+        id, _ = await sessions.begin(arrival.caller, hello.version, hello.client)
+        await forms.answer(arrival, answered(message["id"], hello.answer), ((SESSION.encode(), id.encode()),))
+
+    async def _take(self, arrival: Arrival, message: object, forms: Forms) -> None:
+        gateway, session = await self._session(arrival)
+        posted = Posted.of(message, session.version, most=gateway.engine.config.gateway.max_batch)
+        for each in posted.others:
+            await self._calls.take(gateway, session, each)
+        if not posted.requests:
+            await arrival.answer(b"", status=HTTPStatus.ACCEPTED)
+            return
+        ids = [each["id"] for each in posted.requests]
+        exchange = HttpExchange(arrival, gateway, session, ids, forms, batch=posted.batch)
+        await self._calls.run(arrival, gateway, session, posted.requests, exchange)
+
+    async def _session(self, arrival: Arrival) -> tuple[Gateway, Session]:
+        """The session that a request belongs to; McpError where it belongs to none."""
+        version, id = arrival.headers.get(VERSION), arrival.headers.get(SESSION)
+        if version is not None and version not in LEGACY:
+            text = f"the version {version[:40]!r} is not one of {', '.join(LEGACY)}"
+            raise McpError(INVALID_REQUEST, text)
+        if id is None:
+            text = "the header Mcp-Session-Id is missing. `initialize` begins a session, and its answer has the header."
+            raise McpError(INVALID_REQUEST, text)
+        gateway = self._gateways.of(arrival.caller.tenant)
+        return gateway, await Sessions.of(gateway).find(arrival.caller, id)
+
+
+async def _resume(arrival: Arrival, gateway: Gateway, session: Session, last: str) -> None:
+    """Send what follows on a stream after the last message that a client has, until it is answered."""
+    streams, signals = KeptStreams(gateway), Signals.of(gateway)
+    stream, number = position_of(last) or ("", 0)
+    part = await streams.after(session, stream, number)
+    if part is None:
+        raise McpError(INVALID_REQUEST, "there is no such stream any more. Send the request again.")
+    claim = Claim(signals, session.key, stream)
+    async with Staying(arrival) as client:
+
+        def heard(what: What, about: str) -> None:
+            claim.hear(what, about)
+            client.woken.set()
+
+        async with signals.hear(session.key, heard):
+            await claim.say()
+            await client.begin()
+            while part is not None and not claim.lost:
+                for number, message in part.messages:
+                    await client.send(framed(message, f"{stream}.{number}"))
+                if part.over or (not part.messages and not await client.wait(LOOK)):
+                    return
+                await claim.say()
+                part = await streams.after(session, stream, number)
+
+
+async def _refuse(arrival: Arrival, error: McpError, id: RequestId | None = None) -> None:
+    await arrival.answer(refused(id, error_of(error, modern=False)), status=error.status)

@@ -1,0 +1,91 @@
+"""Listening: what clients with a session are told by themselves: which lists and resources have changed."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from holdfast.access.principals import Principal
+from holdfast.core.text import render
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.mcp.changes import LISTS, Change, Changes, Wanted
+from holdfast.gateway.mcp.legacy.sessions import Session, Sessions
+from holdfast.gateway.mcp.legacy.signals import Claim, Signals, What
+from holdfast.server.mcp.staying import Staying
+from holdfast.server.streams import HEARTBEAT
+
+LISTEN: Final = "listen"  # what the ids of messages begin with that belong to no request
+
+
+class Listening:
+    """One client that listens: a session has one such stream, and whoever opened it last has it."""
+
+    def __init__(self, client: Staying, gateway: Gateway, session: Session, caller: Principal) -> None:
+        self._client = client
+        self._gateway = gateway
+        self._session = session
+        self._caller = caller
+        self._sessions = Sessions.of(gateway)
+        self._signals = Signals.of(gateway)
+        self._claim = Claim(self._signals, session.key, LISTEN)
+        self._number = 0
+
+    @property
+    def position(self) -> str:
+        """The id of the last message."""
+        return f"{LISTEN}.{self._claim.token}.{self._number}"
+
+    async def run(
+        self,
+        first: bytes,
+        framed: Callable[[bytes, str], bytes],
+        more: Callable[[], Awaitable[Sequence[bytes]]] | None = None,
+        *,
+        returned: bool = False,
+    ) -> None:
+        """Tell what changes, and what `more` has, until the client, its session or the server goes.
+
+        `returned`: it was away for a while. What it missed is not known, so that all that may have changed is told.
+        """
+        changes, wanted = Changes.of(self._gateway), _wanted(self._session)
+        async with (
+            self._signals.hear(self._session.key, self._hear),
+            changes.watch(self._caller, wanted, wake=self._client.woken) as watch,
+        ):
+            await self._claim.say()
+            await self._client.begin(first)
+            for change in _all(watch.wanted) if returned else ():
+                await self._tell(change, framed)
+            while not self._claim.lost:
+                await self._claim.say()
+                current = await self._sessions.current(self._session)
+                if current is None:
+                    return
+                watch.wanted = _wanted(current)
+                for change in watch.taken():
+                    await self._tell(change, framed)
+                taken = () if more is None else await more()
+                for message in taken:
+                    await self._client.send(framed(message, self.position))
+                patience = HEARTBEAT if more is None else HEARTBEAT / 3
+                if not await self._client.wait(0 if taken else patience):
+                    return
+
+    async def _tell(self, change: Change, framed: Callable[[bytes, str], bytes]) -> None:
+        self._number += 1
+        message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
+        await self._client.send(framed(render(message), self.position))
+
+    def _hear(self, what: What, about: str) -> None:
+        self._claim.hear(what, about)
+        if what in ("ended", "changed", "missed"):
+            self._sessions.forget(self._session)
+        self._client.woken.set()
+
+
+def _wanted(session: Session) -> Wanted:
+    return Wanted(frozenset(LISTS), session.subscriptions)
+
+
+def _all(wanted: Wanted) -> list[Change]:
+    return [Change.of_list(kind) for kind in LISTS if kind in wanted.lists] + [
+        Change.of_resource(uri) for uri in sorted(wanted.uris)
+    ]

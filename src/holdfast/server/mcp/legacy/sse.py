@@ -1,0 +1,112 @@
+"""HTTP+SSE, the transport of MCP before streamable HTTP: `GET /mcp/sse` and `POST /mcp/message`.
+
+A session is its stream. What is posted may come to another process than the one that has the stream: what is said in
+answer is left for that one.
+"""
+
+from http import HTTPStatus
+from typing import Final
+from urllib.parse import parse_qs
+
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.text import parse
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.gateways import Gateways
+from holdfast.gateway.mcp.answers import answered, error_of, refused
+from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams
+from holdfast.gateway.mcp.legacy.messages import INITIALIZE, Hello, Message, Posted
+from holdfast.gateway.mcp.legacy.sessions import Session, Sessions
+from holdfast.gateway.mcp.modern import id_of
+from holdfast.mcp.protocol import INVALID_REQUEST, LEGACY, PARSE_ERROR, McpError
+from holdfast.server.arrivals import Arrival
+from holdfast.server.authentication import Authentication
+from holdfast.server.mcp.legacy.calls import Calls
+from holdfast.server.mcp.legacy.exchanges import Forms, SseExchange
+from holdfast.server.mcp.legacy.listening import Listening
+from holdfast.server.mcp.staying import Staying, framed
+from holdfast.server.problems import WrongMethod
+
+STREAM_PATH: Final = "/mcp/sse"
+MESSAGE_PATH: Final = "/mcp/message"
+OLDEST: Final = LEGACY[-1]  # until the client says which version it has
+
+
+class SseEndpoint:
+    """Answers clients of HTTP+SSE."""
+
+    def __init__(self, gateways: Gateways, authentication: Authentication, calls: Calls) -> None:
+        self._gateways = gateways
+        self._authentication = authentication
+        self._calls = calls
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        arrival = await Arrival.of(self._authentication, scope, receive, send)
+        method, path = scope["method"], scope["path"].removeprefix(scope.get("root_path", ""))
+        if method != (allowed := "GET" if path == STREAM_PATH else "POST"):
+            raise WrongMethod(method, [allowed])
+        gateway = self._gateways.of(arrival.caller.tenant)
+        message: object = None
+        try:
+            if method == "GET":
+                Forms.of(arrival.headers.get("accept")).check(stream=True)
+                await self._open(arrival, gateway)
+            else:
+                session = await self._session(arrival, gateway)
+                message = await _message(arrival)
+                await self._take(arrival, gateway, session, message)
+        except McpError as error:
+            body = refused(id_of(message), error_of(error, modern=False))
+            await arrival.answer(body, status=error.status)
+
+    async def _open(self, arrival: Arrival, gateway: Gateway) -> None:
+        """The stream of a new session, which ends with it."""
+        sessions, streams = Sessions.of(gateway), KeptStreams(gateway)
+        async with Staying(arrival) as client:
+            id, session = await sessions.begin(arrival.caller, OLDEST, {}, transport="sse")
+            try:
+                address = f"{arrival.scope.get('root_path', '')}{MESSAGE_PATH}?session_id={id}"
+                await Listening(client, gateway, session, arrival.caller).run(
+                    b"event: endpoint\ndata: %b\n\n" % address.encode(),
+                    lambda message, _: framed(message),  # without an id: who loses the stream has lost the session
+                    lambda: streams.take(session),
+                )
+            finally:
+                await sessions.end(session)
+
+    async def _session(self, arrival: Arrival, gateway: Gateway) -> Session:
+        ids = parse_qs(arrival.scope["query_string"].decode("latin-1")).get("session_id", [])
+        if len(ids) != 1:
+            raise McpError(INVALID_REQUEST, f"`session_id` is missing: {STREAM_PATH} gives the address to post to")
+        return await Sessions.of(gateway).find(arrival.caller, ids[0], transport="sse")
+
+    async def _take(self, arrival: Arrival, gateway: Gateway, session: Session, message: object) -> None:
+        """Take a message, or several; what there is to answer goes to the stream."""
+        posted = Posted.of(message, session.version, most=gateway.engine.config.gateway.max_batch)
+        await arrival.answer(b"", status=HTTPStatus.ACCEPTED)
+        for each in posted.others:
+            await self._calls.take(gateway, session, each)
+        exchange = SseExchange(gateway, session)
+        if posted.requests and posted.requests[0]["method"] == INITIALIZE:
+            await exchange.respond(await _begun(gateway, session, posted.requests[0]))
+        elif posted.requests:
+            await self._calls.run(arrival, gateway, session, posted.requests, exchange)
+
+
+async def _begun(gateway: Gateway, session: Session, message: Message) -> bytes:
+    try:
+        hello = Hello.of(message)
+        await Sessions.of(gateway).introduce(session, hello.version, hello.client)
+    except McpError as error:
+        return refused(message["id"], error_of(error, modern=False))
+    return answered(message["id"], hello.answer)
+
+
+async def _message(arrival: Arrival) -> object:
+    arrival.require_json()
+    try:
+        return parse(await arrival.body())
+    except InvalidInput as error:
+        raise McpError(PARSE_ERROR, str(error)) from None

@@ -1,0 +1,183 @@
+"""MCP of 2026-07-28 over HTTP: one request, and its answer as one JSON object or as a stream that ends with it."""
+
+import asyncio
+from collections.abc import Coroutine, Mapping
+from contextlib import AsyncExitStack, suppress
+from functools import lru_cache
+from http import HTTPStatus
+from time import monotonic
+from typing import Any, TypeVar
+
+from starlette.requests import ClientDisconnect
+
+from holdfast.core.errors import HoldfastError, Overloaded, Unavailable
+from holdfast.core.text import render
+from holdfast.gateway.gateway import Gateway
+from holdfast.gateway.gateways import Gateways
+from holdfast.gateway.mcp import subscriptions
+from holdfast.gateway.mcp.answers import answered, error_of, refused
+from holdfast.gateway.mcp.changes import Changes
+from holdfast.gateway.mcp.headers import VERSION, Mirror
+from holdfast.gateway.mcp.modern import LISTEN, Envelope, answer, id_of, is_notification, unsupported
+from holdfast.mcp.protocol import INVALID_REQUEST, MODERN, McpError
+from holdfast.server.arrivals import Arrival
+from holdfast.server.authentication import CHECKED
+from holdfast.server.mcp.staying import STREAM, Staying, disconnected, framed
+from holdfast.server.streams import HEARTBEAT, SIGN_OF_LIFE
+from holdfast.server.traffic import QUICK
+
+ACCEPT = b"accept"
+MARGIN = 10.0  # seconds beyond the time of a call that its answer may take
+FORMS = (("application/json", "application/*"), ("text/event-stream", "text/*"))  # what an answer may be
+
+Given = TypeVar("Given")
+
+
+class ModernHttp:
+    """Answers modern clients."""
+
+    def __init__(self, gateways: Gateways) -> None:
+        self._gateways = gateways
+
+    async def post(self, arrival: Arrival, message: object) -> None:
+        """Answer a message of a client."""
+        try:
+            mirror = Mirror(arrival.scope["headers"])
+            if not _accepts(mirror.text(ACCEPT) or ""):
+                why = "the client has to accept application/json and text/event-stream"
+                raise McpError(INVALID_REQUEST, why, status=HTTPStatus.NOT_ACCEPTABLE)
+            if is_notification(message):
+                await self._take(arrival, mirror.text(VERSION))
+                return
+            envelope = Envelope.of(message, mirror)
+        except McpError as error:
+            await arrival.answer(refused(id_of(message), error_of(error, modern=True)), status=error.status)
+            return
+        gateway = self._gateways.of(arrival.caller.tenant)
+        if envelope.method == LISTEN:
+            await self._listen(arrival, envelope, gateway)
+        else:
+            await self._call(arrival, envelope, gateway, mirror)
+
+    async def _take(self, arrival: Arrival, version: str | None) -> None:
+        """Take a notification: there is none that asks for anything, since who goes away cancels by that."""
+        if version is not None and version != MODERN:
+            raise unsupported(version)
+        await arrival.answer(b"", status=HTTPStatus.ACCEPTED)
+
+    async def _call(self, arrival: Arrival, envelope: Envelope, gateway: Gateway, mirror: Mirror) -> None:
+        exchange = Exchange(arrival, patience=gateway.engine.config.gateway.timeout + MARGIN)
+        try:
+            result = await exchange.run(answer(envelope, gateway, arrival.caller, exchange.notify, mirror))
+            body, status = answered(envelope.id, result), HTTPStatus.OK
+        except ClientDisconnect:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told by its own protocol
+            told = error_of(error, modern=True, request_id=arrival.visit.request_id)
+            body, status = refused(envelope.id, told), _status_of(error)
+        await exchange.end(body, status)
+
+    async def _listen(self, arrival: Arrival, envelope: Envelope, gateway: Gateway) -> None:
+        id, client = envelope.id, Staying(arrival)
+        async with AsyncExitStack() as stack:
+            try:
+                wanted = subscriptions.wanted_of(envelope.params)
+                await stack.enter_async_context(client)
+                watching = Changes.of(gateway).watch(arrival.caller, wanted, wake=client.woken)
+                watch = await stack.enter_async_context(watching)
+            except (McpError, HoldfastError) as error:
+                told = error_of(error, modern=True, request_id=arrival.visit.request_id)
+                await arrival.answer(refused(id, told), status=_status_of(error))
+                return
+            await client.begin(framed(render(subscriptions.acknowledged(id, watch.wanted))))
+            while await client.wait(HEARTBEAT):
+                for change in watch.taken():
+                    await client.send(framed(render(subscriptions.told(id, change))))
+            await client.send(framed(answered(id, subscriptions.ended(id))))
+
+
+class Exchange:
+    """One request and its answer: one JSON object, or a stream once something was told before it."""
+
+    def __init__(self, arrival: Arrival, *, patience: float) -> None:
+        self._arrival = arrival
+        self._patience = patience
+        self._sending = asyncio.Lock()
+        self._streams = False
+        self._ended = False
+        self._end_by: Exception | None = None  # why the work has to end
+        self._spoke = 0.0  # when something was sent last
+        self._watching: asyncio.Task[None] | None = None
+
+    async def run(self, work: Coroutine[Any, Any, Given]) -> Given:
+        """What the work gives; it is cancelled when the client goes away, ClientDisconnect, or may not be here."""
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        timer = loop.call_later(QUICK, self._watch, task)  # what is quick is not worth a look
+        try:
+            return await work
+        except asyncio.CancelledError:
+            if self._end_by is not None and task.uncancel() == 0:
+                raise self._end_by from None
+            raise
+        finally:
+            timer.cancel()
+            if self._watching is not None:
+                self._watching.cancel()
+                await asyncio.wait([self._watching])
+
+    async def notify(self, method: str, params: Mapping[str, Any]) -> None:
+        """Tell something before the answer, on the stream, which begins with the first."""
+        await self._send(framed(render({"jsonrpc": "2.0", "method": method, "params": params})))
+
+    async def end(self, body: bytes, status: int) -> None:
+        """Send the answer, as the end of the stream if there is one."""
+        async with self._sending:
+            self._ended = True
+            if self._streams:
+                await self._arrival.send({"type": "http.response.body", "body": framed(body)})
+            else:
+                await self._arrival.answer(body, status=status)
+
+    async def _send(self, data: bytes) -> None:
+        async with self._sending:
+            if self._ended:  # by something that was left behind
+                return
+            if not self._streams:
+                self._streams = True
+                await self._arrival.send({"type": "http.response.start", "status": HTTPStatus.OK, "headers": [*STREAM]})
+            await self._arrival.send({"type": "http.response.body", "body": data, "more_body": True})
+            self._spoke = monotonic()
+
+    def _watch(self, task: "asyncio.Task[Any]") -> None:
+        self._watching = asyncio.create_task(self._stay(task), name="mcp call")
+
+    async def _stay(self, task: "asyncio.Task[Any]") -> None:
+        """Let a call last, have it look alive, and cancel it when nobody who may call waits for it any more."""
+        with suppress(Overloaded):  # then it has the time that any request has
+            self._arrival.visit.stay(self._patience)
+        gone, self._spoke = asyncio.ensure_future(disconnected(self._arrival)), monotonic()
+        try:
+            while not (await asyncio.wait([gone], timeout=CHECKED))[0]:
+                with suppress(Unavailable):  # whoever was let in is not sent away because nobody can tell now
+                    await self._arrival.standing.check()
+                if monotonic() - self._spoke > HEARTBEAT:
+                    await self._send(SIGN_OF_LIFE)  # so that nobody on the way takes it for dead
+            self._end_by = ClientDisconnect()
+        except HoldfastError as error:
+            self._end_by = error
+        finally:
+            gone.cancel()
+        task.cancel()
+
+
+@lru_cache(100)
+def _accepts(accept: str) -> bool:
+    """Whether a client takes both forms of an answer."""
+    kinds = {kind.partition(";")[0].strip().lower() for kind in accept.split(",")}
+    return "*/*" in kinds or all(kinds.intersection(forms) for forms in FORMS)
+
+
+def _status_of(error: Exception) -> int:
+    """What HTTP says of an error: that the protocol itself refuses a request; else that it was answered."""
+    return error.status if isinstance(error, McpError) else HTTPStatus.OK

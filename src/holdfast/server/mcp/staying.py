@@ -1,0 +1,93 @@
+"""Clients of MCP that stay to be told things, by server-sent events."""
+
+import asyncio
+from time import monotonic
+from typing import Final, Self
+
+from starlette.requests import ClientDisconnect
+
+from holdfast.server.arrivals import Arrival
+from holdfast.server.authentication import CHECKED
+from holdfast.server.streams import HEARTBEAT, SIGN_OF_LIFE
+
+SLOW: Final = 30.0  # seconds that a client may take to read what it is told
+RETRY: Final = 1000  # milliseconds after which a client that lost its stream comes back
+STREAM: Final = [
+    (b"content-type", b"text/event-stream"),
+    (b"x-accel-buffering", b"no"),  # some proxies would otherwise keep it until there is enough of it
+]
+
+
+def framed(message: bytes, position: str | None = None) -> bytes:
+    """A message as a stream carries it; JSON has no line breaks. `position`: from where a client goes on."""
+    id = b"" if position is None else b"id: %b\n" % position.encode()
+    return b"%bevent: message\ndata: %b\n\n" % (id, message)
+
+
+def primed(position: str) -> bytes:
+    """What a stream begins with, so that a client that loses it knows where to go on, and when."""
+    return b"id: %b\nretry: %d\ndata: \n\n" % (position.encode(), RETRY)
+
+
+async def disconnected(arrival: Arrival) -> None:
+    """Wait until the client has gone away."""
+    while (await arrival.receive())["type"] != "http.disconnect":
+        pass
+
+
+class Staying:
+    """A client that stays, as long as `async with` lasts; `woken` is set when there may be something to tell."""
+
+    def __init__(self, arrival: Arrival) -> None:
+        self._arrival = arrival
+        self._spoke = monotonic()
+        self._begun = False
+        self.woken = asyncio.Event()
+
+    async def __aenter__(self) -> Self:
+        self._arrival.visit.listen(self._arrival.caller)
+        self._gone = asyncio.ensure_future(disconnected(self._arrival))
+        self._stopping = asyncio.ensure_future(self._arrival.visit.stopping.wait())
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        for task in (self._gone, self._stopping):
+            task.cancel()
+        await asyncio.wait([self._gone, self._stopping])
+        if kind is None and self._begun:
+            await self._arrival.send({"type": "http.response.body", "body": b""})
+
+    async def begin(self, first: bytes = b"") -> None:
+        """Begin the stream."""
+        self._begun = True
+        await self._arrival.send({"type": "http.response.start", "status": 200, "headers": [*STREAM]})
+        await self.send(first or SIGN_OF_LIFE)
+
+    async def send(self, data: bytes) -> None:
+        """Tell something; ClientDisconnect where nobody reads it."""
+        try:
+            async with asyncio.timeout(SLOW):
+                await self._arrival.send({"type": "http.response.body", "body": data, "more_body": True})
+        except TimeoutError:
+            raise ClientDisconnect from None
+        self._spoke = monotonic()
+
+    async def wait(self, seconds: float) -> bool:
+        """Wait until woken, or so long; False when the server stops, and ClientDisconnect when the client is gone."""
+        woken = asyncio.ensure_future(self.woken.wait())
+        ends, until = [woken, self._gone, self._stopping], monotonic() + seconds
+        try:
+            while True:
+                left = max(until - monotonic(), 0)
+                done, _ = await asyncio.wait(ends, timeout=min(left, CHECKED), return_when=asyncio.FIRST_COMPLETED)
+                if self._gone in done:
+                    raise ClientDisconnect
+                await self._arrival.standing.check()
+                if done or left <= CHECKED:
+                    break
+        finally:
+            woken.cancel()
+        self.woken.clear()
+        if monotonic() - self._spoke > HEARTBEAT:
+            await self.send(SIGN_OF_LIFE)
+        return not self._stopping.done()

@@ -1,0 +1,50 @@
+"""What clients are told without being asked who they are: who issues the tokens that are taken here (RFC 9728)."""
+
+import msgspec
+
+from holdfast.core.errors import NotFound
+from holdfast.core.issuers import is_address
+from holdfast.server.challenges import METADATA, base_of
+from holdfast.server.operations import Call, Operations
+
+operations = Operations("about")
+
+MCP = "/mcp"
+
+
+class ProtectedResource(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A resource, and whose tokens open it."""
+
+    resource: str
+    authorization_servers: list[str]
+    bearer_methods_supported: list[str]
+    resource_name: str
+    scopes_supported: list[str] = []
+
+
+@operations.declare("GET", METADATA, needs="nobody", errors=[NotFound])
+async def protected_resource(call: Call) -> ProtectedResource:
+    """Whose tokens are taken by this server."""
+    return _described(call, "")
+
+
+@operations.declare("GET", f"{METADATA}/{{path}}", needs="nobody", errors=[NotFound])
+async def protected_resource_at(call: Call, path: str) -> ProtectedResource:
+    """Whose tokens are taken at one of its addresses: `mcp`, with or without the path that a proxy serves it under."""
+    asked = f"/{path}".removeprefix(call.engine.config.server.root_path)
+    if asked not in ("", MCP):
+        raise NotFound("there is no such resource", next=f"{METADATA}{MCP} is about the one that there is.")
+    return _described(call, asked)
+
+
+def _described(call: Call, path: str) -> ProtectedResource:
+    config = call.engine.config
+    if not config.access.issuers:
+        raise NotFound("nobody's tokens are taken here", why="there is none in access.issuers", next="Use a key.")
+    return ProtectedResource(
+        resource=base_of(config, call.request.scope) + path,
+        authorization_servers=[each.issuer for each in config.access.issuers if is_address(each.issuer)],
+        bearer_methods_supported=["header"],
+        resource_name="Holdfast",
+        scopes_supported=list(config.access.scopes_supported),
+    )

@@ -1,0 +1,35 @@
+"""`POST /rpc`: JSON-RPC 2.0 and the envelope before it."""
+
+from starlette.types import Receive, Scope, Send
+
+from holdfast.gateway.gateways import Gateways
+from holdfast.gateway.jsonrpc.dispatcher import Dispatcher
+from holdfast.server.arrivals import Arrival
+from holdfast.server.authentication import Authentication
+from holdfast.server.problems import WrongMethod
+
+MARGIN = 10.0  # seconds beyond those of a call that it takes to end it, and to answer
+
+
+class RpcEndpoint:
+    """Answers calls of services and tools."""
+
+    def __init__(self, gateways: Gateways, authentication: Authentication) -> None:
+        self._gateways = gateways
+        self._authentication = authentication
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["method"] != "POST":
+            raise WrongMethod(scope["method"], ["POST"])
+        arrival = await Arrival.of(self._authentication, scope, receive, send)
+        arrival.require_json()
+        body = await arrival.body()
+        gateway = self._gateways.of(arrival.caller.tenant)
+        visit = arrival.visit
+        dispatcher = Dispatcher(
+            gateway, arrival.caller, request_id=visit.request_id, envelopes=self._gateways.envelope_calls
+        )
+        with visit.lasting(gateway.engine.config.gateway.timeout + MARGIN):
+            reply = await dispatcher.dispatch(body)
+        await arrival.answer(reply.body or b"", status=reply.status)

@@ -1,0 +1,71 @@
+"""Completers: what a client is told that an argument could be, while somebody types it."""
+
+import inspect
+import typing
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.threads import in_thread
+from holdfast.skills.run import Run, begin_run
+
+Completing = Callable[..., Any] | Sequence[str]  # a function of what was typed so far, or all that it could be
+
+
+@dataclass(frozen=True, slots=True)
+class Completer:
+    """Tells what an argument could be; `others` are the arguments that it wants to know, where they are filled in."""
+
+    call: Callable[..., Any]
+    run_argument: str | None = None
+    others: tuple[str, ...] = ()
+
+    async def values(self, typed: str, known: Mapping[str, str], run: Run) -> list[str]:
+        """What begins with, or otherwise fits, what was typed so far."""
+        given: dict[str, Any] = {name: known[name] for name in self.others if name in known}
+        if self.run_argument is not None:
+            given[self.run_argument] = run
+        begin_run(run)
+        if inspect.iscoroutinefunction(self.call):
+            found = await self.call(typed, **given)
+        else:
+            found = await in_thread(lambda: self.call(typed, **given), name="holdfast completion")
+        return [str(each) for each in found]
+
+
+def completers_of(what: str, given: Mapping[str, Completing], names: Collection[str]) -> dict[str, Completer]:
+    """Completers by argument; InvalidInput where there is no such argument, or no function of one text."""
+    unknown = next((name for name in given if name not in names), None)
+    if unknown is not None:
+        raise InvalidInput(f"{what} cannot be declared", why=f"it has no argument {unknown!r:.100} to complete")
+    return {name: _completer(what, name, each, names) for name, each in given.items()}
+
+
+def _completer(what: str, name: str, given: Completing, names: Collection[str]) -> Completer:
+    if not callable(given):
+        values = [str(each) for each in given]
+
+        async def beginning(typed: str) -> list[str]:
+            return [each for each in values if each.lower().startswith(typed.lower())]
+
+        return Completer(beginning)
+    hints, parameters = _hints(given), [*inspect.signature(given).parameters.values()]
+    run_argument = next((each.name for each in parameters[1:] if hints.get(each.name) is Run), None)
+    others = [each for each in parameters[1:] if each.name != run_argument]
+    strange = next((each.name for each in others if each.name not in names or each.default is each.empty), None)
+    if not parameters or strange is not None:
+        takes = f"takes {strange}, which is no other argument with a default" if strange else "takes nothing"
+        raise InvalidInput(
+            f"{what} cannot be declared",
+            why=f"what completes {name} {takes}",
+            next="It takes what was typed so far, a Run if it likes, and others of the arguments by name.",
+        )
+    return Completer(given, run_argument, tuple(each.name for each in others))
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function)
+    except (NameError, TypeError, AttributeError):
+        return {}

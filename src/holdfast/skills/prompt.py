@@ -1,0 +1,82 @@
+"""A prompt: a text, with places to fill in, that a person chooses to say to their model."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from holdfast.core.errors import InvalidInput
+from holdfast.skills.completers import Completer, Completing, completers_of
+from holdfast.skills.function import Function
+from holdfast.skills.resource import described_by, fitted
+from holdfast.skills.run import Run
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """Something that is filled in."""
+
+    name: str
+    description: str
+    required: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What a function makes of what is filled in: a text, or messages."""
+
+    name: str
+    title: str
+    description: str
+    arguments: tuple[Argument, ...]
+    function: Function
+    completers: Mapping[str, Completer] = field(default_factory=dict[str, Completer])
+
+    async def get(self, run: Run, values: Mapping[str, str]) -> Any:
+        """What the function makes; InvalidInput where something is missing, unknown or does not fit."""
+        known = [each.name for each in self.arguments]
+        unknown = next((name for name in values if name not in known), None)
+        if unknown is not None:
+            there = f"Its arguments: {', '.join(known) or 'none'}."
+            raise InvalidInput(f"the prompt {self.name} has no argument {unknown!r:.100}", next=there)
+        lacking = next((each.name for each in self.arguments if each.required and each.name not in values), None)
+        if lacking is not None:
+            raise InvalidInput(f"the prompt {self.name} needs the argument {lacking}", next="Fill it in.")
+        return await self.function.run(run, fitted(self.function, values), name=f"holdfast prompt {self.name}")
+
+
+def prompt_of(
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    title: str = "",
+    description: str | None = None,
+    complete: Mapping[str, Completing] | None = None,
+) -> Prompt:
+    """The prompt that a function is: its arguments are the function's parameters."""
+    tool = described_by(function, "the prompt" if name is None else f"the prompt {name!r:.200}", named=name is not None)
+    assert tool.function is not None
+    named = tool.name if name is None else name
+    if not _NAME.fullmatch(named):
+        raise InvalidInput(
+            f"the prompt {named!r:.200} cannot be declared",
+            why="its name is not made of 1 to 128 letters, digits, dots, hyphens and underscores",
+        )
+    told: Mapping[str, Any] = tool.parameters.get("properties", {})
+    arguments = tuple(
+        Argument(each.name, told.get(each.name, {}).get("description", ""), each.required)
+        for each in msgspec.structs.fields(tool.function.arguments)
+    )
+    names = [each.name for each in arguments]
+    return Prompt(
+        named,
+        title,
+        tool.description if description is None else description,
+        arguments,
+        tool.function,
+        completers_of(f"the prompt {named}", complete or {}, names),
+    )

@@ -1,0 +1,67 @@
+"""Services: functions that are methods of JSON-RPC, under `host/service/action/version`, and tools at once."""
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from holdfast.core.errors import InvalidInput
+from holdfast.skills.function import tool_of
+from holdfast.skills.tool import Access, Tool
+
+MAX_METHOD = 200  # characters
+MAX_NAME = 64  # characters of a tool's
+HASH = 6  # of these, where the method is too long for a name
+
+_METHOD = re.compile(r"[^\s/]+(?:/[^\s/]+){3}")
+_NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def service_of(
+    function: Callable[..., Any],
+    method: str,
+    schema: Mapping[str, Any] | None = None,
+    *,
+    name: str | None = None,
+    idempotent: bool = False,
+    timeout: float | None = None,
+    approve: bool = False,
+    access: Access = "execute",
+) -> Tool:
+    """The tool that a function is which answers a method; `schema` is of its params, else the signature tells it."""
+    wrong = wrong_method(method)
+    if wrong is not None:
+        raise _refused(method, *wrong)
+    tool = tool_of(
+        function,
+        name=name_of(method) if name is None else name,
+        idempotent=idempotent,
+        timeout=timeout,
+        approve=approve,
+        access=access,
+        schema=schema,
+    )
+    return replace(tool, service=method)
+
+
+def wrong_method(method: object) -> tuple[str, str] | None:
+    """What is wrong with a method, and what to do about it."""
+    if not isinstance(method, str) or not _METHOD.fullmatch(method) or not method.isprintable():
+        next = "Write `host/service/action/version`: four parts, without spaces."
+        return f"{method!r:.200} is no method", next
+    if len(method) > MAX_METHOD:
+        return f"its method has {len(method)} characters", f"At most {MAX_METHOD} are taken: shorten it."
+    return None
+
+
+def name_of(method: str) -> str:
+    """What the tool of a method is called in the registry; one that is too long is told from others by a hash."""
+    name = _NO_NAME.sub("_", method)
+    if len(name) <= MAX_NAME:
+        return name
+    return f"{name[: MAX_NAME - HASH - 1]}_{hashlib.sha256(method.encode()).hexdigest()[:HASH]}"
+
+
+def _refused(method: object, why: str, next: str) -> InvalidInput:
+    return InvalidInput(f"the service {method!r:.200} cannot be declared", why=why, next=next)

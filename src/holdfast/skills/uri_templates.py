@@ -1,0 +1,86 @@
+"""URI templates: addresses with places to fill in, such as `shop://orders/{order}` (RFC 6570, level 1). Pure."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from urllib.parse import quote, unquote_to_bytes
+
+from holdfast.core.errors import InvalidInput
+
+MAX_URI = 2000  # characters
+
+_EXPRESSION = re.compile(r"\{([^{}]*)\}")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:[^\s{}]")
+_STEPS = re.compile(r"[/\\]")
+
+
+@dataclass(frozen=True)
+class UriTemplate:
+    """An address with places to fill in; without any it is one address."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        wrong = _wrong(self.text)
+        if wrong:
+            raise InvalidInput(
+                f"{self.text!r:.200} is no address of resources",
+                why=wrong,
+                next="Write one like shop://orders/{order}, with a scheme, and with parameters that are whole names.",
+            )
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """What is filled in, in the order of the places."""
+        return tuple(_EXPRESSION.findall(self.text))
+
+    def match(self, uri: str) -> dict[str, str] | None:
+        """What an address fills in, decoded once; None where it is another's, or could lead somebody astray."""
+        found = self._pattern.fullmatch(uri) if len(uri) <= MAX_URI else None
+        if found is None:
+            return None
+        values = {name: _decoded(raw) for name, raw in found.groupdict().items()}
+        told = {name: value for name, value in values.items() if value is not None}
+        return told if len(told) == len(values) else None
+
+    def expand(self, values: Mapping[str, str]) -> str:
+        """The address with everything filled in."""
+        return _EXPRESSION.sub(lambda place: quote(values[place[1]], safe=""), self.text)
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        parts = _EXPRESSION.split(self.text)
+        places = [f"(?P<{part}>[^/?#]+)" if at % 2 else re.escape(part) for at, part in enumerate(parts)]
+        return re.compile("".join(places))
+
+
+def _decoded(raw: str) -> str | None:
+    """A value as it was before it was written into an address; None for what no value should be.
+
+    Whoever reads files or asks others by it must not be led out of where it looks.
+    """
+    try:
+        value = unquote_to_bytes(raw).decode()
+    except UnicodeError:
+        return None
+    steps = _STEPS.split(value)
+    astray = ".." in steps or "." in steps or (len(steps) > 1 and steps[0] in ("", "~")) or value[1:3] in (":\\", ":/")
+    return None if astray or any(ord(each) < 32 or ord(each) == 127 for each in value) else value
+
+
+def _wrong(text: object) -> str:
+    if not isinstance(text, str) or len(text) > MAX_URI:
+        return f"it is no text of at most {MAX_URI} characters"
+    if not _SCHEME.match(text):
+        return "it does not begin with a scheme"
+    names: list[str] = _EXPRESSION.findall(text)
+    unfit = next((name for name in names if not _NAME.fullmatch(name)), None)
+    if unfit is not None:
+        return f"{{{unfit:.60}}} is no name of a parameter"
+    if len({*names}) < len(names):
+        return "a parameter is in it twice"
+    if "}{" in text:
+        return "nothing stands between two of its parameters"
+    return "it has a brace without another" if re.search(r"[{}]", _EXPRESSION.sub("", text)) else ""

@@ -1,0 +1,129 @@
+from typing import Any
+
+import pytest
+
+from holdfast.access.claims import Claimed, claimed
+from holdfast.core.errors import Unauthenticated
+from holdfast.core.issuers import Issuer
+
+pytestmark = pytest.mark.req("MCP-06", "SAFE-03")
+
+NOW = 1_800_000_000.0
+READ, WRITE, BOTH = frozenset({"read"}), frozenset({"write"}), frozenset({"read", "write"})
+
+
+def judged(claims: dict[str, Any] | None = None, **settings: Any) -> Claimed:
+    """What is made of a token that is good for a minute, with these claims."""
+    given = {"sub": "ann", "aud": "us", "exp": NOW + 60, **(claims or {})}
+    given = {name: value for name, value in given.items() if value is not None}
+    issuer = Issuer(issuer="https://login.example.com", **settings)
+    return claimed(given, issuer, audiences={"us"}, now=NOW)
+
+
+def test_a_token_says_who_its_holder_is_in_the_tenant_of_its_issuer() -> None:
+    said = judged(tenant="acme")
+
+    assert said == Claimed("acme", "ann", BOTH, None, until=NOW + 120)
+
+
+@pytest.mark.parametrize(
+    ("claims", "why"),
+    [
+        ({"aud": None}, "for somebody else"),
+        ({"aud": "them"}, "for somebody else"),
+        ({"aud": ["them", 5, None]}, "for somebody else"),
+        ({"aud": {"us": 1}}, "for somebody else"),
+        ({"aud": "US"}, "for somebody else"),
+        ({"exp": None}, "when it expires"),
+        ({"exp": NOW - 60}, "has expired"),
+        ({"exp": "never"}, "is no time"),
+        ({"exp": True}, "is no time"),
+        ({"exp": 1e300}, "is no time"),
+        ({"nbf": NOW + 61}, "not valid yet"),
+        ({"iat": NOW + 61}, "not valid yet"),
+        ({"iat": [NOW]}, "is no time"),
+        ({"cnf": {"jkt": "thumb"}}, "bound to a key"),
+        ({"sub": None}, "its sub is no name"),
+        ({"sub": ""}, "its sub is no name"),
+        ({"sub": 5}, "its sub is no name"),
+        ({"sub": "x" * 256}, "its sub is no name"),
+        ({"sub": "a\0b"}, "its sub is no name"),
+        ({"sub": "a\nb"}, "its sub is no name"),
+        ({"sub": "local"}, "which no issuer speaks for"),
+    ],
+)
+def test_what_is_not_for_us_or_not_for_now_or_names_nobody_is_refused(claims: dict[str, Any], why: str) -> None:
+    with pytest.raises(Unauthenticated, match=why):
+        judged(claims)
+
+
+@pytest.mark.parametrize(
+    "claims", [{"exp": NOW - 59}, {"nbf": NOW + 60}, {"iat": NOW + 60}, {"aud": ["them", "us"]}, {"iat": 0}]
+)
+def test_clocks_may_differ_by_a_minute_and_a_token_be_for_others_too(claims: dict[str, Any]) -> None:
+    assert judged(claims).user == "ann"
+
+
+def test_how_much_clocks_may_differ_is_a_setting() -> None:
+    with pytest.raises(Unauthenticated, match="has expired"):
+        judged({"exp": NOW - 1}, leeway=0)
+
+    assert judged({"exp": NOW - 299}, leeway=300).until == NOW + 1
+
+
+@pytest.mark.parametrize(
+    ("scope", "scopes"),
+    [
+        (None, BOTH),
+        ("openid profile", BOTH),
+        ("openid holdfast:read", READ),
+        ("holdfast:read holdfast:write", BOTH),
+        (["holdfast:write", 5, "email"], WRITE),
+        ("holdfast:admin", frozenset[str]()),
+        ("holdfast:operator holdfast:read", READ),
+        ("holdfast:nonsense", frozenset[str]()),
+        ({"holdfast:read": 1}, BOTH),
+    ],
+)
+def test_a_token_narrows_what_its_holder_may_and_never_widens_it(scope: object, scopes: frozenset[str]) -> None:
+    assert judged({"scope": scope}).scopes == scopes
+
+
+def test_what_goes_beyond_a_user_s_is_given_only_to_tokens_that_say_so() -> None:
+    settings: dict[str, Any] = {"scopes": ("read", "write", "admin"), "scope_claim": "scp"}
+
+    usual, admin = judged(**settings), judged({"scp": ["holdfast:read", "holdfast:admin"]}, **settings)
+
+    assert usual.scopes == BOTH
+    assert admin.scopes == {"read", "admin"}
+
+
+def test_a_claim_names_the_tenant_and_may_lie_deeper() -> None:
+    claims = {"app_metadata": {"org": "acme"}, "https://x.example/org": "other"}
+
+    assert judged(claims, tenant_claim="app_metadata.org").tenant == "acme"
+    assert judged(claims, tenant_claim="https://x.example/org").tenant == "other"
+
+
+@pytest.mark.req("SAFE-02")
+@pytest.mark.parametrize("org", [None, 5, "", "other", ["acme"], {"acme": 1}])
+def test_an_issuer_speaks_for_no_tenant_but_those_that_it_may_name(org: object) -> None:
+    with pytest.raises(Unauthenticated):
+        judged({"org": org}, tenant_claim="org", tenants=("acme",))
+
+
+@pytest.mark.req("MCP-07")
+def test_a_claim_names_the_agent_which_never_administers() -> None:
+    settings: dict[str, Any] = {"agent_claim": "agent", "scopes": ("read", "admin")}
+    scope = "holdfast:read holdfast:admin"
+
+    agent, user = judged({"agent": "support", "scope": scope}, **settings), judged({"scope": scope}, **settings)
+
+    assert (agent.agent, agent.user, agent.scopes) == ("support", "ann", READ)
+    assert (user.agent, user.scopes) == (None, {"read", "admin"})
+    with pytest.raises(Unauthenticated, match="its agent is no name"):
+        judged({"agent": ""}, **settings)
+
+
+def test_another_claim_can_name_the_user() -> None:
+    assert judged({"email": "ann@example.com", "sub": None}, user_claim="email").user == "ann@example.com"
