@@ -5,34 +5,57 @@ BENCH  := .venv-bench
 PYTHON := $(VENV)/bin/python
 PIP    := -m pip --disable-pip-version-check --quiet install
 PYTEST := $(PYTHON) -m pytest
+CONSOLE := $(PYTHON) console/build.py
 COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(VENV)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes $(UPGRADE)
 
+# Tests start hundreds of processes: they load the code compiled, though the machine asks for none to be kept.
+unexport PYTHONDONTWRITEBYTECODE
+
 # $(call rule,NAME,COMMAND): one line when it holds, everything the command said when it does not.
-rule = @printf '  %-11s' '$(1)'; if said=$$($(2) 2>&1); then echo holds; else printf 'BROKEN\n%s\n' "$$said"; exit 1; fi
+rule = @if said=$$($(2) 2>&1); then printf '  %-11sholds\n' '$(1)'; else printf '  %-11sBROKEN\n%s\n' '$(1)' "$$said"; exit 1; fi
+# Two at a time, for most of them use one core; what is quick to tell comes first.
+RULES := formatting lint layers types own console
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup check format soak bench docs lock build clean
+.PHONY: help run test setup check format soak bench docs lock screenshots build console-dev clean $(RULES:%=rule-%)
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: $(VENV)/.base ## start the engine; ARGS="--port 4700" passes options on
+	@$(CONSOLE) || echo 'The engine starts without its console.' >&2
 	@$(VENV)/bin/holdfast up $(ARGS)
 
 test: $(VENV)/.dev check ## the rules, then every test; ARGS="-k tenant" passes options on to pytest
+	@$(CONSOLE) || test -z "$$CI"
 	@$(PYTEST) --ignore=tests/rules $(ARGS)
 
 setup: $(VENV)/.dev ## make .venv with all that work on the project needs
 
 check: $(VENV)/.dev ## the rules: formatting, lint, types, layers, and our own
+	@$(MAKE) --no-print-directory --jobs=2 $(RULES:%=rule-%)
+
+rule-formatting:
 	$(call rule,formatting,$(VENV)/bin/ruff format --check)
+
+rule-lint:
 	$(call rule,lint,$(VENV)/bin/ruff check --quiet)
+
+rule-types:
 	$(call rule,types,$(VENV)/bin/basedpyright --pythonpath $(PYTHON))
+
+rule-layers:
 	$(call rule,layers,$(VENV)/bin/lint-imports)
-	$(call rule,our own,$(PYTEST) --quiet tests/rules)
+
+rule-console:
+	$(call rule,console,{ $(CONSOLE) run --silent formatted && $(CONSOLE) run --silent types && $(CONSOLE) run --silent test; })
+
+rule-own:
+	$(call rule,our own,$(PYTEST) --quiet -n 1 tests/rules)
 
 format: $(VENV)/.dev ## format the code, and mend what lint can mend
 	@$(VENV)/bin/ruff format --quiet && $(VENV)/bin/ruff check --quiet --fix
+	@$(CONSOLE) run --silent format
 
 soak: $(VENV)/.dev ## the long forms of crash, load and state-machine tests
 	@$(PYTEST) -m soak $(ARGS)
@@ -40,20 +63,27 @@ soak: $(VENV)/.dev ## the long forms of crash, load and state-machine tests
 bench: $(VENV)/.dev $(patsubst requirements/bench-%.txt,$(BENCH)/%/.made,$(wildcard requirements/bench-*.txt)) ## measure; ONLY=start runs bench/start.py alone
 	@for file in bench/$(or $(ONLY),*).py; do echo "== $$file" && $(PYTHON) $$file $(ARGS) || exit 1; done
 
-docs: $(VENV)/.dev ## write the generated pages anew: requirements and settings
+docs: $(VENV)/.dev ## write anew what is generated: the pages on requirements and settings, the console's types
 	@$(PYTHON) -m holdfast.core.reference > docs/settings.md
 	@$(PYTEST) -qqq --collect-only -n 0 -m "" --requirements-page=docs/requirements.md
+	@$(PYTHON) console/schema.py > console/src/api/schema.ts
 
 lock: $(VENV)/.dev ## pin the dependencies with their hashes; UPGRADE=--upgrade takes the newest
 	@$(COMPILE) pyproject.toml requirements/base.in -o requirements/base.txt
 	@$(COMPILE) pyproject.toml requirements/base.in requirements/dev.in -c requirements/base.txt -o requirements/dev.txt
 	@for peer in $(wildcard requirements/bench-*.in); do $(COMPILE) $$peer -o $${peer%.in}.txt || exit 1; done
 
+screenshots: $(VENV)/.dev ## take the documentation's pictures of the console anew
+	@$(CONSOLE) && $(PYTEST) -q tests/console --screenshots docs/images
+
 build: $(VENV)/.dev ## the wheel and the source archive, in dist/
 	@$(PYTHON) -m build --no-isolation --outdir dist .
 
+console-dev: $(VENV)/.base ## the console as you change it, before an engine that runs (HOLDFAST_URL, else this machine's)
+	@$(CONSOLE) run --silent dev
+
 clean: ## remove all that was made here; your data lies elsewhere and stays
-	@rm -rf $(VENV) $(BENCH) build dist .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(BENCH) build dist console/node_modules src/holdfast/server/static/console .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	@find src tests bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The stamps. Each is written last, so that an interrupted step is done again, and nothing is done twice.

@@ -1,0 +1,1519 @@
+// Written by `make docs` from the API's own description. Change that, never this.
+
+export type Absence = {
+  readonly query: string;
+  readonly owner?: OwnerName;
+  readonly limit?: number | null;
+  readonly where?: Record<string, unknown> | null;
+  readonly types?: ReadonlyArray<string> | null;
+  readonly since?: string | null;
+  readonly until?: string | null;
+  readonly as_of?: string | null;
+  readonly min_importance?: number | null;
+  readonly id: string;
+};
+
+export type Activation = {
+  readonly session_id: string;
+  readonly instead_of?: string | null;
+};
+
+export type Active = {
+  readonly agent_id: string;
+  readonly session_id: string | null;
+  readonly last_active_at: string | null;
+  readonly created_at: string | null;
+};
+
+export type ActiveChange = {
+  readonly active: boolean;
+  readonly version?: number | null;
+};
+
+export type AgentChange = {
+  readonly instructions: string;
+  readonly description?: string;
+  readonly model?: string | null;
+  readonly tools?: ReadonlyArray<string>;
+  readonly memory?: boolean;
+  readonly approve?: ReadonlyArray<string>;
+  readonly limits?: Limits;
+  readonly active?: boolean;
+  readonly version?: number | null;
+};
+
+export type AgentEntry = {
+  readonly name: string;
+  readonly kind: "llm" | "system" | "ui";
+  readonly description: string;
+  readonly active: boolean;
+};
+
+export type AgentList = {
+  readonly agents: ReadonlyArray<AgentEntry>;
+};
+
+export type AgentSkill = {
+  readonly config?: Record<string, unknown>;
+  readonly priority?: number;
+  readonly sequence?: number;
+  readonly active?: boolean;
+  readonly version?: number | null;
+};
+
+export type AgentSkillList = {
+  readonly skills: ReadonlyArray<Assignment>;
+};
+
+export type Approval = {
+  readonly id: string;
+  readonly run_id: string;
+  readonly conversation: string;
+  readonly call_id: string;
+  readonly tool: string;
+  readonly arguments: unknown;
+  readonly user: string | null;
+  readonly reason: "listed" | "unknown";
+  readonly state: "approved" | "denied" | "pending" | "withdrawn";
+  readonly decided_by: string | null;
+  readonly comment: string | null;
+  readonly created_at: string;
+  readonly decided_at: string | null;
+};
+
+export type ApprovalList = {
+  readonly approvals: ReadonlyArray<Approval>;
+};
+
+export type Asked = {
+  readonly step: number;
+  readonly call_id: string;
+  readonly reason: "listed" | "unknown";
+  readonly state: "approved" | "denied" | "pending" | "withdrawn";
+  readonly comment: string | null;
+  readonly used?: boolean;
+  readonly id?: string;
+};
+
+export type Assignment = {
+  readonly agent: string;
+  readonly skill: string;
+  readonly config: Record<string, unknown>;
+  readonly priority: number;
+  readonly sequence: number;
+  readonly active: boolean;
+  readonly version: number;
+  readonly updated_at: string;
+  readonly updated_by: string;
+};
+
+export type Backend = {
+  readonly source?: string;
+  readonly base_url?: string | null;
+  readonly auth?: Record<string, string>;
+  readonly headers?: Record<string, string>;
+  readonly timeout?: number | null;
+};
+
+export type Body = {
+  readonly content_type: string;
+  readonly argument?: string | null;
+  readonly fields?: ReadonlyArray<Field>;
+};
+
+export type Burial = {
+  readonly buried?: boolean;
+};
+
+export type ChangedTool = {
+  readonly name: string;
+  readonly what: ReadonlyArray<string>;
+};
+
+export type ChatMessage = {
+  readonly message: string;
+  readonly session_id?: string | null;
+  readonly agent_id?: string;
+  readonly busy?: "enqueue" | "fork" | "interrupt" | "reject";
+  readonly key?: string | null;
+};
+
+export type ChatReply = {
+  readonly state: "cancelled" | "done" | "waiting";
+  readonly reply: string | null;
+  readonly session_id: string;
+  readonly agent_id: string;
+  readonly conversation_id: string;
+  readonly run_id: string;
+  readonly node_id: string | null;
+  readonly cursor: string;
+  readonly usage: Record<string, unknown>;
+  readonly approvals: ReadonlyArray<Approval>;
+};
+
+export type Choice = {
+  readonly everything?: boolean;
+  readonly operations?: ReadonlyArray<string>;
+  readonly tags?: ReadonlyArray<string>;
+  readonly paths?: ReadonlyArray<string>;
+};
+
+export type Chosen = {
+  readonly everything?: boolean;
+  readonly operations?: ReadonlyArray<string>;
+  readonly tags?: ReadonlyArray<string>;
+  readonly paths?: ReadonlyArray<string>;
+};
+
+export type Claim = {
+  readonly conversation: string;
+  readonly number: number;
+  readonly held: boolean;
+  readonly interrupted?: boolean;
+};
+
+export type Command = {
+  readonly correlation_id: string;
+  readonly skill: string;
+  readonly arguments: Record<string, unknown>;
+  readonly reply_to: string;
+  readonly headers: Record<string, string>;
+  readonly priority: number;
+  readonly state: "cancelled" | "dead" | "done" | "failed" | "queued" | "running";
+  readonly run_at: string;
+  readonly attempts: number;
+  readonly max_attempts: number | null;
+  readonly worker: string | null;
+  readonly leased_until: string | null;
+  readonly error: string | null;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+};
+
+export type CommandPage = {
+  readonly commands: ReadonlyArray<Command>;
+};
+
+export type CommandState = {
+  readonly command: Command;
+  readonly completion: Completion | null;
+};
+
+export type Completion = {
+  readonly correlation_id: string;
+  readonly id: string;
+  readonly applied: boolean;
+  readonly result: unknown;
+  readonly error: Record<string, unknown> | null;
+  readonly worker: string | null;
+  readonly at: string;
+};
+
+export type CompletionList = {
+  readonly completions: ReadonlyArray<Completion>;
+};
+
+export type ContextSearch = {
+  readonly query: string;
+  readonly session?: string | null;
+  readonly user?: string | null;
+  readonly agent?: string | null;
+  readonly limits?: Record<string, number>;
+  readonly where?: Record<string, unknown> | null;
+  readonly types?: ReadonlyArray<string> | null;
+  readonly explain?: boolean;
+};
+
+export type Conversation = {
+  readonly id: string;
+  readonly kind: "conversation" | "document";
+  readonly session_id: string | null;
+  readonly app: string;
+  readonly user: string | null;
+  readonly agent: string | null;
+  readonly revision: number;
+  readonly last_seq: number;
+  readonly forked_from: string | null;
+  readonly forked_at: number | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly ended_at: string | null;
+};
+
+export type ConversationFork = {
+  readonly at?: number | null;
+  readonly session_id?: string | null;
+};
+
+export type ConversationPage = {
+  readonly conversations: ReadonlyArray<Conversation>;
+  readonly cursor: string | null;
+  readonly openings?: Record<string, string>;
+};
+
+export type DeadLetter = {
+  readonly id: string;
+  readonly group: string;
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly at: string;
+  readonly record_id: string;
+  readonly key: string | null;
+  readonly headers: Record<string, string>;
+  readonly value: unknown;
+  readonly correlation_id: string | null;
+  readonly error: string;
+  readonly attempts: number;
+  readonly failed_at: string;
+  readonly state: string;
+};
+
+export type DeadLetterPage = {
+  readonly dead_letters: ReadonlyArray<DeadLetter>;
+};
+
+export type Definition = {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: "llm" | "system" | "ui";
+  readonly description: string;
+  readonly instructions: string;
+  readonly model: string | null;
+  readonly tools: ReadonlyArray<string>;
+  readonly memory: boolean;
+  readonly approve: ReadonlyArray<string>;
+  readonly limits: Limits;
+  readonly origin: "code" | "db";
+  readonly active: boolean;
+  readonly version: number;
+  readonly updated_by: string;
+  readonly updated_at: string;
+};
+
+export type DirectCall = {
+  readonly arguments?: Record<string, unknown>;
+  readonly key?: string | null;
+  readonly timeout?: number | null;
+};
+
+export type Ending = {
+  readonly session_id: string;
+};
+
+export type Event = {
+  readonly kind: "action" | "answer" | "approval" | "decision" | "delete" | "done" | "error" | "message" | "observation" | "thinking" | "thought" | "token";
+  readonly cursor: string;
+  readonly at: string;
+  readonly run_id?: string | null;
+  readonly node_id?: string | null;
+  readonly seq?: number | null;
+  readonly version?: number;
+  readonly author?: string | null;
+  readonly text?: string;
+  readonly tool?: string | null;
+  readonly call_id?: string | null;
+  readonly arguments?: unknown;
+  readonly failed?: boolean;
+  readonly reset?: boolean;
+  readonly approval_id?: string | null;
+  readonly reason?: string | null;
+  readonly decision?: string | null;
+  readonly state?: string | null;
+  readonly error?: Record<string, unknown> | null;
+  readonly usage?: Record<string, unknown> | null;
+};
+
+export type EventPage = {
+  readonly events: ReadonlyArray<Event>;
+  readonly cursor: string;
+};
+
+export type ExecutionPage = {
+  readonly executions: ReadonlyArray<holdfast_execution_records_Execution>;
+  readonly cursor: string | null;
+};
+
+export type Field = {
+  readonly argument: string;
+  readonly name: string;
+  readonly content_type?: string | null;
+  readonly style?: "deepObject" | "form" | "label" | "matrix" | "pipeDelimited" | "simple" | "spaceDelimited" | "tabDelimited" | null;
+  readonly explode?: boolean | null;
+};
+
+export type File = {
+  readonly content: string;
+  readonly executable?: boolean;
+};
+
+export type Finding = {
+  readonly decision: "again" | "done" | "failed";
+  readonly comment?: string;
+};
+
+export type Found = {
+  readonly conversation: Conversation;
+  readonly node: Node;
+};
+
+export type FoundMemories = {
+  readonly hits: ReadonlyArray<Hit>;
+  readonly reduced: string;
+};
+
+export type FoundPage = {
+  readonly found: ReadonlyArray<Found>;
+  readonly cursor: string | null;
+};
+
+export type GroupLag = {
+  readonly partitions: ReadonlyArray<Lag>;
+};
+
+export type GroupPositions = {
+  readonly positions: Record<string, number>;
+};
+
+export type GroupReset = {
+  readonly topic: string;
+  readonly partition?: number | null;
+  readonly offset?: number | null;
+  readonly at?: string | null;
+  readonly end?: boolean;
+};
+
+export type Health = {
+  readonly service: string;
+  readonly version: string;
+  readonly instance: string;
+  readonly state?: string;
+};
+
+export type Hit = {
+  readonly memory: Memory;
+  readonly score: number;
+  readonly parts?: Parts | null;
+};
+
+export type Imported = {
+  readonly added?: number;
+  readonly folded?: number;
+  readonly expired?: number;
+};
+
+export type ImportedSkill = {
+  readonly name: string;
+  readonly change: "changed" | "created" | "unchanged";
+  readonly version: number;
+};
+
+export type Key = {
+  readonly id: string;
+  readonly kind: "key" | "link" | "session";
+  readonly tenant: string;
+  readonly principal: string;
+  readonly agent: string | null;
+  readonly label: string;
+  readonly scopes: ReadonlyArray<string>;
+  readonly created_at: string;
+  readonly expires_at: string | null;
+  readonly revoked_at: string | null;
+};
+
+export type KeyList = {
+  readonly keys: ReadonlyArray<Key>;
+};
+
+export type KeyRequest = {
+  readonly principal: string;
+  readonly scopes?: ReadonlyArray<"act-as" | "admin" | "operator" | "read" | "write"> | null;
+  readonly agent?: string | null;
+  readonly label?: string;
+  readonly lifetime_seconds?: number | null;
+};
+
+export type KnownSecret = {
+  readonly name: string;
+  readonly hosts: ReadonlyArray<string>;
+  readonly usable: boolean;
+  readonly version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly updated_by: string;
+};
+
+export type Lag = {
+  readonly group: string;
+  readonly topic: string;
+  readonly partition: number;
+  readonly position: number;
+  readonly end: number;
+  readonly lag: number;
+  readonly oldest: string | null;
+  readonly owner: string | null;
+  readonly attempts: number;
+  readonly error: string | null;
+};
+
+export type Limits = {
+  readonly steps?: number | null;
+  readonly tokens?: number | null;
+  readonly seconds?: number | null;
+  readonly cost?: number | null;
+};
+
+export type LinkRequest = {
+  readonly principal?: string | null;
+  readonly scopes?: ReadonlyArray<"act-as" | "admin" | "operator" | "read" | "write"> | null;
+};
+
+export type Login = {
+  readonly link: string;
+  readonly to?: string;
+};
+
+export type MadeTopic = {
+  readonly name: string;
+  readonly partitions: number;
+};
+
+export type Me = {
+  readonly tenant: string;
+  readonly user: string;
+  readonly scopes: ReadonlyArray<string>;
+  readonly local: boolean;
+};
+
+export type Memory = {
+  readonly id: string;
+  readonly owner: Owner;
+  readonly content: string;
+  readonly type: string;
+  readonly importance: number;
+  readonly trust: "agent" | "system" | "tool" | "untrusted" | "user";
+  readonly metadata: Record<string, unknown>;
+  readonly source: string | null;
+  readonly key: string | null;
+  readonly conversation: string | null;
+  readonly seq: number | null;
+  readonly author: string | null;
+  readonly at: string | null;
+  readonly created_at: string;
+  readonly valid_from: string;
+  readonly valid_to: string | null;
+  readonly expires_at: string | null;
+  readonly superseded_by: string | null;
+  readonly pinned: boolean;
+  readonly buried: boolean;
+  readonly embedded: boolean;
+  readonly access_count: number;
+  readonly last_accessed: string;
+  readonly version: number;
+};
+
+export type MemoryChain = {
+  readonly memories: ReadonlyArray<Memory>;
+};
+
+export type MemoryDraft = {
+  readonly content: string;
+  readonly type?: string | null;
+  readonly importance?: number;
+  readonly ttl?: number | null;
+  readonly trust?: "agent" | "system" | "tool" | "untrusted" | "user";
+  readonly metadata?: Record<string, unknown>;
+  readonly source?: string | null;
+  readonly key?: string | null;
+  readonly conversation?: string | null;
+  readonly seq?: number | null;
+  readonly author?: string | null;
+  readonly at?: string | null;
+};
+
+export type MemoryEdit = {
+  readonly content?: string | null;
+  readonly type?: string | null;
+  readonly importance?: number | null;
+  readonly ttl?: number | null;
+  readonly trust?: "agent" | "system" | "tool" | "untrusted" | "user" | null;
+  readonly metadata?: Record<string, unknown> | null;
+  readonly version?: number | null;
+};
+
+export type MemoryHistory = {
+  readonly revisions: ReadonlyArray<MemoryRevision>;
+};
+
+export type MemoryList = {
+  readonly memories: ReadonlyArray<Memory>;
+};
+
+export type MemoryOwners = {
+  readonly owners: ReadonlyArray<OwnerCount>;
+  readonly cursor: string | null;
+};
+
+export type MemoryPage = {
+  readonly memories: ReadonlyArray<Memory>;
+  readonly cursor: string | null;
+};
+
+export type MemoryRevision = {
+  readonly version: number;
+  readonly operation: string;
+  readonly at: string;
+  readonly content: string;
+  readonly type: string;
+  readonly importance: number;
+  readonly trust: "agent" | "system" | "tool" | "untrusted" | "user";
+  readonly metadata: Record<string, unknown>;
+};
+
+export type Message = {
+  readonly content: string;
+  readonly name?: string;
+  readonly role: "assistant" | "system" | "tool" | "user";
+  readonly tool_call_id?: string;
+  readonly tool_calls?: ReadonlyArray<holdfast_conversations_payloads_ToolCall>;
+};
+
+export type Messages = {
+  readonly messages: ReadonlyArray<Message>;
+};
+
+export type Need = {
+  readonly skill: string;
+  readonly on: string;
+  readonly required: boolean;
+  readonly active: boolean;
+  readonly version: number;
+  readonly updated_at: string;
+  readonly updated_by: string;
+};
+
+export type NewCommand = {
+  readonly skill: string;
+  readonly arguments?: Record<string, unknown>;
+  readonly correlation_id?: string | null;
+  readonly reply_to?: string;
+  readonly priority?: number;
+  readonly max_attempts?: number | null;
+  readonly headers?: Record<string, string>;
+  readonly wait?: number;
+};
+
+export type NewConversation = {
+  readonly app?: string;
+  readonly agent?: string | null;
+  readonly session_id?: string | null;
+  readonly user?: string | null;
+  readonly state?: Record<string, unknown>;
+  readonly document?: boolean;
+};
+
+export type NewKey = {
+  readonly key: Key;
+  readonly text: string;
+};
+
+export type NewMemories = {
+  readonly memories: ReadonlyArray<MemoryDraft>;
+  readonly owner?: OwnerName;
+};
+
+export type NewNode = {
+  readonly content: string;
+  readonly context?: string | null;
+  readonly payload?: Record<string, unknown> | null;
+  readonly key?: string | null;
+  readonly expect?: number | null;
+  readonly state?: Record<string, unknown>;
+  readonly delete_state?: ReadonlyArray<string>;
+  readonly parent?: string | null;
+  readonly turn?: number | null;
+};
+
+export type NewNodes = {
+  readonly nodes: ReadonlyArray<NodeDraft>;
+  readonly expect?: number | null;
+  readonly state?: Record<string, unknown>;
+  readonly delete_state?: ReadonlyArray<string>;
+  readonly turn?: number | null;
+};
+
+export type NewRecord = {
+  readonly value: unknown;
+  readonly key?: string | null;
+  readonly headers?: Record<string, string>;
+  readonly id?: string | null;
+};
+
+export type NewSource = {
+  readonly name: string;
+  readonly document?: string | null;
+  readonly url?: string | null;
+  readonly choice?: Chosen;
+  readonly base_url?: string | null;
+  readonly auth?: Record<string, string>;
+  readonly headers?: Record<string, string>;
+  readonly timeout?: number | null;
+};
+
+export type NewTenant = {
+  readonly name: string;
+};
+
+export type NewTopic = {
+  readonly name: string;
+  readonly partitions?: number | null;
+};
+
+export type Node = {
+  readonly id: string;
+  readonly root: string;
+  readonly parent: string | null;
+  readonly seq: number;
+  readonly context: string;
+  readonly content: string;
+  readonly payload: Record<string, unknown> | null;
+  readonly state: Record<string, ReadonlyArray<unknown>> | null;
+  readonly key: string | null;
+  readonly version: number;
+  readonly revision: number;
+  readonly deleted: boolean;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly form?: string | null;
+  readonly native?: string | null;
+};
+
+export type NodeDraft = {
+  readonly content: string;
+  readonly context?: string | null;
+  readonly payload?: Record<string, unknown> | null;
+  readonly key?: string | null;
+};
+
+export type NodeEdit = {
+  readonly content: string;
+  readonly version: number;
+  readonly payload?: Record<string, unknown> | null;
+};
+
+export type NodeMove = {
+  readonly version: number;
+  readonly parent: string;
+  readonly before?: string | null;
+};
+
+export type NodeRevision = {
+  readonly node_id: string;
+  readonly version: number;
+  readonly parent: string | null;
+  readonly context: string;
+  readonly content: string;
+  readonly payload: Record<string, unknown> | null;
+  readonly form: string | null;
+  readonly native: string | null;
+  readonly deleted: boolean;
+  readonly revision: number;
+  readonly updated_at: string;
+};
+
+export type NodeRevisions = {
+  readonly revisions: ReadonlyArray<NodeRevision>;
+};
+
+export type Nodes = {
+  readonly nodes: ReadonlyArray<Node>;
+};
+
+export type Note = {
+  readonly user: string;
+  readonly agent: string;
+  readonly notes: string;
+  readonly version: number;
+  readonly updated_at: string | null;
+};
+
+export type NoteEdit = {
+  readonly operation: "append" | "delete_all_notes" | "delete_section_by_header" | "overwrite" | "prepend" | "read" | "replace_section_by_header";
+  readonly content?: string | null;
+  readonly section_header?: string | null;
+  readonly version?: number | null;
+};
+
+export type NoteRestore = {
+  readonly revision: number;
+  readonly version?: number | null;
+};
+
+export type NoteRevision = {
+  readonly version: number;
+  readonly operation: string;
+  readonly notes: string;
+  readonly created_at: string;
+};
+
+export type NoteRevisions = {
+  readonly revisions: ReadonlyArray<NoteRevision>;
+};
+
+export type Owner = {
+  readonly scope: "agent" | "organization" | "session" | "user";
+  readonly name?: string;
+  readonly agent?: string | null;
+  readonly user?: string | null;
+};
+
+export type OwnerCount = {
+  readonly scope: "agent" | "organization" | "session" | "user";
+  readonly name: string | null;
+  readonly agent: string | null;
+  readonly user: string | null;
+  readonly count: number;
+  readonly newest: string;
+};
+
+export type OwnerName = {
+  readonly scope?: "agent" | "organization" | "session" | "user";
+  readonly name?: string | null;
+  readonly agent?: string | null;
+};
+
+export type Parameter = {
+  readonly argument: string;
+  readonly name: string;
+  readonly location: "cookie" | "header" | "path" | "query";
+  readonly style?: "deepObject" | "form" | "label" | "matrix" | "pipeDelimited" | "simple" | "spaceDelimited" | "tabDelimited";
+  readonly explode?: boolean;
+  readonly allow_reserved?: boolean;
+  readonly content_type?: string | null;
+};
+
+export type PartState = {
+  readonly name: string;
+  readonly state: "down" | "ok" | "reduced";
+  readonly detail?: string;
+};
+
+export type Parts = {
+  readonly vector: number;
+  readonly words: number;
+  readonly neighbours: number;
+  readonly conversation: number;
+  readonly author: number;
+  readonly date: number;
+  readonly recency: number;
+  readonly importance: number;
+  readonly trust: number;
+  readonly graph?: number;
+};
+
+export type Pinning = {
+  readonly pinned?: boolean;
+};
+
+export type Problem = {
+  readonly type: string;
+  readonly title: string;
+  readonly status: number;
+  readonly detail: string;
+  readonly code: string;
+  readonly instance: string;
+  readonly request_id: string;
+  readonly what: string;
+  readonly why?: string;
+  readonly next?: string;
+  readonly details?: Record<string, unknown>;
+};
+
+export type ProtectedResource = {
+  readonly resource: string;
+  readonly authorization_servers: ReadonlyArray<string>;
+  readonly bearer_methods_supported: ReadonlyArray<string>;
+  readonly resource_name: string;
+  readonly scopes_supported?: ReadonlyArray<string>;
+};
+
+export type PublishedRecord = {
+  readonly topic: string;
+  readonly partition: number;
+  readonly offset: number;
+  readonly at: string;
+  readonly id: string;
+  readonly key: string | null;
+  readonly headers: Record<string, string>;
+  readonly value: unknown;
+};
+
+export type Readiness = {
+  readonly state: "down" | "ok" | "reduced";
+  readonly parts: ReadonlyArray<PartState>;
+};
+
+export type RecordPage = {
+  readonly records: ReadonlyArray<PublishedRecord>;
+  readonly next: Record<string, number>;
+};
+
+export type Redrive = {
+  readonly group?: string | null;
+  readonly topic?: string | null;
+};
+
+export type Redriven = {
+  readonly redriven: number;
+};
+
+export type RegistryChange = {
+  readonly revision: number;
+  readonly number: number;
+  readonly kind: "agent" | "agent_skill" | "secret" | "skill" | "skill_dependency" | "skill_tool" | "source" | "tool";
+  readonly name: string;
+  readonly operation: "changed" | "created" | "removed";
+  readonly before: Record<string, unknown> | null;
+  readonly after: Record<string, unknown> | null;
+  readonly by: string;
+  readonly at: string;
+};
+
+export type RegistryHistory = {
+  readonly changes: ReadonlyArray<RegistryChange>;
+  readonly cursor: string | null;
+};
+
+export type Reloading = {
+  readonly document?: string | null;
+  readonly url?: string | null;
+  readonly version?: number | null;
+  readonly accept_address?: boolean;
+  readonly dry_run?: boolean;
+};
+
+export type Removed = {
+  readonly tools: ReadonlyArray<string>;
+};
+
+export type Reply = {
+  readonly text: string;
+  readonly calls: ReadonlyArray<holdfast_llm_model_ToolCall>;
+  readonly usage: Usage;
+  readonly reason: "end" | "length" | "refused" | "tools";
+  readonly model: string;
+  readonly thinking?: string;
+  readonly cost?: number;
+};
+
+export type Request = {
+  readonly method: string;
+  readonly url: string;
+  readonly parameters?: ReadonlyArray<Parameter>;
+  readonly body?: Body | null;
+  readonly security?: ReadonlyArray<ReadonlyArray<Scheme>>;
+  readonly headers?: Record<string, string>;
+  readonly accept?: string;
+};
+
+export type Run = {
+  readonly id: string;
+  readonly agent: string;
+  readonly conversation: string;
+  readonly number: number;
+  readonly trigger: string;
+  readonly trigger_seq: number;
+  readonly attempt: number;
+  readonly retry_of: string | null;
+  readonly user: string | null;
+  readonly state: "cancelled" | "done" | "failed" | "queued" | "running" | "waiting";
+  readonly token: number;
+  readonly claims: number;
+  readonly steps: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cost: number;
+  readonly model: string | null;
+  readonly answer: string | null;
+  readonly error: Record<string, unknown> | null;
+  readonly created_at: string;
+  readonly started_at: string | null;
+  readonly finished_at: string | null;
+};
+
+export type RunPage = {
+  readonly runs: ReadonlyArray<Run>;
+  readonly cursor: string | null;
+};
+
+export type RunStory = {
+  readonly run: Run;
+  readonly steps: ReadonlyArray<Step>;
+  readonly executions: ReadonlyArray<holdfast_agents_journal_Execution>;
+  readonly asked: ReadonlyArray<Asked>;
+};
+
+export type Scheme = {
+  readonly name: string;
+  readonly kind: "basic" | "bearer" | "cookie" | "header" | "query";
+  readonly parameter?: string;
+};
+
+export type Search = {
+  readonly query: string;
+  readonly owner?: OwnerName;
+  readonly limit?: number | null;
+  readonly where?: Record<string, unknown> | null;
+  readonly types?: ReadonlyArray<string> | null;
+  readonly since?: string | null;
+  readonly until?: string | null;
+  readonly as_of?: string | null;
+  readonly min_importance?: number | null;
+  readonly explain?: boolean;
+};
+
+export type SecretList = {
+  readonly secrets: ReadonlyArray<KnownSecret>;
+};
+
+export type SecretValue = {
+  readonly value: string;
+  readonly hosts?: ReadonlyArray<string>;
+};
+
+export type Service = {
+  readonly method: string;
+  readonly tool: string;
+  readonly description: string;
+  readonly schema: Record<string, unknown>;
+};
+
+export type Services = {
+  readonly services: ReadonlyArray<Service>;
+};
+
+export type SkillChange = {
+  readonly instructions: string;
+  readonly description?: string;
+  readonly label?: string;
+  readonly parent?: string | null;
+  readonly front_matter?: Record<string, unknown> | null;
+  readonly files?: Record<string, File> | null;
+  readonly active?: boolean;
+  readonly version?: number | null;
+};
+
+export type SkillDetail = {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly instructions: string;
+  readonly label: string;
+  readonly parent: string | null;
+  readonly front_matter: Record<string, unknown>;
+  readonly origin: "code" | "db";
+  readonly active: boolean;
+  readonly version: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly updated_by: string;
+  readonly files: ReadonlyArray<SkillFile>;
+  readonly tools: ReadonlyArray<holdfast_skills_skill_Link>;
+  readonly needs: ReadonlyArray<Need>;
+  readonly agents: ReadonlyArray<Assignment>;
+};
+
+export type SkillFile = {
+  readonly path: string;
+  readonly bytes: number;
+  readonly executable: boolean;
+};
+
+export type SkillFolder = {
+  readonly files: Record<string, File>;
+  readonly replace?: boolean;
+};
+
+export type SkillNeed = {
+  readonly required?: boolean;
+  readonly active?: boolean;
+  readonly version?: number | null;
+};
+
+export type SkillPage = {
+  readonly skills: ReadonlyArray<SkillSummary>;
+  readonly cursor?: string | null;
+  readonly reduced?: string;
+};
+
+export type SkillSummary = {
+  readonly name: string;
+  readonly description: string;
+  readonly active: boolean;
+  readonly score?: number | null;
+  readonly label?: string | null;
+  readonly parent?: string | null;
+};
+
+export type SkillTool = {
+  readonly access?: "execute" | "read" | "write" | null;
+  readonly config?: Record<string, unknown>;
+  readonly active?: boolean;
+  readonly version?: number | null;
+};
+
+export type Skipped = {
+  readonly operation: string;
+  readonly path: string;
+  readonly reason: string;
+  readonly chosen?: boolean;
+};
+
+export type SourceChange = {
+  readonly version: number;
+  readonly choice?: Chosen | null;
+  readonly base_url?: string | null;
+  readonly auth?: Record<string, string> | null;
+  readonly headers?: Record<string, string> | null;
+  readonly timeout?: number | null;
+  readonly document?: string | null;
+  readonly url?: string | null;
+  readonly accept_address?: boolean;
+};
+
+export type SourceDetails = {
+  readonly source: SourceEntry;
+  readonly tools: ReadonlyArray<SourceTool>;
+  readonly skipped: ReadonlyArray<Skipped>;
+  readonly missing_auth: ReadonlyArray<string>;
+};
+
+export type SourceEntry = {
+  readonly id: string;
+  readonly name: string;
+  readonly kind: "openapi";
+  readonly location: string;
+  readonly title: string;
+  readonly label: string;
+  readonly choice: Choice;
+  readonly backend: Backend;
+  readonly tools: number;
+  readonly skipped: number;
+  readonly missing_secrets: ReadonlyArray<string>;
+  readonly active: boolean;
+  readonly version: number;
+  readonly imported_at: string | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly updated_by: string;
+};
+
+export type SourceList = {
+  readonly sources: ReadonlyArray<SourceEntry>;
+};
+
+export type SourceReport = {
+  readonly source: SourceEntry;
+  readonly added: ReadonlyArray<string>;
+  readonly changed: ReadonlyArray<ChangedTool>;
+  readonly removed: ReadonlyArray<string>;
+  readonly deactivated: ReadonlyArray<string>;
+  readonly unchanged: ReadonlyArray<string>;
+  readonly skipped: ReadonlyArray<Skipped>;
+  readonly missing_auth: ReadonlyArray<string>;
+  readonly written: boolean;
+  readonly dry_run: boolean;
+};
+
+export type SourceTool = {
+  readonly name: string;
+  readonly operation: string;
+  readonly access: "execute" | "read" | "write";
+  readonly active: boolean;
+  readonly gone: boolean;
+  readonly notes: ReadonlyArray<string>;
+};
+
+export type StateChange = {
+  readonly state?: Record<string, unknown>;
+  readonly delete?: ReadonlyArray<string>;
+  readonly expect?: Record<string, number>;
+};
+
+export type StateChanged = {
+  readonly seq: number;
+  readonly revision: number;
+  readonly at: string;
+  readonly set: Record<string, unknown>;
+  readonly deleted: ReadonlyArray<string>;
+};
+
+export type StateChanges = {
+  readonly changes: ReadonlyArray<StateChanged>;
+  readonly next: number | null;
+};
+
+export type StateEntries = {
+  readonly state: Record<string, StateEntry>;
+};
+
+export type StateEntry = {
+  readonly value: unknown;
+  readonly version: number;
+};
+
+export type Step = {
+  readonly number: number;
+  readonly sent: Record<string, unknown>;
+  readonly reply: Reply | null;
+  readonly started_at: string;
+  readonly replied_at: string | null;
+};
+
+export type Successor = {
+  readonly content: string;
+  readonly at?: string | null;
+  readonly version?: number | null;
+};
+
+export type SweepReport = {
+  readonly dry_run: boolean;
+  readonly total: number;
+  readonly counts: ReadonlyArray<SweptCount>;
+  readonly ids: ReadonlyArray<string>;
+};
+
+export type SweepRequest = {
+  readonly dry_run?: boolean;
+};
+
+export type SweptCount = {
+  readonly scope: "agent" | "organization" | "session" | "user";
+  readonly reason: "expired" | "faded";
+  readonly memories: number;
+};
+
+export type Tenant = {
+  readonly id: string;
+  readonly name: string;
+  readonly created_at: string;
+};
+
+export type TenantList = {
+  readonly tenants: ReadonlyArray<Tenant>;
+};
+
+export type ToolChange = {
+  readonly description: string;
+  readonly parameters: Record<string, unknown>;
+  readonly kind: "bash" | "function" | "graphql" | "java" | "javascript" | "mcp_server" | "python" | "rest";
+  readonly access?: "execute" | "read" | "write";
+  readonly mode?: "event" | "inline" | null;
+  readonly idempotent?: boolean;
+  readonly approve?: boolean;
+  readonly timeout?: number | null;
+  readonly endpoint?: string | null;
+  readonly method?: string | null;
+  readonly request?: Request | null;
+  readonly reference?: string;
+  readonly script?: string | null;
+  readonly server?: string | null;
+  readonly label?: string;
+  readonly display_name?: string;
+  readonly app_name?: string;
+  readonly permissions?: Record<string, unknown> | null;
+  readonly service?: string | null;
+  readonly active?: boolean;
+  readonly version?: number | null;
+};
+
+export type ToolDetail = {
+  readonly id: string;
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: Record<string, unknown>;
+  readonly kind: "bash" | "function" | "graphql" | "java" | "javascript" | "mcp_server" | "python" | "rest";
+  readonly access: "execute" | "read" | "write";
+  readonly mode: "event" | "inline" | null;
+  readonly idempotent: boolean;
+  readonly approve: boolean;
+  readonly timeout: number | null;
+  readonly label: string;
+  readonly app_name: string;
+  readonly display_name: string;
+  readonly origin: "code" | "db" | "source";
+  readonly source: string | null;
+  readonly operation: string | null;
+  readonly service: string | null;
+  readonly active: boolean;
+  readonly version: number;
+  readonly calls: number;
+  readonly failures: number;
+  readonly latency_ms: number | null;
+  readonly created_at: string;
+  readonly updated_at: string;
+  readonly updated_by: string;
+  readonly reference: string | null;
+  readonly request: Request | null;
+  readonly permissions: Record<string, unknown> | null;
+};
+
+export type ToolPage = {
+  readonly tools: ReadonlyArray<ToolSummary>;
+  readonly cursor?: string | null;
+  readonly reduced?: string;
+};
+
+export type ToolPermissions = {
+  readonly permissions: Record<string, unknown>;
+  readonly version?: number | null;
+};
+
+export type ToolSummary = {
+  readonly name: string;
+  readonly description: string;
+  readonly kind: "bash" | "function" | "graphql" | "java" | "javascript" | "mcp_server" | "python" | "rest";
+  readonly access: "execute" | "read" | "write";
+  readonly source: string | null;
+  readonly active: boolean;
+  readonly calls?: number | null;
+  readonly score?: number | null;
+  readonly skill?: string | null;
+};
+
+export type Topic = {
+  readonly name: string;
+  readonly partitions: number;
+  readonly records: number;
+  readonly per_second: number;
+  readonly oldest: string | null;
+  readonly created_at: string;
+};
+
+export type TopicList = {
+  readonly topics: ReadonlyArray<Topic>;
+};
+
+export type TurnClaim = {
+  readonly busy?: "enqueue" | "fork" | "interrupt" | "reject";
+  readonly lease_seconds?: number;
+  readonly holder?: string;
+};
+
+export type TurnRenewal = {
+  readonly lease_seconds?: number;
+};
+
+export type Usage = {
+  readonly type: "usage";
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cached_tokens?: number;
+  readonly estimated?: boolean;
+};
+
+export type Verdict = {
+  readonly decision: "approve" | "deny";
+  readonly comment?: string;
+};
+
+export type WhyNot = {
+  readonly reason: "below the cut" | "buried" | "deleted" | "expired" | "faded" | "filtered" | "no embedding yet" | "not yet valid" | "returned" | "scope" | "superseded" | "unknown";
+  readonly detail: string;
+  readonly rank?: number | null;
+  readonly score?: number | null;
+};
+
+export type holdfast_agents_journal_Execution = {
+  readonly id: string;
+  readonly step: number;
+  readonly call_id: string;
+  readonly tool: string;
+  readonly arguments: unknown;
+  readonly status: "done" | "failed" | "running" | "unknown";
+  readonly token: number;
+  readonly output: unknown;
+  readonly error: string | null;
+  readonly latency_ms?: number | null;
+  readonly tool_id?: string | null;
+  readonly correlation_id?: string | null;
+};
+
+export type holdfast_conversations_payloads_ToolCall = {
+  readonly arguments: Record<string, unknown>;
+  readonly id: string;
+  readonly name: string;
+};
+
+export type holdfast_execution_records_Execution = {
+  readonly id: string;
+  readonly tool: string;
+  readonly tool_id: string | null;
+  readonly arguments: unknown;
+  readonly status: "cancelled" | "done" | "failed" | "running" | "unknown";
+  readonly text: string;
+  readonly result: unknown;
+  readonly error: string | null;
+  readonly latency_ms: number | null;
+  readonly user: string | null;
+  readonly agent: string | null;
+  readonly run_id: string | null;
+  readonly step: number | null;
+  readonly key: string | null;
+  readonly created_at: string;
+  readonly finished_at: string | null;
+  readonly has_output: boolean;
+};
+
+export type holdfast_llm_model_ToolCall = {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+};
+
+export type holdfast_server_routes_keys_Link = {
+  readonly url: string;
+  readonly path: string;
+  readonly lifetime_seconds: number;
+};
+
+export type holdfast_skills_skill_Link = {
+  readonly skill: string;
+  readonly tool: string;
+  readonly access: "execute" | "read" | "write";
+  readonly config: Record<string, unknown>;
+  readonly active: boolean;
+  readonly version: number;
+  readonly updated_at: string;
+  readonly updated_by: string;
+};
+
+export interface Operations {
+  "GET /api/agents": { path: {}; query: {}; body: undefined; answer: AgentList };
+  "GET /api/agents/{agent}/skills": { path: { agent: string }; query: {}; body: undefined; answer: AgentSkillList };
+  "DELETE /api/agents/{agent}/skills/{name}": { path: { agent: string; name: string }; query: { version?: number | null }; body: undefined; answer: undefined };
+  "PUT /api/agents/{agent}/skills/{name}": { path: { agent: string; name: string }; query: {}; body: AgentSkill; answer: Assignment };
+  "DELETE /api/agents/{name}": { path: { name: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/agents/{name}": { path: { name: string }; query: {}; body: undefined; answer: Definition };
+  "PUT /api/agents/{name}": { path: { name: string }; query: {}; body: AgentChange; answer: Definition };
+  "GET /api/approvals": { path: {}; query: { user?: string | null; limit?: number }; body: undefined; answer: ApprovalList };
+  "GET /api/approvals/{id}": { path: { id: string }; query: {}; body: undefined; answer: Approval };
+  "POST /api/approvals/{id}": { path: { id: string }; query: {}; body: Verdict; answer: Approval };
+  "POST /api/chat": { path: {}; query: {}; body: ChatMessage; answer: ChatReply };
+  "GET /api/commands": { path: {}; query: { state?: "cancelled" | "dead" | "done" | "failed" | "queued" | "running" | null; skill?: string | null; limit?: number; before?: string | null }; body: undefined; answer: CommandPage };
+  "POST /api/commands": { path: {}; query: {}; body: NewCommand; answer: CommandState };
+  "GET /api/commands/{id}": { path: { id: string }; query: { wait?: number }; body: undefined; answer: CommandState };
+  "POST /api/commands/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: CommandState };
+  "GET /api/commands/{id}/completions": { path: { id: string }; query: {}; body: undefined; answer: CompletionList };
+  "GET /api/conversations": { path: {}; query: { user?: string | null; app?: string | null; agent?: string | null; document?: boolean; spoken?: boolean; openings?: boolean; limit?: number; cursor?: string | null }; body: undefined; answer: ConversationPage };
+  "POST /api/conversations": { path: {}; query: {}; body: NewConversation; answer: Conversation };
+  "GET /api/conversations/by-session": { path: {}; query: { session_id: string }; body: undefined; answer: Conversation };
+  "GET /api/conversations/search": { path: {}; query: { text: string; user?: string | null; app?: string | null; agent?: string | null; limit?: number; cursor?: string | null }; body: undefined; answer: FoundPage };
+  "DELETE /api/conversations/{id}": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/conversations/{id}": { path: { id: string }; query: {}; body: undefined; answer: Conversation };
+  "GET /api/conversations/{id}/events": { path: { id: string }; query: { since?: string | null; limit?: number }; body: undefined; answer: EventPage };
+  "GET /api/conversations/{id}/export": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "POST /api/conversations/{id}/fork": { path: { id: string }; query: {}; body: ConversationFork; answer: Conversation };
+  "GET /api/conversations/{id}/messages": { path: { id: string }; query: { reader?: string | null; limit?: number; tools?: boolean }; body: undefined; answer: Messages };
+  "GET /api/conversations/{id}/nodes": { path: { id: string }; query: { before?: number | null; since?: number | null; limit?: number }; body: undefined; answer: Nodes };
+  "POST /api/conversations/{id}/nodes": { path: { id: string }; query: {}; body: NewNode; answer: Node };
+  "POST /api/conversations/{id}/nodes/batch": { path: { id: string }; query: {}; body: NewNodes; answer: Nodes };
+  "DELETE /api/conversations/{id}/state": { path: { id: string }; query: { key: string }; body: undefined; answer: undefined };
+  "GET /api/conversations/{id}/state": { path: { id: string }; query: {}; body: undefined; answer: StateEntries };
+  "PATCH /api/conversations/{id}/state": { path: { id: string }; query: {}; body: StateChange; answer: StateEntries };
+  "GET /api/conversations/{id}/state/changes": { path: { id: string }; query: { since?: number | null; limit?: number }; body: undefined; answer: StateChanges };
+  "POST /api/conversations/{id}/turns": { path: { id: string }; query: {}; body: TurnClaim; answer: Claim };
+  "DELETE /api/conversations/{id}/turns/{number}": { path: { id: string; number: number }; query: {}; body: undefined; answer: undefined };
+  "PUT /api/conversations/{id}/turns/{number}": { path: { id: string; number: number }; query: {}; body: TurnRenewal; answer: Claim };
+  "GET /api/dead-letters": { path: {}; query: { group?: string | null; topic?: string | null; limit?: number; before?: string | null }; body: undefined; answer: DeadLetterPage };
+  "POST /api/dead-letters/redrive": { path: {}; query: {}; body: Redrive; answer: Redriven };
+  "DELETE /api/dead-letters/{id}": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/dead-letters/{id}": { path: { id: string }; query: {}; body: undefined; answer: DeadLetter };
+  "POST /api/dead-letters/{id}/redrive": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/executions": { path: {}; query: { tool?: string | null; status?: "cancelled" | "done" | "failed" | "running" | "unknown" | null; user?: string | null; limit?: number; before?: string | null }; body: undefined; answer: ExecutionPage };
+  "GET /api/executions/{id}": { path: { id: string }; query: {}; body: undefined; answer: holdfast_execution_records_Execution };
+  "POST /api/executions/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: holdfast_execution_records_Execution };
+  "POST /api/executions/{id}/decision": { path: { id: string }; query: {}; body: Finding; answer: holdfast_execution_records_Execution };
+  "GET /api/executions/{id}/output": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/groups": { path: {}; query: { group?: string | null }; body: undefined; answer: GroupLag };
+  "POST /api/groups/{group}/reset": { path: { group: string }; query: {}; body: GroupReset; answer: GroupPositions };
+  "GET /api/keys": { path: {}; query: {}; body: undefined; answer: KeyList };
+  "POST /api/keys": { path: {}; query: {}; body: KeyRequest; answer: NewKey };
+  "POST /api/keys/link": { path: {}; query: {}; body: LinkRequest; answer: holdfast_server_routes_keys_Link };
+  "DELETE /api/keys/{id}": { path: { id: string }; query: {}; body: undefined; answer: Key };
+  "GET /api/me": { path: {}; query: {}; body: undefined; answer: Me };
+  "GET /api/memories": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user"; name?: string | null; agent?: string | null; also_past?: boolean; limit?: number; cursor?: string | null }; body: undefined; answer: MemoryPage };
+  "POST /api/memories": { path: {}; query: {}; body: NewMemories; answer: MemoryList };
+  "POST /api/memories/context": { path: {}; query: {}; body: ContextSearch; answer: FoundMemories };
+  "GET /api/memories/export": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user"; name?: string | null; all?: boolean }; body: undefined; answer: undefined };
+  "POST /api/memories/import": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user" | null; name?: string | null; agent?: string | null; line?: number }; body: undefined; answer: Imported };
+  "GET /api/memories/owners": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user" | null; limit?: number; cursor?: string | null }; body: undefined; answer: MemoryOwners };
+  "POST /api/memories/search": { path: {}; query: {}; body: Search; answer: FoundMemories };
+  "POST /api/memories/sweep": { path: {}; query: {}; body: SweepRequest; answer: SweepReport };
+  "POST /api/memories/why-not": { path: {}; query: {}; body: Absence; answer: WhyNot };
+  "DELETE /api/memories/{id}": { path: { id: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/memories/{id}": { path: { id: string }; query: {}; body: undefined; answer: Memory };
+  "PATCH /api/memories/{id}": { path: { id: string }; query: {}; body: MemoryEdit; answer: Memory };
+  "POST /api/memories/{id}/bury": { path: { id: string }; query: {}; body: Burial; answer: Memory };
+  "GET /api/memories/{id}/chain": { path: { id: string }; query: {}; body: undefined; answer: MemoryChain };
+  "GET /api/memories/{id}/history": { path: { id: string }; query: {}; body: undefined; answer: MemoryHistory };
+  "POST /api/memories/{id}/pin": { path: { id: string }; query: {}; body: Pinning; answer: Memory };
+  "POST /api/memories/{id}/supersede": { path: { id: string }; query: {}; body: Successor; answer: Memory };
+  "DELETE /api/nodes/{id}": { path: { id: string }; query: { version: number }; body: undefined; answer: Node };
+  "GET /api/nodes/{id}": { path: { id: string }; query: {}; body: undefined; answer: Node };
+  "PATCH /api/nodes/{id}": { path: { id: string }; query: {}; body: NodeEdit; answer: Node };
+  "POST /api/nodes/{id}/move": { path: { id: string }; query: {}; body: NodeMove; answer: Node };
+  "GET /api/nodes/{id}/revisions": { path: { id: string }; query: {}; body: undefined; answer: NodeRevisions };
+  "GET /api/nodes/{id}/subtree": { path: { id: string }; query: {}; body: undefined; answer: Nodes };
+  "GET /api/notes": { path: {}; query: { agent_id: string; user?: string | null }; body: undefined; answer: Note };
+  "PUT /api/notes": { path: {}; query: { agent_id: string; user?: string | null }; body: NoteEdit; answer: Note };
+  "POST /api/notes/restore": { path: {}; query: { agent_id: string; user?: string | null }; body: NoteRestore; answer: Note };
+  "GET /api/notes/revisions": { path: {}; query: { agent_id: string; user?: string | null; limit?: number; before?: number | null }; body: undefined; answer: NoteRevisions };
+  "GET /api/registry/history": { path: {}; query: { kind?: "agent" | "agent_skill" | "secret" | "skill" | "skill_dependency" | "skill_tool" | "source" | "tool" | null; name?: string | null; limit?: number; before?: string | null }; body: undefined; answer: RegistryHistory };
+  "GET /api/runs": { path: {}; query: { conversation?: string | null; user?: string | null; state?: "cancelled" | "done" | "failed" | "queued" | "running" | "waiting" | null; limit?: number; cursor?: string | null }; body: undefined; answer: RunPage };
+  "GET /api/runs/{id}": { path: { id: string }; query: {}; body: undefined; answer: RunStory };
+  "POST /api/runs/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: Run };
+  "POST /api/runs/{id}/retry": { path: { id: string }; query: {}; body: undefined; answer: Run };
+  "GET /api/secrets": { path: {}; query: {}; body: undefined; answer: SecretList };
+  "DELETE /api/secrets/{name}": { path: { name: string }; query: {}; body: undefined; answer: undefined };
+  "PUT /api/secrets/{name}": { path: { name: string }; query: {}; body: SecretValue; answer: KnownSecret };
+  "GET /api/services": { path: {}; query: {}; body: undefined; answer: Services };
+  "GET /api/sessions/active": { path: {}; query: { agent_id: string }; body: undefined; answer: Active };
+  "PUT /api/sessions/active": { path: {}; query: { agent_id: string }; body: Activation; answer: Active };
+  "POST /api/sessions/end": { path: {}; query: {}; body: Ending; answer: undefined };
+  "GET /api/skills": { path: {}; query: { query?: string | null; limit?: number | null; after?: string | null }; body: undefined; answer: SkillPage };
+  "POST /api/skills/import": { path: {}; query: {}; body: SkillFolder; answer: ImportedSkill };
+  "DELETE /api/skills/{name}": { path: { name: string }; query: { version?: number | null }; body: undefined; answer: undefined };
+  "GET /api/skills/{name}": { path: { name: string }; query: {}; body: undefined; answer: SkillDetail };
+  "PUT /api/skills/{name}": { path: { name: string }; query: {}; body: SkillChange; answer: SkillDetail };
+  "PUT /api/skills/{name}/active": { path: { name: string }; query: {}; body: ActiveChange; answer: SkillDetail };
+  "GET /api/skills/{name}/export": { path: { name: string }; query: {}; body: undefined; answer: SkillFolder };
+  "GET /api/skills/{name}/files/{path}": { path: { name: string; path: string }; query: {}; body: undefined; answer: undefined };
+  "DELETE /api/skills/{name}/needs/{other}": { path: { name: string; other: string }; query: { version?: number | null }; body: undefined; answer: undefined };
+  "PUT /api/skills/{name}/needs/{other}": { path: { name: string; other: string }; query: {}; body: SkillNeed; answer: Need };
+  "DELETE /api/skills/{name}/tools/{tool}": { path: { name: string; tool: string }; query: { version?: number | null }; body: undefined; answer: undefined };
+  "PUT /api/skills/{name}/tools/{tool}": { path: { name: string; tool: string }; query: {}; body: SkillTool; answer: holdfast_skills_skill_Link };
+  "GET /api/sources": { path: {}; query: {}; body: undefined; answer: SourceList };
+  "POST /api/sources": { path: {}; query: {}; body: NewSource; answer: SourceReport };
+  "DELETE /api/sources/{name}": { path: { name: string }; query: { force?: boolean; version?: number | null }; body: undefined; answer: Removed };
+  "GET /api/sources/{name}": { path: { name: string }; query: {}; body: undefined; answer: SourceDetails };
+  "PUT /api/sources/{name}": { path: { name: string }; query: {}; body: SourceChange; answer: SourceReport };
+  "POST /api/sources/{name}/reload": { path: { name: string }; query: {}; body: Reloading; answer: SourceReport };
+  "GET /api/tenants": { path: {}; query: {}; body: undefined; answer: TenantList };
+  "POST /api/tenants": { path: {}; query: {}; body: NewTenant; answer: Tenant };
+  "GET /api/tools": { path: {}; query: { query?: string | null; source?: string | null; kind?: "bash" | "function" | "graphql" | "java" | "javascript" | "mcp_server" | "python" | "rest" | null; limit?: number | null; after?: string | null }; body: undefined; answer: ToolPage };
+  "DELETE /api/tools/{name}": { path: { name: string }; query: { version?: number | null }; body: undefined; answer: undefined };
+  "GET /api/tools/{name}": { path: { name: string }; query: {}; body: undefined; answer: ToolDetail };
+  "PUT /api/tools/{name}": { path: { name: string }; query: {}; body: ToolChange; answer: ToolDetail };
+  "PUT /api/tools/{name}/active": { path: { name: string }; query: {}; body: ActiveChange; answer: ToolDetail };
+  "POST /api/tools/{name}/call": { path: { name: string }; query: {}; body: DirectCall; answer: holdfast_execution_records_Execution };
+  "PUT /api/tools/{name}/permissions": { path: { name: string }; query: {}; body: ToolPermissions; answer: ToolDetail };
+  "GET /api/topics": { path: {}; query: {}; body: undefined; answer: TopicList };
+  "POST /api/topics": { path: {}; query: {}; body: NewTopic; answer: MadeTopic };
+  "DELETE /api/topics/{name}": { path: { name: string }; query: {}; body: undefined; answer: undefined };
+  "GET /api/topics/{name}/records": { path: { name: string }; query: { partition?: number | null; offset?: number | null; at?: string | null; positions?: string | null; newest?: boolean; limit?: number }; body: undefined; answer: RecordPage };
+  "POST /api/topics/{name}/records": { path: { name: string }; query: {}; body: NewRecord; answer: PublishedRecord };
+  "GET /healthz": { path: {}; query: {}; body: undefined; answer: Health };
+  "GET /readyz": { path: {}; query: {}; body: undefined; answer: Readiness };
+}

@@ -1,0 +1,79 @@
+import { useMutation } from "@tanstack/react-query";
+import { call } from "../api/client.ts";
+import { Problem } from "../api/problem.ts";
+import type { Run } from "../api/schema.ts";
+import { Button } from "../design/Button.tsx";
+import { GrowingMarkdown, Markdown } from "../design/Markdown.tsx";
+import { ErrorState } from "../design/States.tsx";
+import { Tag } from "../design/Tag.tsx";
+import type { Attempt } from "../live/turns.ts";
+import { Cards } from "./Cards.tsx";
+import styles from "./Turn.module.css";
+import { took } from "./usage.ts";
+import { useSlowly } from "./slowly.ts";
+
+interface Props {
+  attempt: Attempt;
+  agent: string;
+  isLast: boolean;
+  isChosen: boolean;
+  choose: (run: string) => void;
+  retried: (run: Run) => void;
+}
+
+/** One try of the agent to answer: how it got there, what it said, and what became of it. */
+export function AttemptView({ attempt, agent, isLast, isChosen, choose, retried }: Props) {
+  const { run, state, answers, end } = attempt;
+  const text = useSlowly(attempt.text);
+  return (
+    <div className={styles.attempt} data-state={state}>
+      <h3 className={styles.author}>{agent}</h3>
+      <Cards cards={attempt.cards} thinking={attempt.thinking} />
+      {text !== "" && (
+        <div className={styles.streaming}>
+          <GrowingMarkdown text={text} />
+        </div>
+      )}
+      {answers.map((answer) => (
+        <div key={answer.id} className={styles.answer}>
+          <Markdown text={answer.text} />
+          {answer.isEdited && <Tag>edited</Tag>}
+        </div>
+      ))}
+      {state === "queued" && <p className="quiet">Waits for the answers before it.</p>}
+      {state === "running" && text === "" && attempt.thinking === "" && (
+        <p className={styles.working}>
+          <span aria-hidden="true" /> {agent} works on it
+        </p>
+      )}
+      {state === "failed" && <ErrorState error={Problem.of(0, end?.error)} />}
+      <footer className={styles.meta}>
+        {state === "cancelled" && <Tag tone="warn">stopped</Tag>}
+        {state === "waiting" && <Tag tone="warn">waits for a decision</Tag>}
+        {isLast && run !== null && (state === "failed" || state === "cancelled") && (
+          <Retry run={run} retried={retried} />
+        )}
+        {run !== null && state !== "queued" && (
+          <Button kind="quiet" className={styles.inside} aria-pressed={isChosen} onClick={() => choose(run)}>
+            {(end?.usage && took(end.usage)) || "Details"}
+          </Button>
+        )}
+      </footer>
+    </div>
+  );
+}
+
+function Retry({ run, retried }: { run: string; retried: (run: Run) => void }) {
+  const retry = useMutation({
+    mutationFn: () => call("POST /api/runs/{id}/retry", { path: { id: run } }),
+    onSuccess: retried,
+  });
+  return (
+    <>
+      <Button disabled={retry.isPending} onClick={() => retry.mutate()}>
+        Try again
+      </Button>
+      {retry.error && <ErrorState error={retry.error} />}
+    </>
+  );
+}

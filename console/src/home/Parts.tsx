@@ -1,0 +1,55 @@
+import type { PartState } from "../api/schema.ts";
+import { Read } from "../design/Read.tsx";
+import { Tag, type Tone } from "../design/Tag.tsx";
+import { Words } from "../design/Words.tsx";
+import { sentence } from "../design/sentence.ts";
+import { useHealth } from "../shell/health.ts";
+import { Block } from "./Block.tsx";
+import styles from "./Parts.module.css";
+
+const STATES: Record<PartState["state"], { tone: Tone; word: string }> = {
+  ok: { tone: "good", word: "works" },
+  reduced: { tone: "warn", word: "works, with less" },
+  down: { tone: "bad", word: "down" },
+};
+const NAMES: Readonly<Record<string, string>> = {
+  database: "Database",
+  embeddings: "Search by meaning",
+  issuers: "Issuers of tokens",
+  keys: "Keys",
+  log: "Log",
+  memory: "Index of memories",
+  model: "Language model",
+};
+
+/** How every part does, and what to do about it. */
+export function Parts() {
+  const health = useHealth();
+  const away = health.isError && health.data !== undefined;
+  return (
+    <Block id="health" title="Health" aside={away && <Tag tone="bad">the server is away; this was last</Tag>}>
+      <Read query={health} what="how the parts do">
+        {({ parts }) => (
+          <ul className={styles.parts}>
+            {parts.map(({ name, state, detail }) => (
+              <li key={name} className={styles.part}>
+                <h3>{NAMES[name] ?? name}</h3>
+                <Tag tone={STATES[state].tone}>{STATES[state].word}</Tag>
+                {detail && (
+                  <p>
+                    <Words text={told(detail)} />
+                  </p>
+                )}
+              </li>
+            ))}
+          </ul>
+        )}
+      </Read>
+    </Block>
+  );
+}
+
+/** What begins with a word is a sentence; names, such as a model's, stay as they are. */
+function told(detail: string): string {
+  return /^[a-z]+ /.test(detail) ? sentence(detail) : detail;
+}

@@ -1,0 +1,39 @@
+import { useId } from "react";
+import { root } from "../api/root.ts";
+import { Button } from "../design/Button.tsx";
+import styles from "./SignIn.module.css";
+import { useTitle } from "./title.ts";
+
+/** How a browser comes in where a key is needed; then it is where it wanted to be. */
+export function SignIn() {
+  const id = useId();
+  useTitle("Sign in");
+  return (
+    <main className={styles.page}>
+      <div className={styles.card}>
+        <p className={styles.brand}>Holdfast</p>
+        <h1>Sign in</h1>
+        <p>This engine lets nobody in without a key. A browser comes in by a link that works once:</p>
+        <ol>
+          <li>
+            Where the engine runs, run <code>holdfast keys link</code>. When it starts, <code>holdfast up</code> prints
+            one, too.
+          </li>
+          <li>Open the link in this browser, or paste it here.</li>
+        </ol>
+        <form method="post" action={`${root}/login`} className={styles.form}>
+          <input type="hidden" name="to" value={location.pathname.slice(root.length) + location.search} />
+          <label htmlFor={id}>The link</label>
+          <input id={id} name="link" required autoComplete="off" spellCheck={false} autoFocus />
+          <Button kind="primary" type="submit">
+            Sign in
+          </Button>
+        </form>
+        <p className={styles.quiet}>
+          A link ends after ten minutes, or when it was used: then make a new one. Programs send a key, which{" "}
+          <code>holdfast keys create</code> makes.
+        </p>
+      </div>
+    </main>
+  );
+}
