@@ -1,6 +1,7 @@
 """The wire: a record as Kafka carries it, and what others may send instead."""
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
@@ -17,10 +18,11 @@ from holdfast.bus.kafka.wire import (
     log_offset,
     mark,
     own_record,
-    parcel,
+    parcels,
     record_id,
+    without_value,
 )
-from holdfast.bus.records import draft
+from holdfast.bus.records import Draft, draft
 from holdfast.core.ids import TenantId
 from holdfast.postgres.database import Row
 
@@ -34,11 +36,29 @@ texts = st.text(st.characters(exclude_categories=()), max_size=8)  # lone surrog
 bytestrings = st.binary(max_size=30)
 
 
-def row(value: object = 1, *, key: str | None = None, headers: dict[str, str] | None = None, offset: int = 7) -> Row:
-    """A stored record."""
-    stored = draft("orders", value, key=key, headers=headers, max_bytes=10_000)
-    given = {"value": stored.value, "headers": stored.headers, "key": stored.key, "id": ID, "at": AT, "offset": offset}
-    return cast(Row, given | {"tenant_id": TENANT, "topic": "orders", "topic_id": TOPIC, "partition": 3})
+def page(*stored: Draft, offset: int = 7, at: Sequence[datetime] = ()) -> Row:
+    """A partition's stored records, the first of them at this offset."""
+    times = at or [AT] * len(stored)
+    columns = {
+        "offsets": [offset + place for place in range(len(stored))],
+        "times": times,
+        "ids": [str(ID)] * len(stored),
+        "keys": [one.key for one in stored],
+        "headers": [one.headers for one in stored],
+        "values": [one.value for one in stored],
+    }
+    return cast(Row, columns | {"tenant_id": TENANT, "topic": "orders", "topic_id": TOPIC, "partition": 3})
+
+
+def stored(value: object = 1, *, key: str | None = None, headers: dict[str, str] | None = None) -> Draft:
+    """A record as PostgreSQL has it."""
+    return draft("orders", value, key=key, headers=headers, max_bytes=10_000)
+
+
+def parcel(value: object = 1, *, key: str | None = None, headers: dict[str, str] | None = None) -> Parcel:
+    """What is sent for a record."""
+    (sent,) = parcels(page(stored(value, key=key, headers=headers)), "orders")
+    return sent
 
 
 def arrived(sent: Parcel) -> Arrival:
@@ -57,7 +77,7 @@ def changed(sent: Parcel, **headers: bytes | None) -> Arrival:
 def test_what_arrives_is_what_was_published_or_says_that_it_is_elsewhere(
     key: str | None, headers: dict[str, str], value: str
 ) -> None:
-    arrival = arrived(parcel(row(value, key=key, headers=headers), "orders"))
+    arrival = arrived(parcel(value, key=key, headers=headers))
 
     record = None if is_elsewhere(arrival) else own_record(arrival, "orders", 7, epoch=5)
 
@@ -72,11 +92,24 @@ def test_what_arrives_is_what_was_published_or_says_that_it_is_elsewhere(
         name.encode()
 
 
-def test_a_record_that_the_broker_does_not_take_is_sent_as_a_mark() -> None:
-    arrival = arrived(parcel(row("x" * 5000, key="a"), "orders", elsewhere=True))
+def test_records_are_sent_in_their_order_each_with_its_own_time() -> None:
+    times = [AT, AT, AT + timedelta(days=1)]
+
+    sent = [arrived(one) for one in parcels(page(*map(stored, "abc"), at=times), "orders")]
+    records = [own_record(arrival, "orders", 7, epoch=5) for arrival in sent]
+
+    assert [log_offset(arrival, MARK) for arrival in sent] == [7, 8, 9]
+    assert [(record.value, record.at) for record in records if record] == list(zip("abc", times, strict=True))
+    assert [arrival.milliseconds for arrival in sent] == [int(at.timestamp() * 1000) for at in times]
+
+
+@pytest.mark.parametrize("value", ["x" * 5000, "\0" * 500])
+def test_a_record_that_the_broker_does_not_take_is_sent_as_a_mark(value: str) -> None:
+    arrival = arrived(without_value(parcel(value, key="a")))
 
     assert (arrival.value, arrival.key, is_elsewhere(arrival)) == (b"null", b"a", True)
     assert (log_offset(arrival, MARK), record_id(arrival)) == (7, ID)
+    assert len({name for name, _ in arrival.headers}) == len(arrival.headers)
 
 
 @pytest.mark.parametrize(
@@ -95,22 +128,22 @@ def test_a_record_that_the_broker_does_not_take_is_sent_as_a_mark() -> None:
     ],
 )
 def test_what_is_not_from_this_topic_has_no_offset(forged: dict[str, bytes | None]) -> None:
-    assert log_offset(changed(parcel(row(), "orders"), **forged), MARK) is None
+    assert log_offset(changed(parcel(), **forged), MARK) is None
 
 
 def test_what_a_former_topic_of_the_same_name_had_is_told_from_what_is_foreign() -> None:
-    former = changed(parcel(row(), "orders"), log=mark(TENANT, "orders", UUID(int=9)))
+    former = changed(parcel(), log=mark(TENANT, "orders", UUID(int=9)))
 
     assert log_offset(former, MARK) == FORMER
 
 
 @pytest.mark.parametrize("broken", [{"id": None}, {"id": b"x"}, {"at": None}, {"at": b"yesterday"}])
 def test_what_only_claims_to_be_ours_is_none_of_ours(broken: dict[str, bytes | None]) -> None:
-    assert own_record(changed(parcel(row(), "orders"), **broken), "orders", 7, epoch=1) is None
+    assert own_record(changed(parcel(), **broken), "orders", 7, epoch=1) is None
 
 
 def test_an_id_that_is_none_is_none() -> None:
-    sent = parcel(row(), "orders")
+    sent = parcel()
 
     assert record_id(changed(sent, id=b"\xff")) is None
     assert record_id(changed(sent, id=None)) is None

@@ -7,17 +7,18 @@ its lease without noticing may send what another has sent already: consumers dro
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from itertools import chain
 from typing import Any, Self, cast
 from uuid import UUID
 
+import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from holdfast.bus.kafka.brokers import Broker, unusable
-from holdfast.bus.kafka.wire import Parcel, parcel
+from holdfast.bus.kafka.wire import Parcel, parcels, without_value
 from holdfast.bus.postgres_feed import Listen
 from holdfast.bus.wakes import POLL, channel, until
 from holdfast.core.errors import HoldfastError, Unavailable
@@ -36,6 +37,18 @@ PAUSE = 1.0  # seconds after a failure
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
+
+
+class Report(msgspec.Struct, frozen=True, gc=False):
+    """Notes a failure at its place. Every record on its way has one: nothing for the garbage collector to look at."""
+
+    failed: dict[int, KafkaError]
+    place: int
+
+    def __call__(self, error: KafkaError | None, _message: object) -> None:
+        """The broker has answered, or will not."""
+        if error is not None:
+            self.failed[self.place] = error
 
 
 class Relay:
@@ -101,30 +114,20 @@ class Relay:
     async def _step(self) -> bool:
         """Send a batch; whether there was any. What the broker refuses holds up no other topic."""
         shares = dict(self._shares)
-        rows = await self._next(shares)
-        if not rows:
+        pages = await self._next(shares)
+        if not pages:
             return False
-        refusals = await self._ensure(rows)
-        rows = [row for row in rows if (row["tenant"], row["topic"]) not in refusals]
+        refusals = await self._ensure(pages)
+        pages = [page for page in pages if (page["tenant"], page["topic"]) not in refusals]
         if not refusals:
-            self._fetch_ahead(shares, rows)
-        failed = await self._send(rows)
+            self._fetch_ahead(shares, pages)
+        failed = await self._send(pages)
         if failed:
             self._forget_coming()
-        stopped: set[tuple[str, int]] = set()
-        ends: dict[tuple[object, ...], int] = {}
-        for place, row in enumerate(rows):
-            partition = row["topic_id"], row["partition"]
-            if place in failed:
-                stopped.add(partition)
-            elif partition not in stopped:
-                ends[row["tenant_id"], row["topic"], row["topic_id"], row["partition"], row["share"]] = (
-                    row["offset"] + 1
-                )
+        ends = _ends(pages, failed)
         if ends:
-            columns = [list(column) for column in zip(*ends, strict=True)]
             held = list(shares), list(shares.values())
-            await self._system.run(sql("move_relay"), GROUP, *columns, list(ends.values()), self._id, *held)
+            await self._system.run(sql("move_relay"), GROUP, *_columns(ends), self._id, *held)
         trouble = next(chain(refusals.values(), map(self._broker.refuses, failed.values())), None)
         if trouble is not None and not ends:
             raise trouble
@@ -139,15 +142,13 @@ class Relay:
         return await self._unsent(shares, ())
 
     async def _unsent(self, shares: Mapping[int, int], sending: Sequence[Row]) -> list[Row]:
-        """Records that Kafka has not got, but for those before the end of what is being sent."""
-        ends = {(row["tenant_id"], row["topic"], row["partition"]): row["offset"] + 1 for row in sending}
-        columns = [list(column) for column in zip(*ends, strict=True)] or [[], [], []]
-        return await self._system.all(
-            sql("unsent"), GROUP, list(shares), BATCH, BATCH_BYTES, *columns, [*ends.values()]
-        )
+        """Records that Kafka has not got, a page for each partition; not those before the end of what is being sent."""
+        ends = [(page["tenant_id"], page["topic"], page["partition"], page["offsets"][-1] + 1) for page in sending]
+        columns = _columns(ends) or [[], [], [], []]
+        return await self._system.all(sql("unsent"), GROUP, list(shares), BATCH, BATCH_BYTES, *columns)
 
-    def _fetch_ahead(self, shares: dict[int, int], rows: Sequence[Row]) -> None:
-        task = asyncio.create_task(self._unsent(shares, rows))
+    def _fetch_ahead(self, shares: dict[int, int], pages: Sequence[Row]) -> None:
+        task = asyncio.create_task(self._unsent(shares, pages))
         # It may be forgotten before anyone asks how it went: its failure is that of the next step's, which asks again.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._coming = shares, task
@@ -157,10 +158,11 @@ class Relay:
             self._coming[1].cancel()
             self._coming = None
 
-    async def _ensure(self, rows: Sequence[Row]) -> dict[tuple[str, str], Unavailable]:
+    async def _ensure(self, pages: Sequence[Row]) -> dict[tuple[str, str], Unavailable]:
         """Have the topics there; those that the broker will not have, and why."""
         refusals: dict[tuple[str, str], Unavailable] = {}
-        for (tenant, topic), partitions in {(row["tenant"], row["topic"]): row["partitions"] for row in rows}.items():
+        wanted = {(page["tenant"], page["topic"]): page["partitions"] for page in pages}
+        for (tenant, topic), partitions in wanted.items():
             try:
                 await self._broker.ensure(self._broker.name(tenant, topic), partitions)
             except Unavailable as error:
@@ -169,27 +171,31 @@ class Relay:
                 refusals[tenant, topic] = error
         return refusals
 
-    async def _send(self, rows: Sequence[Row]) -> dict[int, KafkaError]:
-        """Send them all; the places of those that failed, and why."""
-        parcels = [parcel(row, self._broker.name(row["tenant"], row["topic"])) for row in rows]
-        failed = await self._produce(parcels)
-        large = [place for place, error in failed.items() if _is_too_large(error)]
-        for place in large:  # the broker means all that was sent together: each is tried alone
-            del failed[place]
-            if error := await self._send_large(rows[place], parcels[place]):
-                failed[place] = error
+    async def _send(self, pages: Sequence[Row]) -> dict[int, KafkaError]:
+        """Send them all; the places of those that failed, counted through all pages, and why."""
+        failed = await self._produce(self._parcels(pages))
+        again = {place: one for place, one in enumerate(self._parcels(pages)) if place in failed} if failed else {}
+        for place, one in again.items():
+            if _is_too_large(failed[place]):  # the broker means all that was sent together: each is tried alone
+                del failed[place]
+                if error := await self._send_large(one):
+                    failed[place] = error
         for place in failed:
-            self._broker.forget(parcels[place].topic)
+            self._broker.forget(again[place].topic)
         return failed
 
-    async def _send_large(self, row: Row, whole: Parcel) -> KafkaError | None:
+    def _parcels(self, pages: Sequence[Row]) -> Iterator[Parcel]:
+        """One after the other: thousands that are kept would be work for the garbage collector."""
+        return chain.from_iterable(parcels(page, self._broker.name(page["tenant"], page["topic"])) for page in pages)
+
+    async def _send_large(self, whole: Parcel) -> KafkaError | None:
         error = (await self._produce([whole])).get(0)
         if error is None or not _is_too_large(error):
             return error
         log.warning("a record of %s is too large for the broker: consumers read it from PostgreSQL", whole.topic)
-        return (await self._produce([parcel(row, whole.topic, elsewhere=True)])).get(0)
+        return (await self._produce([without_value(whole)])).get(0)
 
-    async def _produce(self, parcels: Sequence[Parcel]) -> dict[int, KafkaError]:
+    async def _produce(self, parcels: Iterable[Parcel]) -> dict[int, KafkaError]:
         """Send, and wait until all are acknowledged or given up; the places of those that were not taken."""
         sending = asyncio.ensure_future(asyncio.to_thread(self._produce_all, parcels))
         await asyncio.wait([sending], timeout=SLOW)
@@ -197,20 +203,12 @@ class Relay:
             self.trouble = str(self._broker.silent())
         return await sending
 
-    def _produce_all(self, parcels: Sequence[Parcel]) -> dict[int, KafkaError]:
+    def _produce_all(self, parcels: Iterable[Parcel]) -> dict[int, KafkaError]:
         failed: dict[int, KafkaError] = {}
-
-        def report(place: int) -> Any:
-            def refused(error: KafkaError | None, _message: object) -> None:  # only failures are reported
-                if error is not None:
-                    failed[place] = error
-
-            return refused
-
         producer = self._open_producer()
         for place, one in enumerate(parcels):
             try:
-                self._enqueue(producer, one, report(place))
+                self._enqueue(producer, one, Report(failed, place))
             except KafkaException as error:
                 failed[place] = error.args[0]
         left = producer.flush(DELIVERY + 5)
@@ -218,21 +216,20 @@ class Relay:
             # What is still under way is given up with its producer: it may arrive, and is sent again.
             self._close_producer()
         if left:
-            silence = KafkaError(KafkaError._TIMED_OUT)  # pyright: ignore[reportPrivateUsage]
-            return dict.fromkeys(range(len(parcels)), silence) | failed
+            raise self._broker.silent()
         return failed
 
-    def _enqueue(self, producer: Producer, one: Parcel, report: Any) -> None:
+    def _enqueue(self, producer: Producer, one: Parcel, report: Report) -> None:
         while True:
             try:
                 producer.produce(
                     one.topic,
-                    partition=one.partition,
-                    key=one.key,
-                    value=one.value,
-                    headers=cast(Any, one.headers),
+                    one.value,
+                    one.key,
+                    one.partition,
+                    report,
                     timestamp=one.milliseconds,
-                    on_delivery=report,
+                    headers=cast(Any, one.headers),
                 )
                 return
             except BufferError:  # its queue is full
@@ -245,7 +242,7 @@ class Relay:
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
                 "linger.ms": 2,
-                "batch.size": 250_000,  # well below the largest that brokers take
+                "batch.size": 500_000,  # half of what brokers take unless they are told otherwise
                 "message.timeout.ms": int(DELIVERY * 1000),
                 "topic.metadata.propagation.max.ms": 5000,  # one that is missing then was removed: it is made again
                 "message.max.bytes": self._max_bytes + 100_000,
@@ -260,6 +257,24 @@ class Relay:
         if self._producer is not None:
             self._producer.purge()
             self._producer = None
+
+
+def _ends(pages: Sequence[Row], failed: Container[int]) -> list[tuple[object, ...]]:
+    """Up to where each partition was sent: a record that failed stops its own."""
+    ends: list[tuple[object, ...]] = []
+    start = 0
+    for page in pages:
+        offsets: list[int] = page["offsets"]
+        sent = next((place for place in range(len(offsets)) if start + place in failed), len(offsets))
+        if sent:
+            columns = ("tenant_id", "topic", "topic_id", "partition", "share")
+            ends.append((*(page[column] for column in columns), offsets[sent - 1] + 1))
+        start += len(offsets)
+    return ends
+
+
+def _columns(rows: Iterable[Sequence[object]]) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)]
 
 
 def _is_too_large(error: KafkaError) -> bool:

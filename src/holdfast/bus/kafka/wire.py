@@ -1,12 +1,13 @@
 """A record as Kafka carries it: value and key as they are, the rest in headers. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 from uuid import UUID, uuid5
 
 import msgspec
+from msgspec import structs
 
 from holdfast.bus.records import Record
 from holdfast.core.errors import InvalidInput
@@ -62,24 +63,30 @@ def mark(tenant: TenantId, topic: str, id: UUID) -> bytes:
     return f"{tenant}/{topic}/{id}".encode()
 
 
-def parcel(row: Row, topic: str, *, elsewhere: bool = False) -> Parcel:
-    """What to send for a stored record; `elsewhere`: only that it is there."""
-    text: str = row["value"]
-    told, whole = _told(row["headers"])
-    value = b"null" if elsewhere else text.encode()
-    if ESCAPE in text:  # what JSON cannot say: a plain client gets what comes nearest
-        value, elsewhere = render(loads(text)), True
-    headers = [
-        *told,
-        (LOG, mark(row["tenant_id"], row["topic"], row["topic_id"])),
-        (OFFSET, b"%d" % row["offset"]),
-        (ID, str(row["id"]).encode()),
-        (AT, row["at"].isoformat().encode()),
-    ]
-    if elsewhere or not whole:
-        headers.append((ELSEWHERE, b"postgres"))
-    key = None if row["key"] is None else _bytes(restore(row["key"]))
-    return Parcel(topic, row["partition"], key, value, headers, int(row["at"].timestamp() * 1000))
+def parcels(page: Row, topic: str) -> Iterator[Parcel]:
+    """What to send for the stored records of a partition (see `unsent.sql`), in their order."""
+    partition: int = page["partition"]
+    source = LOG, mark(page["tenant_id"], page["topic"], page["topic_id"])
+    stored = zip(*(page[column] for column in ("offsets", "times", "ids", "keys", "headers", "values")), strict=True)
+    last, milliseconds, time = None, 0, b""
+    for offset, at, id, key, headers, text in stored:
+        if at != last:  # those of one transaction have the same
+            last, milliseconds, time = at, int(at.timestamp() * 1000), at.isoformat().encode()
+        told, whole = _told(headers)
+        ours = [*told, source, (OFFSET, b"%d" % offset), (ID, id.encode()), (AT, time)]
+        if ESCAPE in text:  # what JSON cannot say: a plain client gets what comes nearest
+            value, whole = render(loads(text)), False
+        else:
+            value = text.encode()
+        if not whole:
+            ours.append((ELSEWHERE, b"postgres"))
+        yield Parcel(topic, partition, None if key is None else _bytes(restore(key)), value, ours, milliseconds)
+
+
+def without_value(whole: Parcel) -> Parcel:
+    """What to send for a record that the broker does not take: only that it is there."""
+    told = [(name, value) for name, value in whole.headers if name != ELSEWHERE]
+    return structs.replace(whole, value=b"null", headers=[*told, (ELSEWHERE, b"postgres")])
 
 
 @lru_cache(maxsize=1000)
