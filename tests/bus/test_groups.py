@@ -71,7 +71,8 @@ async def test_whoever_is_not_heard_of_loses_the_partition_and_cannot_commit(
 
 
 async def test_a_lease_is_renewed_beside_the_work(engine: Engine, config: Config, line: str) -> None:
-    short = config.model_copy(update={"bus": config.bus.model_copy(update={"lease": 0.5})})
+    lease = 1.5  # seconds: a busy machine renews it in time
+    short = config.model_copy(update={"bus": config.bus.model_copy(update={"lease": lease})})
     async with (
         open_engine(config=short) as one,
         open_engine(config=short) as two,
@@ -80,7 +81,7 @@ async def test_a_lease_is_renewed_beside_the_work(engine: Engine, config: Config
     ):
         record = await next_of(records)
         with pytest.raises(TimeoutError):
-            async with asyncio.timeout(1.5):  # three leases
+            async with asyncio.timeout(3 * lease):
                 await anext(others)
 
         await records.commit(record)

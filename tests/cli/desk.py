@@ -34,10 +34,10 @@ SCRIPT: list[dict[str, object]] = [
 
 
 def at_desk(folder: Path, data: Path) -> Program:
-    """The program in a folder that has the app, with the script for a model and turns that are soon taken over."""
+    """The program in a folder that has the app, with the script for a model."""
     shutil.copy(APP, folder / "desk.py")
     script = folder / "script.jsonl"
     script.write_text("\n".join(map(json.dumps, SCRIPT)))
     program = Program(folder, data)
-    program.environment |= {"HOLDFAST_LLM__MODEL": f"scripted:{script}", "HOLDFAST_AGENTS__LEASE": "1"}
+    program.environment["HOLDFAST_LLM__MODEL"] = f"scripted:{script}"
     return program

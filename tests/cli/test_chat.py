@@ -292,8 +292,10 @@ Up = Callable[..., Process]
 
 @pytest.fixture
 def own_desk(tmp_path: Path, fast_folder: Path) -> Program:
-    """The program on a data folder of this test alone."""
-    return at_desk(tmp_path, fast_folder / uuid4().hex)
+    """The program on a data folder of this test alone, with turns that are soon taken over."""
+    program = at_desk(tmp_path, fast_folder / uuid4().hex)
+    program.environment["HOLDFAST_AGENTS__LEASE"] = "1"
+    return program
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from holdfast.mcp.protocol import (
 from holdfast.postgres.embedded import EmbeddedServer
 from tests.cli.program import MODULE, Program
 
-PATIENCE = 20  # seconds: a busy machine is no failure
+PATIENCE = 60  # seconds: a busy machine is no failure, and the first answer comes when the program has started
 SHOP = """
 import asyncio
 import os

@@ -10,7 +10,7 @@ import pytest
 from holdfast.cli.pipes import WAITING, Pipes
 
 LINE = b"x" * 100_000  # more than a pipe holds
-PATIENCE = 10
+PATIENCE = 60
 
 
 class Ends:

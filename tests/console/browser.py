@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src" / "holdfast" / "server" / "static" / "console" / "index.html"
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE = 10_000  # milliseconds that a locator waits: two cores are shared with a server and its database
+PATIENCE = 30_000  # milliseconds that a locator waits: two cores are shared with servers, databases and other tests
 INSTALL_PATIENCE = 600  # seconds
 TAIL = 4000
 # A browser that calls home would not be our page's doing, and no test should wait for it.
@@ -187,6 +188,19 @@ def serious(page: Page) -> list[str]:
 def settled(page: Page) -> None:
     """Wait until all that the page asked for is there."""
     expect(page.get_by_role("status").filter(has_text=re.compile("^Loading "))).to_have_count(0)
+
+
+def come_back(page: Page) -> None:
+    """Have the page read again what it shows, as when somebody comes back to it after an hour."""
+    page.clock.set_fixed_time(time.time() + 3600)
+    page.evaluate("() => void dispatchEvent(new Event('visibilitychange'))")
+
+
+def tick(page: Page, label: str) -> None:
+    """Tick a box that is ticked once the address says so."""
+    box = page.get_by_label(label)
+    box.click()
+    expect(box).to_be_checked()
 
 
 def ways(page: Page) -> dict[str, str]:

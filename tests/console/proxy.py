@@ -15,6 +15,8 @@ NOT_FOUND = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r
 class Proxy(ThreadingTCPServer):
     """Passes requests on, each on a connection of its own, with the path prefix left in or taken off."""
 
+    request_queue_size = 128  # pages ask for much at once
+
     def __init__(self, port: int, prefix: str, *, strips: bool) -> None:
         super().__init__(("127.0.0.1", 0), _Passing)
         self.upstream = port

@@ -50,7 +50,6 @@ def at_desk(folder: Path, data: Path, *options: str, meaning: bool = False) -> G
     shutil.copy(APP, folder / "desk.py")
     write_scripts(folder)
     program = Program(folder, data)
-    program.environment["HOLDFAST_AGENTS__LEASE"] = "1"
     if meaning:
         store = Store()
         with suppress(Unavailable):

@@ -4,7 +4,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.console.browser import Watch
+from tests.console.browser import PATIENCE, Watch
 
 pytestmark = pytest.mark.req("UI-01")
 
@@ -28,7 +28,7 @@ def test_whatever_a_page_does_wrong_is_seen(page: Page, page_watch: Watch) -> No
 
     page.evaluate(f"() => {{ {'; '.join(MISDEEDS)} }}")
 
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE / 1000
     while missed := [sign for sign in MISDEEDS.values() if not any(sign in line for line in page_watch.complaints)]:
         assert time.monotonic() < deadline, missed
         page.evaluate("() => new Promise(requestAnimationFrame)")

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 import pytest
 from playwright.sync_api import Locator, Page, WebSocket, WebSocketRoute, expect
 
-from tests.console.browser import Watch, Windows, overflow, ways
+from tests.console.browser import Watch, Windows, overflow, settled, ways
 from tests.console.script import RECITED
 from tests.console.server import Desk
 from tests.console.wire import wired
@@ -31,9 +31,15 @@ def session() -> str:
 
 
 def opened(page: Page, agent: str, session: str | None = None) -> Page:
-    """The chat with an agent, connected."""
+    """The chat with an agent, connected, with what was said before."""
     page.goto(f"/chat/{agent}" if session is None else f"/chat/{agent}/{session}")
+    return connected(page)
+
+
+def connected(page: Page) -> Page:
+    """The chat, when it is connected and shows what was said before: only what is new after that is read out."""
     expect(page.get_by_text("connected", exact=True)).to_be_visible()
+    settled(page)
     return page
 
 
@@ -63,10 +69,11 @@ def session_of(page: Page) -> str:
 def begin(page: Page) -> str:
     """Begin a new session; its id."""
     before = session_of(page)
+    room = page.get_by_role("region", name="Conversation with").element_handle()
     button(page, "New session").click()
     page.wait_for_url(lambda url: before not in url)
-    expect(page.get_by_text("connected", exact=True)).to_be_visible()
-    return session_of(page)
+    room.wait_for_element_state("hidden")  # the address is another before the page is
+    return session_of(connected(page))
 
 
 def test_a_first_visitor_has_an_answer_without_any_key(page: Page) -> None:
@@ -140,8 +147,9 @@ def test_thoughts_actions_and_observations_are_cards_and_the_context_is_metered(
     expect(recalled.get_by_role("link").first).to_have_attribute("href", re.compile("/memory/[0-9a-f-]{36}"))
     assert serious(page) == []
     shoot(page, "chat")
-    say(page, "Show some markdown")
-    expect(page.get_by_role("link", name="the rules")).to_have_attribute("rel", "noopener noreferrer")
+    written = say(page, "Show some markdown")
+    expect(written.get_by_role("link", name="the rules")).to_have_attribute("rel", "noopener noreferrer")
+    expect(written).to_contain_text("1 step · ")
     _fits(open_page(width=360, height=740), page.url, serious)
 
 
@@ -214,7 +222,7 @@ def test_a_link_opens_another_session_of_ones_own_and_says_so(page: Page, desk: 
 
     opened(page, "desk", session)
 
-    expect(page.get_by_text("An old one")).to_be_visible()
+    expect(page.get_by_role("article").get_by_text("An old one")).to_be_visible()
     note = page.get_by_role("note")
     expect(note).to_contain_text("This is another session than the one that you are in with desk.")
     assert desk.api("GET", "/api/sessions/active?agent_id=desk")["session_id"] == active != session
@@ -250,14 +258,14 @@ def test_a_long_session_begins_with_its_end_and_shows_what_was_before_when_asked
 
     opened(page, "desk", session)
 
-    expect(page.get_by_text("line 129")).to_be_in_viewport()
-    expect(page.get_by_text("line 069")).to_have_count(0)
+    expect(page.get_by_role("article").get_by_text("line 129")).to_be_in_viewport()
+    expect(page.get_by_role("article").get_by_text("line 069")).to_have_count(0)
     before = button(page, "Show what was said before")
     before.click()
-    expect(page.get_by_text("line 010")).to_have_count(1)
-    expect(page.get_by_text("line 129")).to_have_count(1)
+    expect(page.get_by_role("article").get_by_text("line 010")).to_have_count(1)
+    expect(page.get_by_role("article").get_by_text("line 129")).to_have_count(1)
     before.click()
-    expect(page.get_by_text("line 000")).to_have_count(1)
+    expect(page.get_by_role("article").get_by_text("line 000")).to_have_count(1)
     expect(before).to_have_count(0)
 
 
@@ -356,7 +364,7 @@ def test_what_is_shown_is_copied_as_commands_that_work(page: Page, desk: Desk, s
     assert "Good morning, commands" in desk.program(*shlex.split(read["cli"])[1:]).stdout
     assert "Good morning, commands" in _ran(read["curl"])
     assert json.loads(_ran(write["curl"]))["reply"] == "Good morning."
-    expect(page.get_by_text('It\'s "me" & $(you)').first).to_be_visible()
+    expect(page.get_by_role("article").get_by_text('It\'s "me" & $(you)')).to_be_visible()
     assert desk.program(*shlex.split(write["cli"])[1:]).stdout.strip() == "Good morning."
     for way in (read, write):
         compile(way["python"], "copied", "exec")

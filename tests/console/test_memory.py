@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.console.browser import Watch, Windows, overflow, ways
+from tests.console.browser import PATIENCE, Watch, Windows, come_back, overflow, tick, ways
 from tests.console.server import Desk
 
 pytestmark = pytest.mark.req("UI-01")
@@ -37,11 +37,12 @@ def number(cell: str) -> float:
 
 def search(page: Page, question: str) -> Locator:
     """Ask a question as a person would; the hits."""
-    expect(page.get_by_role("searchbox")).to_be_visible()
+    field = page.get_by_role("searchbox")
+    expect(field).to_be_visible()
     page.keyboard.press("/")
-    expect(page.get_by_role("searchbox")).to_be_focused()
-    page.keyboard.type(question)
-    page.keyboard.press("Enter")
+    expect(field).to_be_focused()
+    field.press_sequentially(question)
+    field.press("Enter")
     return page.get_by_role("main").get_by_role("list").filter(has=page.get_by_role("img", name=re.compile(r"^0\.")))
 
 
@@ -85,7 +86,7 @@ def test_the_parts_of_a_score_add_up_to_it(
     asked = {"owner": {"name": "ann"}, "query": question, "explain": True}
 
     page.goto(f"/memory?scope=user&name=ann&q={quote(question)}")
-    page.get_by_label("explain in numbers").check()
+    tick(page, "explain in numbers")
 
     tables = page.get_by_role("table", name="What the score is the sum of")
     hits = desk.api("POST", "/api/memories/search", asked)["hits"]
@@ -242,7 +243,7 @@ def test_a_long_list_is_gone_through_by_keys_with_few_rows_in_the_page(page: Pag
     rows = page.get_by_role("list", name="Memories of the user gail").get_by_role("listitem")
     expect(rows.first).to_contain_text("Note 118")
 
-    page.get_by_label("also past ones").check()
+    tick(page, "also past ones")
     expect(rows.first).to_contain_text("buried")
     page.keyboard.press("Tab")
     for expected in ("Note 119", "Note 118", "Note 117"):
@@ -254,7 +255,7 @@ def test_a_long_list_is_gone_through_by_keys_with_few_rows_in_the_page(page: Pag
 
     page.get_by_role("list", name="Memories of the user gail").focus()
     end = rows.filter(has_text="Note 0 of many")
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE / 1000
     while not end.is_visible():  # each page of it comes when one is at the end of those before
         assert time.monotonic() < deadline
         page.keyboard.press("End")
@@ -283,8 +284,7 @@ def test_what_was_forgotten_elsewhere_is_not_shown_as_if_it_were_there(
     expect(article(page)).to_be_visible()
 
     desk.api("DELETE", f"/api/memories/{id}")
-    page.clock.set_fixed_time(time.time() + 3600)
-    page.evaluate("() => void dispatchEvent(new Event('visibilitychange'))")
+    come_back(page)
 
     expect(page.get_by_role("alert").filter(has_text="There is no")).to_be_visible()
     expect(article(page)).to_have_count(0)
@@ -300,8 +300,9 @@ def test_all_of_it_works_on_a_telephone_in_the_dark(
     page.get_by_role("button", name="Memories of the user local").click()
     page.get_by_role("link", name="ines 1 memory").click()
     expect(page.get_by_role("navigation", name="Whose memories")).to_be_hidden()
+    expect(page.get_by_role("searchbox", name="the user ines")).to_be_visible()
     expect(search(page, "bicycle").get_by_role("listitem")).to_have_count(1)
-    page.get_by_label("explain in numbers").check()
+    tick(page, "explain in numbers")
     assert serious(page) == []
     assert overflow(page) == 0
     page.get_by_role("link", name="Ines rides").click()

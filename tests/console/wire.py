@@ -50,12 +50,13 @@ class Wire:
 
     def _join(self, browser: socket.socket) -> None:
         with browser, suppress(OSError):
-            if self.is_down:
-                _tear(browser)
-                return
+            self._open.add(browser)  # a browser connects before it knows what to ask for, and that is cut, too
             request = browser.recv(CHUNK)
             with socket.create_connection(self._server) as server:
-                self._open |= {browser, server}
+                self._open.add(server)
+                if self.is_down:  # asked when a cut would find both
+                    _tear(browser)
+                    return
                 server.sendall(request)
                 threading.Thread(target=_pass_on, args=(browser, server), daemon=True).start()
                 self._tell(server, browser, is_socket=request.startswith(b"GET /ws/"))

@@ -21,7 +21,7 @@ import pytest
 
 POM = Path(__file__).parent / "pom.xml"
 VERSION = ElementTree.parse(POM).findtext("{*}properties/{*}kafka.version")
-READY_TIMEOUT = 60.0
+READY_TIMEOUT = 180.0  # seconds: one that is given up is missed by all tests of a process
 REVIVAL_TIMEOUT = 20.0
 STOP_TIMEOUT = 30.0
 LOG_TAIL = 4000
@@ -195,7 +195,7 @@ class Broker:
         deadline = time.monotonic() + timeout
         while self.running and time.monotonic() < deadline:
             with suppress(KafkaException):
-                if admin.list_topics(timeout=0.5).brokers:
+                if admin.list_topics(timeout=5).brokers:
                     return
         tail = (self._folder / "kafka.log").read_text("utf-8", errors="replace")[-LOG_TAIL:]
         how = f"does not answer within {timeout:.0f} s" if self.running else "ended"

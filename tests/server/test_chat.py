@@ -265,7 +265,7 @@ async def test_a_second_message_is_queued_refused_forked_or_takes_the_place_of_t
 
 
 @pytest.mark.req("STM-05")
-@pytest.mark.parametrize("settings", [{"request_timeout": 0.3}])
+@pytest.mark.parametrize("settings", [{"request_timeout": 1}])
 @pytest.mark.parametrize("headers", [{}, STREAM])
 async def test_a_chat_may_take_longer_than_other_requests(
     desk: Site, model: Player, headers: dict[str, str], settings: dict[str, Any]

@@ -377,7 +377,7 @@ async def test_whoever_reads_nothing_of_a_stream_holds_up_nobody(
 async def test_what_waits_for_a_stream_comes_whole_and_in_order(site: Site, ended: asyncio.Queue[str]) -> None:
     counting = legacy("tools/call", {"name": "count", "_meta": {"progressToken": 1}})
 
-    async with sse(site) as (wire, address), asyncio.timeout(4):
+    async with sse(site) as (wire, address), asyncio.timeout(20):
         assert (await site.ask("POST", address, json=counting)).status == 202
         await ended.get()
         stream = messages(wire)

@@ -11,19 +11,32 @@ from holdfast.core.config import Config
 from holdfast.postgres.folder import DataFolder
 from holdfast.server.server_file import ServerFile
 from tests.processes import Process, Processes
-from tests.server.wire import connect
+from tests.server.wire import PATIENCE, connect
 
 PROGRAM = """
+import asyncio
+from pathlib import Path
+
 from holdfast.core.config import load_config
 from holdfast.engine import open_engine
 from holdfast.server.app import OPERATIONS
 from holdfast.server.listening import bind
+from holdfast.server.operations import Call, Operations
 from holdfast.server.serving import run, serve
-from tests.server.conftest import extra
+
+own = Operations("test")
+
+@own.declare("GET", "/held", needs="nobody")
+async def held(call: Call) -> str:
+    'Answer when there is the file that releases it.'
+    print("begun", flush=True)
+    while not Path("released").exists():
+        await asyncio.sleep(0.02)
+    return "done"
 
 async def main():
     async with open_engine(config=config) as engine:
-        await serve(engine, listener, config, ready, operations=(*OPERATIONS, *extra))
+        await serve(engine, listener, config, ready, operations=(*OPERATIONS, *own))
 
 def ready(file):
     print("ready", file.url, flush=True)
@@ -61,7 +74,7 @@ def start(processes: Processes, config: Config) -> Start:
 
 async def refused(port: int) -> bool:
     """Whether nobody listens any more; asked until it is so."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while True:
             try:
                 async with connect(port):
@@ -70,12 +83,12 @@ async def refused(port: int) -> bool:
                 return True
 
 
-async def test_a_running_request_ends_and_a_new_one_is_refused(start: Start, config: Config) -> None:
-    process, port = start(grace=20)
+async def test_a_running_request_ends_and_a_new_one_is_refused(start: Start, config: Config, tmp_path: Path) -> None:
+    process, port = start(grace=60)
     async with connect(port) as busy, connect(port) as idle:
         assert (await idle.ask("GET", "/healthz")).status == 200
-        running = asyncio.create_task(busy.ask("GET", "/slow?seconds=2"))
-        await asyncio.sleep(0.5)
+        running = asyncio.create_task(busy.ask("GET", "/held"))
+        await asyncio.to_thread(process.wait_for, "begun")
 
         process.send(signal.SIGTERM)
 
@@ -84,6 +97,7 @@ async def test_a_running_request_ends_and_a_new_one_is_refused(start: Start, con
         assert (late.status, late.code) == (503, "shutting_down")
         assert late.headers["connection"] == "close"
         assert await idle.ended()
+        (tmp_path / "released").touch()
         done = await running
         assert (done.status, done.json()) == (200, "done")
         assert done.headers["connection"] == "close"
@@ -95,8 +109,8 @@ async def test_a_running_request_ends_and_a_new_one_is_refused(start: Start, con
 async def test_a_request_that_outlasts_the_grace_is_ended_with_an_error(start: Start) -> None:
     process, port = start(grace=0.3)
     async with connect(port) as busy:
-        running = asyncio.create_task(busy.ask("GET", "/slow?seconds=60"))
-        await asyncio.sleep(0.5)
+        running = asyncio.create_task(busy.ask("GET", "/held"))
+        await asyncio.to_thread(process.wait_for, "begun")
 
         process.send(signal.SIGTERM)
 
@@ -109,15 +123,15 @@ async def test_a_request_that_outlasts_the_grace_is_ended_with_an_error(start: S
 async def test_a_second_signal_ends_everything_at_once(start: Start, number: signal.Signals) -> None:
     process, port = start(grace=60)
     async with connect(port) as busy:
-        running = asyncio.create_task(busy.ask("GET", "/slow?seconds=60"))
-        await asyncio.sleep(0.5)
+        running = asyncio.create_task(busy.ask("GET", "/held"))
+        await asyncio.to_thread(process.wait_for, "begun")
 
         process.send(number)
         assert await refused(port)
         process.send(number)
 
         assert (await running).code == "shutting_down"
-    assert await asyncio.to_thread(process.wait, timeout=10) == 0
+    assert await asyncio.to_thread(process.wait, timeout=30) == 0  # which is less than it would wait
 
 
 async def test_a_killed_server_is_not_taken_for_a_running_one(start: Start, config: Config) -> None:

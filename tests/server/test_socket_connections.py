@@ -57,7 +57,6 @@ def start(processes: Processes, config: Config, tmp_path: Path) -> Start:
             "HOLDFAST_SERVER__PORT": "0",
             "HOLDFAST_SERVER__SHUTDOWN_GRACE": "5",
             "HOLDFAST_LLM__MODEL": f"scripted:{script}",
-            "HOLDFAST_AGENTS__LEASE": "1",
             "HOLDFAST_MEMORY__EMBEDDING__FETCH": "false",
             "PYTHONPATH": str(Path(__file__).parents[2] / "src"),
         }

