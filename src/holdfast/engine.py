@@ -288,7 +288,7 @@ class Engine:
         turns = AgentTurns(
             Services(
                 self.database,
-                self.log,
+                self.agents.announcements,
                 self.agents.runs,
                 self._watching,
                 self.notes,

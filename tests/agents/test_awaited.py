@@ -11,7 +11,7 @@ from holdfast import App, current_run
 from holdfast.agents import Agent
 from holdfast.agents.acting import RUN, Decision, Wanted, decide, is_awaited, key_of
 from holdfast.agents.definitions import Limits
-from holdfast.agents.journal import Asked, Begun, Call, Ended, Execution, Journal, Past
+from holdfast.agents.journal import Asked, Begun, Call, Ended, Execution, Journal, Past, Replied
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
 from holdfast.execution.outputs import Outputs
@@ -159,7 +159,7 @@ async def left(engine: Engine, *begun: Call) -> Journal:
     journal = Journal(engine.database, run, announce=print, on_node=print)
     asked = tuple(ToolCall(call.id, call.tool, '{"bill": "7"}') for call in begun)
     reply = Reply(text="", calls=asked, usage=Usage(1, 1), reason="tools", model="scripted")
-    await journal.keep_reply(1, {}, reply, seen=1, began=datetime.now(UTC))
+    await journal.keep_reply(Replied(1, {}, reply, 1, datetime.now(UTC)))
     await journal.append([], begun=Begun(1, begun))
     for call in begun:
         if call.correlation_id is not None:

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Limits
-from holdfast.agents.journal import Begun, Ended, Journal
+from holdfast.agents.journal import Begun, Ended, Journal, Replied
 from holdfast.conversations import Draft
 from holdfast.core.errors import Broken, HoldfastError, TimedOut, Unavailable
 from holdfast.engine import Engine
@@ -171,7 +171,7 @@ async def test_what_a_database_says_of_a_defect_is_for_the_log(
     async def breaks(*_: object, **__: object) -> None:
         raise Broken("the database refused a statement", why='column "secret_salary" is broken')
 
-    monkeypatch.setattr(Journal, "keep_reply", breaks)
+    monkeypatch.setattr(Journal, "append", breaks)
     engine = await stage.serve(app)
 
     events = await told(engine, "support", "Hello!", user="ann")
@@ -184,16 +184,21 @@ async def test_what_a_database_says_of_a_defect_is_for_the_log(
 
 
 @pytest.mark.req("AGENT-01", "AGENT-04")
-async def test_a_step_with_one_call_stores_begin_and_outcome_with_what_it_says(
+async def test_a_step_with_one_call_stores_reply_begin_and_outcome_with_what_it_says(
     stage: Stage, app: App, model: Player, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored, written = Journal.append, list[tuple[int, bool, bool]]()
+    stored, written = Journal.append, list[tuple[int | None, bool, bool]]()
 
     async def noted(
-        journal: Journal, drafts: Sequence[Draft], *, begun: Begun | None = None, ended: Ended | None = None
+        journal: Journal,
+        drafts: Sequence[Draft],
+        *,
+        replied: Replied | None = None,
+        begun: Begun | None = None,
+        ended: Ended | None = None,
     ) -> Any:
-        written.append((len(drafts), bool(begun and begun.calls), ended is not None))
-        return await stored(journal, drafts, begun=begun, ended=ended)
+        written.append((replied and replied.step, bool(begun and begun.calls), ended is not None))
+        return await stored(journal, drafts, replied=replied, begun=begun, ended=ended)
 
     monkeypatch.setattr(Journal, "append", noted)
     engine = await stage.serve(app)
@@ -201,7 +206,7 @@ async def test_a_step_with_one_call_stores_begin_and_outcome_with_what_it_says(
 
     await told(engine, "support", "Where is it?", user="ann")
 
-    assert written == [(1, True, False), (1, False, True), (1, False, False)]
+    assert written == [(1, True, False), (None, False, True), (2, False, False)]
     assert await statuses(engine) == [("track", "done")]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Agent, Run
-from holdfast.agents.journal import Journal
+from holdfast.agents.journal import Journal, Replied
 from holdfast.conversations import Draft
 from holdfast.conversations.contexts import by_user
 from holdfast.conversations.turns import Policy
@@ -175,7 +175,7 @@ async def test_a_run_that_gets_on_or_is_given_back_is_never_given_up(quiet: Engi
         if number % 9 == 0 and stored == "reply":
             journal = Journal(quiet.database, run, announce=print, on_node=print)
             reply = Reply(text="Hm.", calls=(), reason="end", usage=Usage(1, 1), model="m")
-            await journal.keep_reply(number, {}, reply, seen=1, began=datetime.now(UTC))
+            await journal.keep_reply(Replied(number, {}, reply, 1, datetime.now(UTC)))
         elif number % 9 == 0:
             await quiet.database.run(OUTCOME, uuid7(), run.id, number)
     for _ in range(12):

@@ -1,6 +1,7 @@
 """A turn: thought, action, observation, answer; within its limits; stopped, failed and tried again."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -387,19 +388,24 @@ async def test_a_reply_is_kept_through_an_outage_and_counted_once(
 ) -> None:
     engine = await stage.serve(app)
     model.says({"text": "It is in Cologne.", "usage": {"input_tokens": 100, "output_tokens": 7}})
-    kept, stored = Journal.keep_reply, 0
+    written, unheard = dict[str, int](), {"append": 1, "keep_reply": 2}
 
-    async def unheard(journal: Journal, *args: Any, **options: Any) -> None:
-        nonlocal stored
-        await kept(journal, *args, **options)
-        stored += 1
-        if stored < 3:
-            raise DatabaseAway("the connection was lost before the answer came")
+    def away(name: str, write: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
+        async def writes(journal: Journal, *args: Any, **options: Any) -> Any:
+            stored = await write(journal, *args, **options)
+            written[name] = written.get(name, 0) + 1
+            if written[name] <= unheard[name]:
+                raise DatabaseAway("the connection was lost before the answer came")
+            return stored
 
-    monkeypatch.setattr(Journal, "keep_reply", unheard)
+        return writes
+
+    monkeypatch.setattr(Journal, "append", away("append", Journal.append))
+    monkeypatch.setattr(Journal, "keep_reply", away("keep_reply", Journal.keep_reply))
 
     events = await told(engine, "support", "Where is AB-1?", user="ann")
 
-    assert (answer(events), stored, len(model.requests)) == ("It is in Cologne.", 3, 1)
+    assert (answer(events), len(model.requests)) == ("It is in Cologne.", 1)
+    assert written == {"append": 2, "keep_reply": 3}
     run = await engine.agents.runs.get(events[-1].run_id or pytest.fail("no run"))
     assert (run.state, run.input_tokens, run.output_tokens) == ("done", 100, 7)

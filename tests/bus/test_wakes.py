@@ -26,7 +26,7 @@ class Counted(PooledStatements):
         channels = cast(list[str], args[0])
         self.sent.append(sorted(channels))
         await self.hold.wait()
-        return await self._system.run(statement, channels)
+        return await self._system.run(statement, *args)
 
 
 def test_channels_differ_by_every_name_and_by_where_one_ends() -> None:

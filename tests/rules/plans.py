@@ -22,7 +22,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/adopt_agent.sql": Plan("conversation_pkey", (ID, "support")),
     "agents/sql/agent.sql": Plan("agent_definition_t_host_id_name_key", ("support 7",)),
     "agents/sql/agents.sql": Plan("agent_definition_t_"),
-    "agents/sql/append_in_run.sql": Plan("", (ID, 1, *(NOTHING,) * 7, 1, *(NOTHING,) * 6, *(None,) * 7)),
+    "agents/sql/append_in_run.sql": Plan("", (ID, 1, *(NOTHING,) * 7, 1, *(NOTHING,) * 6, *(None,) * 15)),
     "agents/sql/approval.sql": Plan("approval_pkey", (ID,)),
     "agents/sql/ask_approval.sql": Plan("", (ID, 1, NOTHING, 1, *(NOTHING,) * 4, 7)),
     "agents/sql/asked.sql": Plan("approval_of_call", (ID,)),
@@ -49,7 +49,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/retry_run.sql": Plan("", (ID, ID)),
     "agents/sql/run.sql": Plan("runs_pkey", (ID,)),
     "agents/sql/send_message.sql": Plan(
-        "", (ID, ID, "text", "user", "ann", "hello", {}, None, "support", ID, "ann", "enqueue")
+        "", (ID, ID, "text", "user", "ann", "hello", {}, None, "support", ID, "ann", "enqueue", "me", MINUTE)
     ),
     "agents/sql/steps.sql": Plan("run_step_pkey", (ID,)),
     "agents/sql/stop_run.sql": Plan("", (ID, "cancel")),
@@ -144,7 +144,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
         ("user", ID, [1], ["talk 1"], [7]),
     ),
     "memory/sql/release_indexing.sql": Plan("memory_indexing_pkey", (ID,)),
-    "memory/sql/remember.sql": Plan("", ("user", ID, None, "[]", NOTHING, NOTHING)),
+    "memory/sql/remember.sql": Plan("", (100, "[]", NOTHING, NOTHING)),
     "memory/sql/search.sql": Plan(
         "", (*(NOTHING,) * 12, False, False, *(NOTHING,) * 5, 90, 0.02, None, {}, *(None,) * 3)
     ),
@@ -181,6 +181,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "bus/sql/fail_dead_letter.sql": Plan("dead_letter_pkey", (ID, "no")),
     "bus/sql/fail_record.sql": Plan("consumer_offset_pkey", ("group-1", "topic-1", 0, ID, 1, 7, None, "no", MINUTE)),
     "bus/sql/fetch.sql": Plan("record_other_pkey", (["topic-1"], [0], [7], 100, 1000)),
+    "bus/sql/fetch_one.sql": Plan("record_other_pkey", ("topic-1", 0, 7, 100, 1000)),
     "bus/sql/forget_commands.sql": Plan("", (MINUTE,)),
     "bus/sql/group_partitions.sql": Plan("consumer_offset_pkey", ("group-1", ["topic-1"])),
     "bus/sql/join_group.sql": Plan("", ("group-1", ID, "me", ["topic-1"], MINUTE)),
@@ -231,7 +232,7 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
         "record_other_pkey", (None, 1000), whole=("tenant", "topic_partition", "consumer_offset")
     ),
     "bus/sql/topic_gauges.sql": Plan("record_other_pkey", (None, 1000), whole=("tenant", "topic")),
-    "bus/sql/wake.sql": Plan("", (["channel"],)),
+    "bus/sql/wake.sql": Plan("", (["channel"], [""])),
     "bus/kafka/sql/hold_relay.sql": Plan("", (ID, MINUTE), whole=("relay_lease",)),
     "bus/kafka/sql/move_relay.sql": Plan(
         "topic_pkey", (".relay", [ID], ["topic-1"], [ID], [0], [0], [7], ID, [0], [1]), whole=("relay_lease",)

@@ -17,7 +17,7 @@ MOVED = """
 alter table identity drop constraint identity_tenant_id_kind_id_key, add constraint moved unique (id, kind, tenant_id)
 """
 READ_RECORDS = [
-    *(f"bus/sql/{name}" for name in ("fetch", "lag", "newest", "offsets_at", "topics")),
+    *(f"bus/sql/{name}" for name in ("fetch", "fetch_one", "lag", "newest", "offsets_at", "topics")),
     *(
         "bus/kafka/sql/is_ours",
         "bus/kafka/sql/time_at",

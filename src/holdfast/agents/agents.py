@@ -1,7 +1,8 @@
 """Agents, as everyone talks to them: a message goes in, events come out.
 
 Whoever sends need not be where the agent is: the message is stored with the run that answers it, the agent's topic
-tells whoever serves the agent, and what happens comes back by the conversation.
+tells whoever serves the agent, and what happens comes back by the conversation. Where the agent is served in the same
+process, the run is taken as it is stored.
 """
 
 import logging
@@ -9,14 +10,17 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from uuid import UUID, uuid5
 
 from holdfast.access.identities import Identities
+from holdfast.agents.announcements import Announcements
 from holdfast.agents.approvals import Approval, Approvals, wake_runs
 from holdfast.agents.definitions import Definitions, unknown_agent
 from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
 from holdfast.agents.journal import Journal, Past, Step, step_of
-from holdfast.agents.runs import Run, Runs, Sent
+from holdfast.agents.runner import Runner
+from holdfast.agents.runs import Claim, Run, Runs, Sent
 from holdfast.agents.watch import Watch
 from holdfast.agents.watching import RETRIED, Watching
 from holdfast.bus.log import Log
@@ -62,7 +66,9 @@ class Agents:
         self._settings = settings
         self._known: dict[str, tuple[str, float]] = {}  # topics, and until when they are taken for granted
         self.definitions = definitions
+        self.announcements = Announcements(log)
         self.runs = Runs(database)
+        self.runners: list[Runner] = []  # of this process
         self.approvals = Approvals(database, wakes)
 
     async def send(
@@ -188,27 +194,46 @@ class Agents:
         fork = await self._forked(talk, key) if busy == "fork" and key is not None else None
         try:
             where = talk if fork is None else fork
-            sent = await self._send(where.id, agent, message, user, key, "reject" if busy == "fork" else busy)
+            sent = await self._sent(where.id, agent, message, user, key, "reject" if busy == "fork" else busy)
         except Busy:
             if busy != "fork" or fork is not None:
                 raise
             fork = await self._fork(talk, key)
-            sent = await self._send(fork.id, agent, message, user, key, "reject")
+            sent = await self._sent(fork.id, agent, message, user, key, "reject")
         if sent.topic is None:  # it was made before the agent was
             await self._conversations.attach(sent.conversation)
             await wake_runs(self._database, self._wakes)
+        elif sent.held is not None:
+            self.announcements.soon(sent.topic, sent.conversation)
         else:
-            await self._log.announce(sent.topic)
+            await self._log.announce(sent.topic, keys=[str(sent.conversation)])
         if busy == "interrupt":
             await self._look(sent.conversation)  # those that nobody held have ended
             await wake_runs(self._database, self._wakes)
         return sent
 
-    async def _send(
+    async def _sent(
         self, conversation: UUID, agent: str, message: str, user: str | None, key: str | None, busy: Policy
     ) -> Sent:
+        """Send a message, and have its run done at once where that can be in this process."""
+        send = partial(self._send, conversation, agent, message, user, key, busy)
+        runner = next((runner for runner in self.runners if runner.has_room(agent)), None)
+        return await (send(None) if runner is None else runner.send(send))
+
+    async def _send(
+        self,
+        conversation: UUID,
+        agent: str,
+        message: str,
+        user: str | None,
+        key: str | None,
+        busy: Policy,
+        claim: Claim | None,
+    ) -> Sent:
         context = by_user(user)
-        sent = await self.runs.send(conversation, agent, message, context=context, user=user, key=key, busy=busy)
+        sent = await self.runs.send(
+            conversation, agent, message, context=context, user=user, key=key, busy=busy, claim=claim
+        )
         if sent.is_new:
             await self._watching.join()
             self._watching.node(Node(
@@ -299,5 +324,5 @@ def _fork_id(talk: Conversation, key: str) -> str:
     return str(uuid5(talk.id, store(key)))
 
 
-def _ignore(_: object) -> None:
+def _ignore(*_: object) -> None:
     """Who only reads has nothing to tell."""

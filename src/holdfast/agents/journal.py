@@ -89,6 +89,16 @@ class Call(NamedTuple):
     correlation_id: str | None = None
 
 
+class Replied(NamedTuple):
+    """What the model was sent in a step and what it replied; `seen`: the last node that it was shown."""
+
+    step: int
+    sent: dict[str, Any]
+    reply: Reply
+    seen: int
+    began: datetime
+
+
 class Begun(NamedTuple):
     """Calls of a step that are being made."""
 
@@ -116,7 +126,7 @@ class Journal:
     """Writes down what one run does, under the token of its claim."""
 
     def __init__(
-        self, database: Database, run: Run, *, announce: Callable[[str], None], on_node: Callable[[Node], None]
+        self, database: Database, run: Run, *, announce: Callable[[str, UUID], None], on_node: Callable[[Node], None]
     ) -> None:
         self._database = database
         self._announce = announce  # that its agent's topic has news
@@ -154,18 +164,15 @@ class Journal:
             [_execution_of(row) for row in doubtful],
         )
 
-    async def keep_reply(
-        self, step: int, sent: dict[str, Any], reply: Reply | None, *, seen: int, began: datetime
-    ) -> None:
-        """Store what the model was sent and what it replied, before anything is done with it."""
-        usage = reply.usage if reply is not None else None
-        outcome = await self._database.value(
-            sql("store_reply"), self.run.id, self.run.token, step, dumps(sent),
-            None if reply is None else msgspec.to_builtins(reply), None if reply is None else reply.model,
-            usage.input_tokens if usage else 0, usage.output_tokens if usage else 0, reply.cost if reply else 0.0,
-            seen, began,
-        )  # fmt: skip
-        self._refuse(outcome)
+    async def keep_reply(self, replied: Replied) -> None:
+        """Store a reply alone: one that is there already stays."""
+        held = self.run.id, self.run.token
+        self._refuse(await self._database.value(sql("store_reply"), *held, replied.step, *_reply(replied)))
+
+    async def keep_sent(self, step: int, sent: dict[str, Any], *, seen: int, began: datetime) -> None:
+        """Store what the model was sent that gave no reply."""
+        nothing = dumps(sent), None, None, 0, 0, 0.0, seen, began
+        self._refuse(await self._database.value(sql("store_reply"), self.run.id, self.run.token, step, *nothing))
 
     async def count(self, usage: Usage, cost: float) -> None:
         """Count what the model took beside the steps."""
@@ -174,11 +181,16 @@ class Journal:
             raise lapsed(self.run)
 
     async def append(
-        self, drafts: Sequence[Draft], *, begun: Begun | None = None, ended: Ended | None = None
+        self,
+        drafts: Sequence[Draft],
+        *,
+        replied: Replied | None = None,
+        begun: Begun | None = None,
+        ended: Ended | None = None,
     ) -> list[UUID]:
         """Append nodes, all or none, and tell the agent's topic; one that is there already stays as it is.
 
-        With them it is stored that calls are being made, or what the tool of one gave.
+        With them it is stored what the model replied, that calls are being made, or what the tool of one gave.
         """
         contexts = [parse_context(draft.context) for draft in drafts]
         payloads = [{**(draft.payload or {}), "run": str(self.run.id)} for draft in drafts]
@@ -187,11 +199,12 @@ class Journal:
             sql("append_in_run"), self.run.id, self.run.token, [uuid7() for _ in drafts],
             [context.type for context in contexts], [context.name for context in contexts],
             [store(context.value) for context in contexts], [store(draft.content) for draft in drafts], payloads,
-            [draft.key for draft in drafts], begun.step if begun else ended.step if ended else None,
+            [draft.key for draft in drafts], next((told.step for told in (replied, begun, ended) if told), None),
             [call.id for call in calls], [call.tool for call in calls], [call.arguments for call in calls],
             [call.execution for call in calls], [call.tool_id for call in calls],
             [None if call.correlation_id is None else store(call.correlation_id) for call in calls],
             *(_written(ended) if ended else (None,) * 7),
+            *(_reply(replied) if replied else (None,) * 8),
         )  # fmt: skip
         for row in rows:
             self._refuse(row["outcome"])
@@ -200,7 +213,7 @@ class Journal:
         self._unsaved.clear()
         self._saved = 0
         if rows[-1]["topic"] is not None:
-            self._announce(rows[-1]["topic"])
+            self._announce(rows[-1]["topic"], self.run.conversation)
         root = self.run.conversation
         for row, draft, context, payload in zip(rows, drafts, contexts, payloads, strict=True):
             if row["outcome"] == "appended":
@@ -285,6 +298,12 @@ def _execution_of(row: Row) -> Execution:
         row["tool_id"],
         None if row["correlation_id"] is None else restore(row["correlation_id"]),
     )
+
+
+def _reply(replied: Replied) -> tuple[object, ...]:
+    reply, usage = replied.reply, replied.reply.usage
+    used = usage.input_tokens, usage.output_tokens, reply.cost
+    return dumps(replied.sent), msgspec.to_builtins(reply), reply.model, *used, replied.seen, replied.began
 
 
 def _written(ended: Ended) -> tuple[object, ...]:

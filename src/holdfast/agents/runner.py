@@ -6,15 +6,17 @@ held is taken up when its lease has run out; what this one is told to stop is ca
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 from uuid import UUID
 
 from holdfast.agents.approvals import runs_channel
 from holdfast.agents.definitions import Agent
-from holdfast.agents.runs import Finished, Run, Runs
+from holdfast.agents.runs import Claim, Finished, Run, Runs, Sent
+from holdfast.agents.trouble import is_passing
 from holdfast.bus.postgres_feed import Listen
 from holdfast.bus.wakes import until
 from holdfast.core.errors import Busy, HoldfastError
@@ -22,7 +24,9 @@ from holdfast.core.ids import uuid7
 from holdfast.postgres.database import Database
 
 LOOK = 1.0  # seconds between two looks for runs that are due
+TAKEN = 20  # runs that are due, taken at once: what is said meanwhile finds room
 TIDYING = 5.0  # seconds that runs have to come to an end when they are told to
+BEGUN = 10_000  # messages that were taken as they were sent, and are not taken again when their records come
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +78,8 @@ class Runner:
         self._held: dict[UUID, Held] = {}
         self._reserved = 0  # of the room, for runs that are being taken
         self._more = False  # there was no room for some
-        self._taking: set[asyncio.Task[None]] = set()
+        self._taking: set[asyncio.Task[Any]] = set()
+        self._begun: OrderedDict[UUID, object] = OrderedDict()
         self._watching: list[asyncio.Task[None]] = []
         self._woken = asyncio.Event()
         self._left: list[UUID] = []  # runs that could not go on, and are still leased to this process
@@ -122,9 +127,48 @@ class Runner:
         except HoldfastError as error:
             log.info("runs are left to their leases: %s", error)
 
+    def has_room(self, agent: str) -> bool:
+        """Whether it would do a run of an agent at once."""
+        return agent in self._agents and len(self._held) + self._reserved < self._concurrency
+
+    async def send(self, sending: Callable[[Claim], Coroutine[Any, Any, Sent]]) -> Sent:
+        """Have a message sent whose run is taken as it is stored; it is begun whether somebody waits for it or not."""
+        self._reserved += 1
+        task = asyncio.create_task(self._send(sending), name="sending")
+        self._taking.add(task)
+        task.add_done_callback(self._sent)
+        return await asyncio.shield(task)
+
+    async def _send(self, sending: Callable[[Claim], Coroutine[Any, Any, Sent]]) -> Sent:
+        claim = Claim(uuid7(), self._holder, self._lease)
+        try:
+            sent = await sending(claim)
+        except HoldfastError as error:
+            if is_passing(error) and not isinstance(error, Busy):  # it may be stored nevertheless
+                self._left.append(claim.run)
+            raise
+        finally:
+            self._reserved -= 1
+        agent = self._agents.get(sent.held.agent) if sent.held is not None else None
+        if sent.held is not None and agent is not None:
+            self._begun[sent.held.trigger] = None
+            if len(self._begun) > BEGUN:
+                self._begun.popitem(last=False)
+            self._start(agent, sent.held)
+        elif sent.held is not None:  # it was left meanwhile
+            self._left.append(sent.held.id)
+        self._look_if_room()
+        return sent
+
+    def _sent(self, task: "asyncio.Task[Any]") -> None:
+        self._taking.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever sends is told, if they still wait
+
     async def take(self, agent: Agent, nodes: Sequence[UUID]) -> None:
         """Take the runs that answer these nodes; those for which there is no room are taken later."""
-        if agent.name in self._agents:
+        nodes = [node for node in nodes if self._begun.pop(node, self) is self]
+        if nodes and agent.name in self._agents:
             await asyncio.shield(self._begin_taking([agent.name], nodes))
 
     def _begin_taking(self, names: Sequence[str], nodes: Sequence[UUID] | None) -> "asyncio.Task[None]":
@@ -144,7 +188,7 @@ class Runner:
 
     async def _take(self, names: Sequence[str], nodes: Sequence[UUID] | None) -> None:
         room = max(0, self._concurrency - len(self._held) - self._reserved)
-        most = room if nodes is None else min(room, len(nodes))
+        most = min(room, TAKEN if nodes is None else len(nodes))
         if nodes is None and not most:
             self._more = True
             return

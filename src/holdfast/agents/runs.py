@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from holdfast.conversations.contexts import Context
@@ -52,9 +52,17 @@ class Run:
     finished_at: datetime | None
 
 
+class Claim(NamedTuple):
+    """A process takes a run as it is stored: under which id, by which name, and for how long."""
+
+    run: UUID
+    holder: str
+    lease: timedelta
+
+
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message that was sent to an agent, and the run that answers it."""
+    """A message that was sent to an agent, and the run that answers it; `held`: as whoever claimed it holds it."""
 
     run_id: UUID
     conversation: UUID
@@ -65,6 +73,7 @@ class Sent:
     number: int
     topic: str | None
     is_new: bool
+    held: Run | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,14 +101,19 @@ class Runs:
         user: str | None,
         key: str | None,
         busy: Policy,
+        claim: Claim | None = None,
         tx: Transaction | None = None,
     ) -> Sent:
-        """Append a message and store the run that answers it; the same key again gives the first."""
+        """Append a message and store the run that answers it; the same key again gives the first.
+
+        With a claim the run is held, unless the conversation has others before it.
+        """
         run = await self._database.within(tx)
-        outcome, node, seq, revision, at, topic, run_id, number = await run.value(
+        outcome, node, seq, revision, at, topic, run_id, number, claimed = await run.value(
             sql("send_message"), conversation, uuid7(), context.type, context.name, store(context.value),
-            store(content), {"role": "user"}, None if key is None else stored_name("key", key), store(agent), uuid7(),
-            None if user is None else store(user), busy,
+            store(content), {"role": "user"}, None if key is None else stored_name("key", key), store(agent),
+            uuid7() if claim is None else claim.run, None if user is None else store(user), busy,
+            *((None, None) if claim is None else (store(claim.holder), claim.lease)),
         )  # fmt: skip
         if outcome == "missing":
             raise unknown(conversation)
@@ -114,7 +128,8 @@ class Runs:
             raise AlreadyExists(
                 f"the key {key!r:.100} is taken", why="by a node that was not said to the agent", next="Use another."
             )
-        return Sent(run_id, conversation, node, seq, revision, at, number, topic, outcome == "sent")
+        held = _first_claim(run_id, agent, conversation, number, node, seq, user, at) if claimed else None
+        return Sent(run_id, conversation, node, seq, revision, at, number, topic, outcome == "sent", held)
 
     async def take(
         self,
@@ -232,6 +247,17 @@ def run_of(row: Row) -> Run:
         row["started_at"],
         row["finished_at"],
     )
+
+
+def _first_claim(
+    id: UUID, agent: str, conversation: UUID, number: int, node: UUID, seq: int, user: str | None, at: datetime
+) -> Run:
+    """A run as whoever stored it holds it."""
+    return Run(
+        id, agent, conversation, number, node, seq, attempt=1, retry_of=None, user=user, state="running", token=1,
+        claims=1, steps=0, input_tokens=0, output_tokens=0, cost=0.0, model=None, answer=None, error=None,
+        created_at=at, started_at=at, finished_at=None,
+    )  # fmt: skip
 
 
 def lapsed(run: Run) -> Busy:

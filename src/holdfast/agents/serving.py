@@ -35,6 +35,7 @@ class Serving:
         declare: Callable[[], Awaitable[None]],
     ) -> None:
         self._definitions: Definitions = agents.definitions
+        self._runners = agents.runners
         self._log = log
         self._runner = runner
         self._turns = turns
@@ -62,6 +63,8 @@ class Serving:
             await self._definitions.declare(self._declared.values())
             await self._declare()
             await stack.enter_async_context(self._runner)
+            self._runners.append(self._runner)
+            stack.callback(self._runners.remove, self._runner)
             stack.push_async_callback(self._leave_all)
             for agent in self._declared.values():
                 if agent.kind != "ui":

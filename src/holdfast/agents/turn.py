@@ -1,14 +1,14 @@
 """The turn: thought, action, observation, until there is an answer.
 
-Each step asks the model once, stores the raw reply, and only then acts on it. Whatever process takes a run up goes on
-where the rows say it is: a reply that is stored is not paid for again, a tool that ran is not run again, and what was
-said is said once.
+Each step asks the model once, stores the raw reply and what it says, and only then acts on it. Whatever process takes a
+run up goes on where the rows say it is: a reply that is stored is not paid for again, a tool that ran is not run again,
+and what was said is said once.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from holdfast.agents.acting import RUN, Decision, Told, Wanted, begun_of, decide
 from holdfast.agents.briefing import Briefing
 from holdfast.agents.definitions import Agent, Incoming
 from holdfast.agents.events import PER_RUN, delta_event
-from holdfast.agents.journal import Begun, Call, Ended, Journal, Question
+from holdfast.agents.journal import Begun, Call, Ended, Journal, Question, Replied
 from holdfast.agents.keeping import Keeping
 from holdfast.agents.runs import Ending, Finished, Run
 from holdfast.agents.skill_tools import USE_SKILL
@@ -37,7 +37,6 @@ from holdfast.llm import Reply, Request, Shown, Text, Thinking
 from holdfast.skills.run import Run as ToolRun
 from holdfast.skills.tool import Mode, Tool
 
-ANNOUNCED = 0.02  # seconds after which others hear of what was said
 AGAIN = 0.5  # seconds after which a reply that could not be stored is stored again
 FLUSH = 0.1  # seconds between two writes of what is streamed
 
@@ -69,7 +68,6 @@ class Turns:
         self.views = Views(services.database)  # what the agents know of their conversations
         # The turn of a task that was stopped, and what it had streamed: gone with the task, whoever stopped it.
         self._stopped: WeakKeyDictionary[asyncio.Task[Any], Turn] = WeakKeyDictionary()
-        self._due: set[str] = set()  # topics with news
         services.watching.listeners.append(self.views.add)
 
     def close(self) -> None:
@@ -132,7 +130,16 @@ class Turns:
     # The loop
 
     async def _advance(self, turn: Turn) -> UUID | None:
-        """Go from step to step; the node of the answer, or None where the run has to wait."""
+        """Get to the answer; its node, or None where the run has to wait."""
+        try:
+            return await self._answer(turn)
+        except Exception:
+            if turn.replied is not None:  # it was paid for, whatever became of what it says
+                await self._keep(turn, turn.replied)
+            raise
+
+    async def _answer(self, turn: Turn) -> UUID | None:
+        """Go from step to step, the first after the last that is stored."""
         steps = turn.past.steps
         last = steps[-1] if steps else None
         number = last.number if last else 1
@@ -144,8 +151,7 @@ class Turns:
             calls = wanted(reply, turn.tools, step=number, skills=turn.skills)
             spoken = _spoken(turn, number, reply, calls)
             if not calls:
-                (node,) = await turn.journal.append([spoken])
-                turn.said = ""
+                (node,) = await self._say(turn, [spoken])
                 return node
             if not await self._act(turn, number, spoken, calls):
                 return None
@@ -154,7 +160,7 @@ class Turns:
             reply, number = None, number + 1
 
     async def _ask(self, turn: Turn, number: int) -> Reply:
-        """Ask the model, hand on what it says as it says it, and keep its reply."""
+        """Ask the model, and hand on what it says as it says it; its reply is stored with that."""
         view = await turn.view()
         context = await self._briefing.context(turn, view)
         self._briefing.check_limits(turn, number, context)
@@ -175,21 +181,27 @@ class Turns:
                 model=turn.agent.model,
             )
         except HoldfastError:
-            await turn.journal.keep_reply(number, sent, None, seen=seen, began=began)
+            await turn.journal.keep_sent(number, sent, seen=seen, began=began)
             raise
         finally:
             flushing.cancel()
             await asyncio.wait([flushing])
-        await self._keep(lambda: turn.journal.keep_reply(number, sent, reply, seen=seen, began=began))
+        turn.replied = Replied(number, sent, reply, seen, began)
         turn.count(reply)
         return reply
 
-    async def _keep(self, write: Callable[[], Awaitable[None]]) -> None:
-        """Write a reply down, however often it takes while the run may still be ours: it was paid for."""
+    async def _say(self, turn: Turn, drafts: Sequence[Draft], *, begun: Begun | None = None) -> list[UUID]:
+        """Write down what is said, that calls are being made, and the reply that all of it is from."""
+        nodes = await turn.journal.append(drafts, replied=turn.replied, begun=begun)
+        turn.replied, turn.said = None, ""
+        return nodes
+
+    async def _keep(self, turn: Turn, replied: Replied) -> None:
+        """Write a reply down alone, however often it takes while the run may still be ours."""
         until = time.monotonic() + self._services.settings.lease
         while True:
             try:
-                return await write()
+                return await turn.journal.keep_reply(replied)
             except HoldfastError as error:
                 if isinstance(error, Busy) or not is_passing(error) or time.monotonic() > until:
                     raise
@@ -214,8 +226,7 @@ class Turns:
             ]
             making = [await self._making(turn, number, call) for call in made]
             if said or made:
-                await turn.journal.append(said, begun=Begun(number, [each.written for each in making]))
-                turn.said = ""
+                await self._say(turn, said, begun=Begun(number, [each.written for each in making]))
             ended: Ended | None = None
             if len(making) == 1 and not asking:
                 ended = await self._call(turn, number, making[0])
@@ -361,18 +372,7 @@ class Turns:
 
     def _journal(self, run: Run) -> Journal:
         services = self._services
-        return Journal(services.database, run, announce=self._announce, on_node=services.watching.node)
-
-    def _announce(self, topic: str) -> None:
-        """Wake those who read a topic, soon: a turn has several things to say, and here they are known already."""
-        if not self._due:
-            asyncio.get_running_loop().call_later(ANNOUNCED, self._announce_due)
-        self._due.add(topic)
-
-    def _announce_due(self) -> None:
-        due, self._due = self._due, set()
-        telling = asyncio.ensure_future(self._services.log.announce(*due))
-        telling.add_done_callback(lambda told: told.cancelled() or told.exception())  # a hint, that nobody waits for
+        return Journal(services.database, run, announce=services.announcements.soon, on_node=services.watching.node)
 
 
 def _current_task() -> "asyncio.Task[Any]":

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from holdfast.agents.announcements import Announcements
 from holdfast.agents.context import Recalled
 from holdfast.agents.definitions import Agent
-from holdfast.agents.journal import Journal, Past
+from holdfast.agents.journal import Journal, Past, Replied
 from holdfast.agents.runs import Run, Runs
 from holdfast.agents.skill_section import Skilled
 from holdfast.agents.view import View, Views
 from holdfast.agents.watching import Watching
-from holdfast.bus.log import Log
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.notes import Notes
 from holdfast.core.settings import AgentSettings, LlmSettings
@@ -30,7 +30,7 @@ class Services:
     """What turns are done with."""
 
     database: Database
-    log: Log
+    announcements: Announcements
     runs: Runs
     watching: Watching
     notes: Notes
@@ -61,6 +61,7 @@ class Turn:
     tokens: int = 0  # that the model took so far, in and out
     cost: float = 0.0
     step: int = 0  # that was asked last
+    replied: Replied | None = None  # in it, not yet stored
     said: str = ""  # in it, so far
     awaited: set[str] = field(default_factory=set[str])  # keys of calls that workers have
 

@@ -188,7 +188,7 @@ class Watching:
     async def _follow(self, topic: str, ready: asyncio.Event) -> None:
         while True:
             try:
-                async with self._log.subscribe([topic]) as records:
+                async with self._log.subscribe([topic], told=True) as records:
                     ready.set()
                     for watch in tuple(self._audience.topics.get(topic, ())):  # what came before the subscription
                         if watch.has_begun:  # nothing came before for one that has not

@@ -1,6 +1,6 @@
 """The log, as everyone sees it: one protocol, held by PostgreSQL alone or by Kafka with it."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Protocol
@@ -37,16 +37,23 @@ class Log(Protocol):
         """Publish when `tx` commits, and nothing when it rolls back; without one, it is durable when this returns."""
         ...
 
-    async def announce(self, *topics: str, tx: Transaction | None = None) -> None:
-        """Wake those who read these topics, now or when `tx` commits: for whoever publishes by a function of SQL."""
+    async def announce(
+        self, *topics: str, keys: Collection[str] = (), told: bool = False, tx: Transaction | None = None
+    ) -> None:
+        """Wake those who read these topics, now or when `tx` commits: for whoever publishes by a function of SQL.
+
+        `keys`: of all that was published; without them, all partitions are looked at. `told`: whoever subscribes with
+        `told` in this process has been told already, and reads it a little later.
+        """
         ...
 
     def subscribe(
-        self, topics: Sequence[str], *, group: str | None = None, start: Start | None = None
+        self, topics: Sequence[str], *, group: str | None = None, start: Start | None = None, told: bool = False
     ) -> AbstractAsyncContextManager[Subscription]:
         """Read as one of a group, which shares partitions and keeps positions; without a group, all from now on.
 
         `start`: where a group begins that has never read the topic (unless said `start`), or a reader without (`end`).
+        `told`: what this process announces as told is known here by other means, and need not come at once.
         """
         ...
 

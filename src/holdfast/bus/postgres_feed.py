@@ -3,14 +3,15 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, Self
 from uuid import UUID
 
 from holdfast.bus.members import Group, Membership, group_channel
+from holdfast.bus.news import News
 from holdfast.bus.positions import Holding, Positions
 from holdfast.bus.records import Record, record_of
 from holdfast.bus.sharing import Slot, share
@@ -18,10 +19,11 @@ from holdfast.bus.wakes import Wakes, channel, until
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import TenantId, uuid7
 from holdfast.postgres.database import Database, Row
+from holdfast.postgres.listener import Wake
 from holdfast.postgres.sql import statements
 
 Start = Literal["start", "end"]
-Listen = Callable[..., AbstractAsyncContextManager[asyncio.Event]]
+Listen = Callable[..., AbstractAsyncContextManager[Wake]]
 
 HANDOVER = 60.0  # seconds that a partition waits for the record its owner has in hand
 
@@ -36,17 +38,24 @@ def topic_channel(tenant: TenantId, topic: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a feed reads: topics, where a new group starts, and how much it holds at once."""
+    """How a feed reads: topics, where a new group starts, and how much it holds at once.
+
+    `told`: whoever reads is told by other means what this process announces so.
+    """
 
     topics: tuple[str, ...]
     start: Start
     batch: int
     batch_bytes: int
     lease: timedelta
+    told: bool = False
 
 
 async def fetch(database: Database, starts: Mapping[Slot, int], *, most: int, most_bytes: int) -> list[Row]:
     """The stored records of partitions, each from an offset on: a bounded number, shared among those that have any."""
+    if len(starts) == 1:
+        ((slot, start),) = starts.items()
+        return await database.all(sql("fetch_one"), *slot, start, most, most_bytes)
     columns = [slot.topic for slot in starts], [slot.partition for slot in starts], list(starts.values())
     return await database.all(sql("fetch"), *columns, most, most_bytes)
 
@@ -66,9 +75,13 @@ class Pages:
         if not ready:
             self.read_all = True
             return []
+        self.read_all = False
         generations = {slot: h.generation for slot, h in ready.items()}
         reading, starts = self._reading, {slot: h.next for slot, h in ready.items()}
         rows = await fetch(self._database, starts, most=reading.batch, most_bytes=reading.batch_bytes)
+        for slot, holding in ready.items():
+            if holding.generation == generations[slot]:
+                holding.retry_at = 0.0
         records: list[tuple[Holding, Record]] = []
         for row in rows:
             holding = ready[Slot(row["topic"], row["partition"])]
@@ -84,6 +97,42 @@ class Pages:
         return records
 
 
+class Looking:
+    """Reads what is new in partitions, those of them that may have something."""
+
+    def __init__(self, database: Database, reading: Reading, listen: Listen, *, process: str) -> None:
+        self._database = database
+        self._pages = Pages(database, reading)
+        self._reading = reading
+        self._listen = listen
+        self._teller = process if reading.told else ""
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator[Self]:
+        """Hear of news meanwhile."""
+        tenant = await self._database.tenant()
+        channels = {topic_channel(tenant, topic): topic for topic in self._reading.topics}
+        async with self._listen(*channels) as wake:
+            self._news = News(wake, channels, teller=self._teller)
+            yield self
+
+    def again(self) -> None:
+        """Look at all of them, and do not wait."""
+        self._pages.read_all = False
+        self._news.look()
+
+    async def take(self, held: Mapping[Slot, Holding], wait: float) -> list[tuple[Holding, Record]]:
+        """The next records; none when there are none for so many seconds."""
+        news: Collection[Slot] | None = None
+        if self._pages.read_all:
+            now = asyncio.get_running_loop().time()
+            due = [max(h.retry_at - now, 0) for h in held.values() if h.retry_at and not h.leaving]
+            news = await self._news.come(min([wait, *due]))
+        else:
+            self._news.looked()
+        return await self._pages.next([h for h in held.values() if news is None or h.retry_at or h.slot in news])
+
+
 class PostgresFeed:
     """The partitions that one member of a group owns, and their records."""
 
@@ -93,7 +142,7 @@ class PostgresFeed:
         self._database = database
         self._reading = reading
         self._members = Membership(database, group, self.member, reading.topics, reading.lease)
-        self._pages = Pages(database, reading)
+        self._looking = Looking(database, reading, listen, process=wakes.name)
         self._listen = listen
         self._wakes = wakes
         self._held: dict[Slot, Holding] = {}
@@ -106,9 +155,8 @@ class PostgresFeed:
     async def __aenter__(self) -> Self:
         tenant = await self._database.tenant()
         self._group_channel = group_channel(tenant, self.positions.group)
-        channels = [topic_channel(tenant, topic) for topic in self._reading.topics]
         async with AsyncExitStack() as stack:
-            self._woken = await stack.enter_async_context(self._listen(*channels))
+            await stack.enter_async_context(self._looking.listening())
             self._changed = await stack.enter_async_context(self._listen(self._group_channel))
             await self._beat()
             self._stack = stack.pop_all()
@@ -133,18 +181,14 @@ class PostgresFeed:
 
     async def take(self, wait: float) -> list[tuple[Holding, Record]]:
         """The next records; none when there are none for so many seconds."""
-        if self._pages.read_all:
-            now = asyncio.get_running_loop().time()
-            due = [h.retry_at - now for h in self._held.values() if h.retry_at > now]
-            await until(self._woken, min([wait, *due]))
-        return await self._pages.next(list(self._held.values()))
+        return await self._looking.take(self._held, wait)
 
     def rewind(self, holding: Holding, wait: float) -> None:
         """Deliver again from the holding's position, after so many seconds."""
         holding.generation += 1
         holding.next = holding.position
         holding.retry_at = asyncio.get_running_loop().time() + wait
-        self._pages.read_all = False
+        self._looking.again()
 
     def lose(self, holding: Holding) -> None:
         """The partition turned out to be another's."""
@@ -192,7 +236,7 @@ class PostgresFeed:
             self._held[holding.slot] = holding
         self._renewed = started
         if taken:
-            self._woken.set()
+            self._looking.again()
         if unwanted or group.changed:
             self._wakes.send(self._group_channel)
 
@@ -218,19 +262,16 @@ class PostgresFeed:
 class OpenFeed:
     """Everything of some topics from now on, without a group: every reader has all of it, and keeps no position."""
 
-    def __init__(self, database: Database, reading: Reading, listen: Listen) -> None:
+    def __init__(self, database: Database, reading: Reading, listen: Listen, wakes: Wakes) -> None:
         self._database = database
         self._reading = reading
-        self._pages = Pages(database, reading)
-        self._listen = listen
+        self._looking = Looking(database, reading, listen, process=wakes.name)
         self._stack = AsyncExitStack()
         self._held: dict[Slot, Holding] = {}
 
     async def __aenter__(self) -> Self:
-        tenant = await self._database.tenant()
-        channels = [topic_channel(tenant, topic) for topic in self._reading.topics]
         async with AsyncExitStack() as stack:
-            self._woken = await stack.enter_async_context(self._listen(*channels))
+            await stack.enter_async_context(self._looking.listening())
             for row in await self._database.all(sql("ends"), list(self._reading.topics)):
                 slot = Slot(row["topic"], row["partition"])
                 start = row["next_offset"] if self._reading.start == "end" else 0
@@ -248,9 +289,7 @@ class OpenFeed:
 
     async def take(self, wait: float) -> list[tuple[Holding, Record]]:
         """The next records; none when there are none for so many seconds."""
-        if self._pages.read_all:
-            await until(self._woken, wait)
-        return await self._pages.next(list(self._held.values()))
+        return await self._looking.take(self._held, wait)
 
     def rewind(self, holding: Holding, wait: float) -> None:
         """Nothing is delivered again."""

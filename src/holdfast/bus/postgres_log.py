@@ -1,16 +1,18 @@
 """The log in PostgreSQL: records are rows, numbered by a counter row per partition."""
 
+import asyncio
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, closing
 from datetime import datetime, timedelta
 from typing import Protocol, Self, cast
 from uuid import UUID
 
 from holdfast.bus.gathering import Gathering
+from holdfast.bus.news import Hint
 from holdfast.bus.positions import Positions
 from holdfast.bus.postgres_feed import Listen, OpenFeed, PostgresFeed, Reading, Start, fetch, topic_channel
-from holdfast.bus.records import Draft, Record, draft, record_of
+from holdfast.bus.records import Draft, Record, draft, hash_of, record_of
 from holdfast.bus.sharing import Slot
 from holdfast.bus.subscription import Feed, Limits, Subscription
 from holdfast.bus.topics import Lag, Topic, Topics, group_name, topic_name, unknown_topic
@@ -22,6 +24,7 @@ from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 
 PAGE = 500
+KNOWN_FOR = 60.0  # seconds that a topic's number of partitions is taken for granted
 
 sql = statements(__name__)
 
@@ -44,6 +47,7 @@ class PostgresLog:
         self._listen = listen
         self._wakes = wakes
         self._topics = Topics(database, settings.partitions)
+        self._numbers: dict[str, tuple[int, float]] = {}  # of partitions, and until when they are taken for granted
         self._writer = Gathering(self._write, size=lambda draft: draft.bytes)
 
     async def create(self, topic: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
@@ -77,12 +81,12 @@ class PostgresLog:
             row = cast(Row, await within.one(sql("publish"), *given.stored))
             if row["offset"] is None:
                 raise unknown_topic(topic)
-            await self.announce(topic, tx=tx)
+            await self._tell({topic: [row["partition"]]}, tx=tx)
         return Record(topic, row["partition"], row["offset"], key, given.id, loads(given.headers), value, row["at"])
 
     @asynccontextmanager
     async def subscribe(
-        self, topics: Sequence[str], *, group: str | None = None, start: Start | None = None
+        self, topics: Sequence[str], *, group: str | None = None, start: Start | None = None, told: bool = False
     ) -> AsyncGenerator[Subscription]:
         """Read as one of a group, which shares partitions and keeps positions; without a group, all from now on."""
         names = tuple(dict.fromkeys(map(topic_name, [topics] if isinstance(topics, str) else topics)))
@@ -96,12 +100,12 @@ class PostgresLog:
         limits = Limits(settings.max_attempts, timedelta(seconds=settings.max_failing))
         lease = timedelta(seconds=settings.lease)
         if group is None:
-            reading = Reading(names, start or "end", settings.batch, settings.batch_bytes, lease)
-            async with OpenFeed(self._database, reading, self._listen) as feed:
+            reading = Reading(names, start or "end", settings.batch, settings.batch_bytes, lease, told)
+            async with OpenFeed(self._database, reading, self._listen, self._wakes) as feed:
                 with closing(Subscription(self._database, feed, None, limits)) as subscription:
                     yield subscription
             return
-        reading = Reading(names, start or "start", settings.batch, settings.batch_bytes, lease)
+        reading = Reading(names, start or "start", settings.batch, settings.batch_bytes, lease, told)
         async with await self._feed(group_name(group), reading) as feed:
             with closing(Subscription(self._database, feed, feed.positions, limits)) as subscription:
                 yield subscription
@@ -165,10 +169,33 @@ class PostgresLog:
             )
         return positions
 
-    async def announce(self, *topics: str, tx: Transaction | None = None) -> None:
+    async def announce(
+        self, *topics: str, keys: Collection[str] = (), told: bool = False, tx: Transaction | None = None
+    ) -> None:
         """Wake those who read these topics, now or when `tx` commits: for whoever publishes by a function of SQL."""
+        named = {topic: await self._partitions(topic, keys, tx) for topic in topics}
+        await self._tell(named, told=told, tx=tx)
+
+    async def _tell(
+        self, named: Mapping[str, Collection[int]], *, told: bool = False, tx: Transaction | None = None
+    ) -> None:
+        """Wake those who read topics, of which these partitions have news."""
         tenant = await self._database.tenant()
-        self._wakes.send(*(topic_channel(tenant, topic) for topic in topics), tx=tx)
+        teller = self._wakes.name if told else ""
+        for topic, partitions in named.items():
+            self._wakes.send(topic_channel(tenant, topic), said=str(Hint(sorted(partitions), teller)), tx=tx)
+
+    async def _partitions(self, topic: str, keys: Collection[str], tx: Transaction | None) -> set[int]:
+        """Where records with these keys are; nowhere in particular, if there is no such topic."""
+        if not keys:
+            return set()
+        now = asyncio.get_running_loop().time()
+        number, until = self._numbers.get(topic, (0, 0.0))
+        if now > until:
+            within = await self._database.within(tx)
+            number = cast(int, await within.value(sql("topic_partitions"), topic) or 0)
+            self._numbers[topic] = (number, now + KNOWN_FOR)
+        return {hash_of(key) % number for key in keys} if number else set()
 
     async def _feed(self, group: str, reading: Reading) -> GroupFeed:
         return PostgresFeed(self._database, group, reading, self._listen, self._wakes)
@@ -179,9 +206,11 @@ class PostgresLog:
             return [await self._write_one(drafts[0])]
         columns = [list(column) for column in zip(*(one.stored for one in drafts), strict=True)]
         rows: defaultdict[tuple[str, UUID], deque[Row]] = defaultdict(deque)
+        named: defaultdict[str, set[int]] = defaultdict(set)
         for row in await self._database.all(sql("publish_all"), *columns):
             rows[row["topic"], row["id"]].append(row)
-        await self.announce(*{one.topic for one in drafts})
+            named[row["topic"]].add(row["partition"])
+        await self._tell(named)
         own = [rows[one.topic, one.id] for one in drafts]  # several may have been given the same id
         return [found.popleft() if found else unknown_topic(one.topic) for one, found in zip(drafts, own, strict=True)]
 
@@ -189,7 +218,7 @@ class PostgresLog:
         row = cast(Row, await self._database.one(sql("publish"), *given.stored))
         if row["offset"] is None:
             return unknown_topic(given.topic)
-        await self.announce(given.topic)
+        await self._tell({given.topic: [row["partition"]]})
         return row
 
     async def _starts(

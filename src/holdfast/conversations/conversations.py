@@ -198,7 +198,7 @@ class Conversations:
             return await self.read(stored_id, tx=tx)
         if outcome != "appended":
             raise not_appended(outcome, id, revision, expect=expect, parent=parent, turn=turn and turn.number)
-        await self._announce(topic, tx)
+        await self._announce(topic, id, tx)
         return Node(
             node_id, id, parent or id, seq, str(where), content, held, changes, key, 1, revision, False, at, at, form,
             native,
@@ -235,7 +235,7 @@ class Conversations:
         last = rows[-1]
         if last["outcome"] not in ("appended", "repeated"):
             raise not_appended(last["outcome"], id, last["revision"], expect=expect, turn=turn and turn.number)
-        await self._announce(next((row["topic"] for row in rows if row["topic"] is not None), None), tx)
+        await self._announce(next((row["topic"] for row in rows if row["topic"] is not None), None), id, tx)
         nodes: list[Node] = []
         for row, draft, context, payload in zip(rows, drafts, contexts, payloads, strict=True):
             if row["outcome"] == "repeated":
@@ -272,7 +272,7 @@ class Conversations:
         row = cast(Row, await (await self._database.within(tx)).one(sql("clear_messages"), id))
         if row["outcome"] == "missing":
             raise unknown(id)
-        await self._announce(row["topic"], tx)
+        await self._announce(row["topic"], id, tx)
 
     async def move(
         self, node: UUID, *, version: int, parent: UUID, before: UUID | None = None, tx: Transaction | None = None
@@ -382,12 +382,12 @@ class Conversations:
         row = cast(Row, await (await self._database.within(tx)).one(sql(how), node, version, *what))
         if row["outcome"] != "done":
             raise not_changed(row, node, version)
-        await self._announce(row["topic"], tx)
+        await self._announce(row["topic"], None, tx)
         return await self.read(node, tx=tx)
 
-    async def _announce(self, topic: str | None, tx: Transaction | None) -> None:
+    async def _announce(self, topic: str | None, id: UUID | None, tx: Transaction | None) -> None:
         if topic is not None:
-            await self._log.announce(topic, tx=tx)
+            await self._log.announce(topic, keys=[str(id)] if id else (), tx=tx)
 
     async def _between(self, id: UUID) -> defaultdict[int, list[Row]]:
         """The changes of state that came without a node, by the node they came after."""

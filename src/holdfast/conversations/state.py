@@ -119,7 +119,7 @@ class State:
             name = restore(row["name"])
             raise Conflict(f"the state {name!r} has changed", expected=row["expects"], current=row["version"], key=name)
         if row["topic"] is not None:
-            await self._log.announce(row["topic"], tx=tx)
+            await self._log.announce(row["topic"], keys=[str(conversation)], tx=tx)
 
     async def delete(self, conversation: UUID, *keys: str, tx: Transaction | None = None) -> None:
         """Delete keys; one that is not there is no error."""

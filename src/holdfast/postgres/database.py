@@ -20,7 +20,7 @@ from holdfast.core.ids import TenantId
 from holdfast.core.text import dumps, loads
 from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
 from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, is_lost, is_unsent, sqlstate, translated
-from holdfast.postgres.listener import Listener
+from holdfast.postgres.listener import Listener, Wake
 from holdfast.postgres.options import Options
 from holdfast.postgres.pool import Link, Pool
 from holdfast.postgres.races import TRIES, Losers, back_off
@@ -350,7 +350,7 @@ class Postgres:
         """The schema's owner, for index builds and partitions."""
         return open_owner(self._owner_url, self._options)
 
-    def listen(self, *channels: str) -> AbstractAsyncContextManager[asyncio.Event]:
+    def listen(self, *channels: str) -> AbstractAsyncContextManager[Wake]:
         """An event that is set when one of the channels is notified, or may have been while the connection was lost."""
         return self._listener.listen(*channels)
 

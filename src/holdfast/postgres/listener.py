@@ -14,6 +14,8 @@ from typing import Protocol
 
 RECONNECT_FIRST = 0.1
 RECONNECT_MOST = 5.0
+HEARD = 100  # different things that are remembered of what was said
+ANYTHING = ("", "")
 
 log = logging.getLogger(__name__)
 
@@ -29,12 +31,30 @@ class ListeningConnection(Protocol):
     def is_closed(self) -> bool: ...
 
 
+class Wake(asyncio.Event):
+    """Is set when something is said on a channel, or may have been; `said` has what, and where, until it is cleared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: set[tuple[str, str]] = set()
+
+    def hear(self, channel: str, payload: str) -> None:
+        """Something was said; without a payload, it may be anything."""
+        self.said.add((channel, payload) if len(self.said) < HEARD else ANYTHING)
+        self.set()
+
+    def clear(self) -> None:
+        """Forget what was said, and wait for more."""
+        self.said.clear()
+        super().clear()
+
+
 class Listener:
     """One connection that listens for everyone in this process."""
 
     def __init__(self, connect: Callable[[], Awaitable[ListeningConnection]]) -> None:
         self._connect = connect
-        self._wakes: dict[str, set[asyncio.Event]] = {}
+        self._wakes: dict[str, set[Wake]] = {}
         self._ears: dict[str, list[Callable[[str | None], None]]] = {}
         self._connection: ListeningConnection | None = None
         self._lost = asyncio.Event()
@@ -42,9 +62,9 @@ class Listener:
         self._listening = asyncio.Lock()
 
     @asynccontextmanager
-    async def listen(self, *channels: str) -> AsyncGenerator[asyncio.Event]:
+    async def listen(self, *channels: str) -> AsyncGenerator[Wake]:
         """An event that is set when one of the channels is notified, or may have been."""
-        wake = asyncio.Event()
+        wake = Wake()
         for channel in channels:
             self._wakes.setdefault(channel, set()).add(wake)
         try:
@@ -121,14 +141,14 @@ class Listener:
 
     def _notified(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
         for wake in self._wakes.get(channel, ()):
-            wake.set()
+            wake.hear(channel, payload)
         for ear in self._ears.get(channel, ()):
             ear(payload)
 
     def _wake_all(self) -> None:
-        for wakes in self._wakes.values():
+        for channel, wakes in self._wakes.items():
             for wake in wakes:
-                wake.set()
+                wake.hear(channel, "")
         for ears in self._ears.values():
             for ear in ears:
                 ear(None)

@@ -22,7 +22,7 @@ from holdfast.agents.runs import Run, Runs
 from holdfast.bus.subscription import Subscription
 from holdfast.conversations import Draft
 from holdfast.engine import open_engine
-from holdfast.llm import Piece, Reply, Request, Text
+from holdfast.llm import Piece, Request, Text
 from holdfast.llm.scripted import ScriptedModel, steps_since_user
 
 Method = Callable[..., Awaitable[Any]]
@@ -137,15 +137,6 @@ async def unaware(_: Runs, held: Sequence[Run], **__: object) -> dict[UUID, str 
     return {run.id: None for run in held}
 
 
-def replied(step: int) -> Test:
-    """Whether the model has replied in this step."""
-
-    def test(_: Journal, number: int, __: object, reply: Reply | None, **___: object) -> bool:
-        return number == step and reply is not None
-
-    return test
-
-
 def says(*, calls: bool) -> Test:
     """Whether the agent says something: that it calls tools, or its answer."""
 
@@ -168,14 +159,7 @@ def always(*_: object, **__: object) -> bool:
 
 def arm() -> None:
     """Lie in wait at every moment."""
-    replies = {str(step): replied(step) for step in (1, 2)}
     strike.lurk(Runs, "take", after={"claimed": always})
-    strike.lurk(
-        Journal,
-        "keep_reply",
-        before={f"replied {step}": test for step, test in replies.items()},
-        after={f"stored {step}": test for step, test in replies.items()},
-    )
     strike.lurk(
         Journal,
         "append",

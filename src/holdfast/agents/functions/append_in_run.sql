@@ -1,17 +1,25 @@
--- Writes down what a run does, all or nothing, unless another has the run by now: that tools begin, what one of them gave, and what is
--- said; streamed text that has become a node goes. A tool that was begun before, and may be again, is begun anew.
+-- Writes down what a run does, all or nothing, unless another has the run by now: what the model replied, that tools begin, what one of them
+-- gave, and what is said; streamed text that has become a node goes. A tool that was begun before, and may be again, is begun anew.
+drop function if exists holdfast.append_in_run(
+  uuid, uuid, bigint, uuid[], text[], text[], text[], text[], jsonb[], text[], int, text[], text[], jsonb[], uuid[], uuid[], text[],
+  text, text, jsonb, text, double precision, bytea, text);
 create or replace function holdfast.append_in_run(
   tenant uuid, run uuid, claim bigint, nodes uuid[], types text[], names text[], vals text[], contents text[], payloads jsonb[],
   node_keys text[], step int, begun text[], tools text[], arguments jsonb[], executions uuid[], tool_ids uuid[], correlations text[],
-  ended text, status text, output jsonb, error text, latency double precision, whole bytea, kind text
+  ended text, status text, output jsonb, error text, latency double precision, whole bytea, kind text,
+  sent json, reply jsonb, model text, input_tokens bigint, output_tokens bigint, cost double precision, seen bigint, began timestamptz
 ) returns table (outcome text, id uuid, seq bigint, revision bigint, at timestamptz, topic text) language plpgsql as $$
 #variable_conflict use_column
 declare
   held public.runs := holdfast.held_run(tenant, run, claim);
+  said record;
 begin
   if held.id is null then
     return query select 'lapsed', null::uuid, null::bigint, null::bigint, null::timestamptz, null::text;
     return;
+  end if;
+  if reply is not null then
+    perform holdfast.keep_reply(tenant, run, step, sent, reply, model, input_tokens, output_tokens, cost, seen, began);
   end if;
   if cardinality(begun) > 0 then
     -- What it gave before is not its output now; what a worker gave that is waited for may be there already.
@@ -43,6 +51,12 @@ begin
   end if;
   if cardinality(nodes) > 0 then
     delete from public.turn_delta d where d.tenant_id = tenant and d.run_id = run and d.kind in ('token', 'thinking');
+  end if;
+  if cardinality(nodes) = 1 then  -- nearly always: what is made for many costs a fifth more
+    said := holdfast.append(
+      tenant, held.root, nodes[1], null, types[1], names[1], vals[1], contents[1], payloads[1], null, null, node_keys[1], null, null, null);
+    return query select said.outcome, said.id, said.seq, said.revision, said.at, said.topic;
+  elsif cardinality(nodes) > 1 then
     return query select a.outcome, a.id, a.seq, a.revision, a.at, a.topic from holdfast.append_all(
       tenant, held.root, nodes, types, names, vals, contents, payloads, array_fill(null::text, array[cardinality(nodes)]),
       array_fill(null::json, array[cardinality(nodes)]), node_keys, null, null, null) a;

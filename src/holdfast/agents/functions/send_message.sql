@@ -1,14 +1,18 @@
 -- Appends what somebody says to an agent, tells its topic, and stores the run that will answer it: all or nothing.
 -- `busy` says what happens when a run of the conversation has not ended: reject (nothing is said), interrupt (it is told to stop), enqueue.
 -- `outcome`: sent; repeated (the key is known: `id` and `run` are the first ones'); busy (`run` is the one that has not ended); missing.
+-- `claimant`: who does the run at once, for the length of a lease, if it is the conversation's first that has not ended; `claimed` says whether.
+drop function if exists holdfast.send_message(uuid, uuid, uuid, text, text, text, text, jsonb, text, text, uuid, text, text);
 create or replace function holdfast.send_message(
   tenant uuid, conversation uuid, node uuid, type text, name text, value text, content text, payload jsonb, key text,
-  agent text, wanted uuid, person text, busy text,
-  out outcome text, out id uuid, out seq bigint, out revision bigint, out at timestamptz, out topic text, out run uuid, out number bigint
+  agent text, wanted uuid, person text, busy text, claimant text default null, lease interval default null,
+  out outcome text, out id uuid, out seq bigint, out revision bigint, out at timestamptz, out topic text, out run uuid, out number bigint,
+  out claimed boolean
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
   appended record;
+  stored record;
 begin
   if send_message.key is not null or busy <> 'enqueue' then  -- what is looked at then is looked at under the conversation's lock
     perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
@@ -27,8 +31,8 @@ begin
         order by r.attempt desc limit 1 into send_message.run, send_message.number;
       if not found then  -- somebody appended it, and its agent has not read of it yet
         send_message.run := wanted;
-        send_message.number := holdfast.store_run(
-          tenant, wanted, send_message.agent, conversation, send_message.id, send_message.seq, person);
+        stored := holdfast.store_run(tenant, wanted, send_message.agent, conversation, send_message.id, send_message.seq, person);
+        send_message.number := stored.number;
       end if;
       outcome := 'repeated';
       return;
@@ -59,24 +63,37 @@ begin
   send_message.topic := appended.topic;
   send_message.run := wanted;
   outcome := 'sent';
-  send_message.number := holdfast.store_run(tenant, wanted, send_message.agent, conversation, appended.id, appended.seq, person);
+  stored := holdfast.store_run(
+    tenant, wanted, send_message.agent, conversation, appended.id, appended.seq, person, claimant, lease);
+  send_message.number := stored.number;
+  send_message.claimed := stored.claimed;
 end $$;
 revoke execute on function holdfast.send_message from public;
 grant execute on function holdfast.send_message to holdfast_app;
 
--- Stores the run that answers a node, behind those of its conversation, whose row is locked; its number.
+-- Stores the run that answers a node, behind those of its conversation, whose row is locked: its number, and whether the claimant has it.
+drop function if exists holdfast.store_run(uuid, uuid, text, uuid, uuid, bigint, text);
 create or replace function holdfast.store_run(
-  tenant uuid, run uuid, agent text, conversation uuid, node uuid, seq bigint, person text
-) returns bigint language plpgsql as $$
+  tenant uuid, run uuid, agent text, conversation uuid, node uuid, seq bigint, person text,
+  claimant text default null, lease interval default null, out number bigint, out claimed boolean
+) language plpgsql as $$
 #variable_conflict use_column
-declare
-  own bigint;
 begin
   update public.conversation c set last_run = c.last_run + 1 where c.tenant_id = tenant and c.id = conversation
-    returning c.last_run into own;
-  insert into public.runs (tenant_id, id, agent, root, number, trigger, trigger_seq, user_name)
-    values (tenant, run, store_run.agent, conversation, own, node, store_run.seq, person);
-  return own;
+    returning c.last_run into store_run.number;
+  if claimant is null then
+    insert into public.runs (tenant_id, id, agent, root, number, trigger, trigger_seq, user_name)
+      values (tenant, run, store_run.agent, conversation, store_run.number, node, store_run.seq, person);
+    return;
+  end if;
+  perform from public.runs r where r.tenant_id = tenant and r.root = conversation and r.finished_at is null;
+  store_run.claimed := not found;
+  insert into public.runs (
+      tenant_id, id, agent, root, number, trigger, trigger_seq, user_name, state, holder, leased_until, token, claims, started_at, claimed_at)
+    select tenant, run, store_run.agent, conversation, store_run.number, node, store_run.seq, person,
+      case when first then 'running' else 'queued' end, case when first then claimant end, case when first then holdfast.now() + lease end,
+      first::int, first::int, case when first then holdfast.now() end, case when first then holdfast.now() end
+    from (values (store_run.claimed)) as given (first);
 end $$;
 revoke execute on function holdfast.store_run from public;
 grant execute on function holdfast.store_run to holdfast_app;

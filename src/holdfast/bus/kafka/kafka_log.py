@@ -1,6 +1,6 @@
 """The log with Kafka behind it: published to PostgreSQL, read from Kafka."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -29,9 +29,11 @@ class KafkaLog(PostgresLog):
                 await self._broker.ensure(self._broker.name(await self._tenant(), topic), number)
         return number
 
-    async def announce(self, *topics: str, tx: Transaction | None = None) -> None:
-        """Wake those who read these topics, and the relay."""
-        await super().announce(*topics, tx=tx)
+    async def _tell(
+        self, named: Mapping[str, Collection[int]], *, told: bool = False, tx: Transaction | None = None
+    ) -> None:
+        """Wake those who read topics, and the relay."""
+        await super()._tell(named, told=told, tx=tx)
         self._wakes.send(CHANNEL, tx=tx)
 
     async def _feed(self, group: str, reading: Reading) -> KafkaFeed:

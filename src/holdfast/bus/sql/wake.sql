@@ -1,2 +1,2 @@
--- Wakes the listeners of these channels. Nothing is written that must last, so the commit does not wait for the disk.
-select pg_notify(channel, '') from unnest($1::text[]) as channel, set_config('synchronous_commit', 'off', true)
+-- Wakes the listeners of channels ($1), each with a hint ($2). Nothing is written that must last, so the commit does not wait for the disk.
+select pg_notify(due.channel, due.said) from unnest($1::text[], $2::text[]) as due (channel, said), set_config('synchronous_commit', 'off', true)
