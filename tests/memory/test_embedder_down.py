@@ -1,11 +1,14 @@
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from aiohttp import web
 
 from holdfast.embeddings.onnx import Model
-from holdfast.memory import user
+from holdfast.memory import indexing, user
+from holdfast.memory.indexing import Indexer
 from tests.embeddings.endpoint import FakeEndpoint
 from tests.embeddings.models import english
 from tests.memory.conftest import OpenWith
@@ -13,6 +16,8 @@ from tests.memory.conftest import OpenWith
 __all__ = ["english"]
 
 ANN = user("ann")
+INSERT = "insert into user_memories (agent_id, user_id, content) select $2, $2, 'likes tea' where $1::uuid is not null"
+READ = "select length is not null from memory where tenant_id = $1"
 
 
 @pytest.fixture
@@ -57,3 +62,26 @@ async def test_vectors_of_the_wrong_length_are_never_stored(endpoint: FakeEndpoi
     assert not memory.embedded
     assert [hit.memory.id for hit in hits] == [memory.id]
     assert hits.reduced != ""
+
+
+@pytest.mark.req("EMB-02")
+async def test_without_a_model_what_comes_by_plain_sql_is_read_and_all_that_lack_a_vector_are_not_looked_at(
+    no_models: None, open_with: OpenWith, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(indexing, "FIRST", 0)
+    monkeypatch.setattr(indexing, "GATHER", 0)
+    looks, looked, catch_up = list[int](), asyncio.Event(), Indexer.catch_up
+
+    async def spied(self: Indexer) -> int:
+        looks.append(await catch_up(self))
+        looked.set()
+        return looks[-1]
+
+    monkeypatch.setattr(Indexer, "catch_up", spied)
+    async with open_with() as engine, asyncio.timeout(20):
+        await looked.wait()
+        await engine.database.run(INSERT, uuid4())
+        while not await engine.database.value(READ):
+            pass
+
+    assert len(looks) == 1

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.core.errors import InvalidInput
 from holdfast.engine import Engine
 from holdfast.memory import Memories, Owner, agent, organization, session, user
 
@@ -124,3 +125,25 @@ async def test_what_an_agent_brought_in_can_be_asked_for_alone(words_only: Engin
 @pytest.mark.parametrize("owner", OWNERS, ids=lambda owner: owner.scope)
 async def test_a_scope_without_memories_has_no_hits(words_only: Engine, owner: Owner) -> None:
     assert await words_only.memory.search(owner, "parcel") == []
+
+
+@pytest.mark.req("MEM-03")
+async def test_texts_of_several_owners_are_remembered_at_once_each_where_it_belongs(words_only: Engine) -> None:
+    drafts = [(owner, f"parcel of {owner.scope}") for owner in OWNERS]
+
+    stored = await words_only.memory.remember_all([*drafts, drafts[0]])
+
+    assert [(each.owner.scope, each.content) for each in stored[:4]] == [(owner.scope, text) for owner, text in drafts]
+    assert stored[4].id == stored[0].id
+    hits = await words_only.memory.context("parcel", session="web", user="ann", agent="support")
+    assert {(hit.memory.owner.scope, hit.memory.content) for hit in hits} == {
+        (owner.scope, text) for owner, text in drafts
+    }
+
+
+@pytest.mark.req("MEM-03")
+async def test_of_texts_of_several_owners_none_is_remembered_if_one_cannot_be(words_only: Engine) -> None:
+    with pytest.raises(InvalidInput):
+        await words_only.memory.remember_all([(session("web"), "parcel"), (ANN, {"content": "parcel", "ttl": -1})])
+
+    assert not await words_only.memory.context("parcel", session="web", user="ann")

@@ -9,7 +9,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.memory import Memories
 from holdfast.memory.drafts import MAX_CONTENT_BYTES, Draft
 from holdfast.memory.memory import Trust
-from holdfast.memory.owners import session, user
+from holdfast.memory.owners import Owner, session, user
 
 SESSION_IMPORTANCE = 0.6
 LASTING_IMPORTANCE = 0.8
@@ -27,20 +27,18 @@ async def remember_turn(
     asker = parse_context(question.context)
     trust: Trust = "user" if asker.name == "user" else "agent"
     try:
+        said: list[tuple[Owner, Draft | None]] = []
         if session_id is not None:
+            here = session(session_id, agent=agent, user=person)
             author = person if asker == by_user(person) else asker.value
-            said = [_said(question, question.content, session_id, author=author, trust=trust)]
+            said.append((here, _said(question, question.content, session_id, author=author, trust=trust)))
             if answer is not None:
-                said.append(_said(answer, answer.content, session_id, author=agent, trust="agent"))
-            said = [draft for draft in said if draft is not None]
-            if said:
-                await memory.remember_many(session(session_id, agent=agent, user=person), said)
-        if person is None or asker != by_user(person):  # what others say there is nothing that the user said
-            return
-        lasting = lasting_part(question.content)
-        if lasting is not None:
+                said.append((here, _said(answer, answer.content, session_id, author=agent, trust="agent")))
+        if person is not None and asker == by_user(person):  # what others say there is nothing that the user said
+            lasting = lasting_part(question.content) or ""
             kept = _said(question, lasting, session_id, author=person, trust=trust, importance=LASTING_IMPORTANCE)
-            await memory.remember_many(user(person), [kept] if kept else [])
+            said.append((user(person), kept))
+        await memory.remember_all([(owner, draft) for owner, draft in said if draft is not None])
     except HoldfastError as error:
         log.warning("what was said in %s could not be remembered: %s", question.root, error)
 

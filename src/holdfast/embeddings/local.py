@@ -40,7 +40,7 @@ class LocalModel:
         """What its vectors know it by; of an unknown model that is not here, the configured name."""
         if self._configured in KNOWN:
             return self._configured
-        files = self._store.find(self._configured)
+        files = self._files()
         return self._store.identity(files) if files else self._configured
 
     @property
@@ -52,7 +52,7 @@ class LocalModel:
         """That it is not here."""
         if self._fetching:
             return Unavailable(f"the embedding model {self._configured} is not here", next="It is being fetched.")
-        if self._is_here():
+        if self._files() is not None:
             return None
         if self._failed_fetch is not None:
             return self._failed_fetch
@@ -66,11 +66,11 @@ class LocalModel:
             )
         return Unavailable(f"the embedding model {self._configured} is not here", next=next)
 
-    def _is_here(self) -> bool:
-        """Whether its files are in the store; where they are not, everyone who searches asks again and again."""
+    def _files(self) -> ModelFiles | None:
+        """Its files, if they are in the store; where they are not, everyone who searches asks again and again."""
         if time.monotonic() < self._missing_until:
-            return False
-        found = self._store.find(self._configured) is not None
+            return None
+        found = self._store.find(self._configured)
         self._missing_until = 0.0 if found else time.monotonic() + MISSING
         return found
 

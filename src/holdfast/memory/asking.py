@@ -74,21 +74,27 @@ class Asking:
         language = language_of(question)
         own = self._embeddings.model(language)
         vectors: dict[str, list[bytes]] = {}
-        for model in [own, *await self._former_models(language)]:
-            if model is None:
-                continue
-            found = await asyncio.gather(*(self._embeddings.query(part, model, asker=asker) for part in parts))
-            if all(each is not None for each in found):
-                vectors[model] = [encode_halfvec(each) for each in found if each is not None]
+        for model in [own, *await self._former_models(language, own)]:
+            found = None if model is None else await self._vectors(parts, model, asker)
+            if model is not None and found is not None:
+                vectors[model] = found
         unrelated = {model: self._embeddings.unrelated(model) for model in vectors}
         return Asked(question, parts, vectors, unrelated, await self._dates(question), self._lack(own, vectors))
 
-    async def _former_models(self, language: Language) -> list[str]:
+    async def _vectors(self, parts: Sequence[str], model: str, asker: Hashable) -> list[bytes] | None:
+        """The vectors of all parts; if the model makes none of the whole, the sentences are not tried."""
+        whole = await self._embeddings.query(parts[0], model, asker=asker)
+        if whole is None:
+            return None
+        rest = await asyncio.gather(*(self._embeddings.query(part, model, asker=asker) for part in parts[1:]))
+        found = [encode_halfvec(each) for each in (whole, *rest) if each is not None]
+        return found if len(found) == len(parts) else None
+
+    async def _former_models(self, language: Language, own: str | None) -> list[str]:
         """Models other than the settings' that memories of a language still have vectors of, and that can be asked."""
         if time.monotonic() >= self._models_until:
             self._models_until = time.monotonic() + MODELS_FOR
             self._models = [(row["language"], row["model"]) for row in await self._database.all(sql("models"))]
-        own = self._embeddings.model(language)
         return [
             model for of, model in self._models if of == language and model != own and self._embeddings.ready(model)
         ]

@@ -83,7 +83,9 @@ def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
     """A draft as a row of `memory`; what is left out the database adds."""
     item = {
         **reading(draft.content, draft.author),
+        "scope": ids.scope,
         "id": uuid7(),
+        "owner": ids.id,
         "agent_id": ids.agent,
         "user_id": ids.user,
         "type": stored_name("type", draft.type or TYPES[owner.scope]),

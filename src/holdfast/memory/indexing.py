@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import math
 import random
 import time
 from collections import deque
@@ -81,6 +82,7 @@ class Indexer:
         self._said: dict[Language, str | None] = {}
         self._wanted: dict[Language, str | None] = {}
         self._at_it = asyncio.Lock()
+        self._look_after = -math.inf
         self._left: dict[TenantId, int] = {}
         self._held: set[TenantId] = set()
         self._pause = EVERY
@@ -107,25 +109,37 @@ class Indexer:
     async def catch_up(self) -> int:
         """Index what there is to index now, the tenants in turn, but for those that another process is at; how many."""
         async with self._at_it:
+            self._look_after = time.monotonic() + 0.9 * EVERY
             await self._agree_on_models()
             models = self._models()
-            found = await self._postgres.system.all(sql("unindexed_tenants"), list(models), list(models.values()))
-            tenants: deque[TenantId] = deque(row["id"] for row in found)
+            tenants = await self._unindexed(models)
             self._left = {tenant: await self._count(tenant) for tenant in tenants}
             self._refused = {tenant: self._refused[tenant] for tenant in tenants if tenant in self._refused}
-            self._pause = EVERY
-            done = 0
-            try:
-                while tenants:
-                    tenant = tenants.popleft()
-                    some = await self._turn(tenant)
-                    done += some
-                    if some:
-                        tenants.append(tenant)
-            finally:
-                for tenant in tuple(self._held):
-                    await self._release(tenant)
-            return done
+            return await self._index_all(tenants)
+
+    async def _read_all(self) -> int:
+        """Read what came by plain SQL and embed nothing; how many."""
+        async with self._at_it:
+            return await self._index_all(await self._unindexed({}), embed=False)
+
+    async def _unindexed(self, models: Mapping[Language, str | None]) -> deque[TenantId]:
+        found = await self._postgres.system.all(sql("unindexed_tenants"), list(models), list(models.values()))
+        return deque(row["id"] for row in found)
+
+    async def _index_all(self, tenants: deque[TenantId], *, embed: bool = True) -> int:
+        self._pause = EVERY
+        done = 0
+        try:
+            while tenants:
+                tenant = tenants.popleft()
+                some = await self._turn(tenant, embed=embed)
+                done += some
+                if some:
+                    tenants.append(tenant)
+        finally:
+            for tenant in tuple(self._held):
+                await self._release(tenant)
+        return done
 
     async def _keep(self) -> None:
         await asyncio.sleep(FIRST * (1 + random.random() / 4))
@@ -134,7 +148,11 @@ class Indexer:
                 notified.clear()
                 self._embeddings.arrived.clear()
                 try:
-                    await self.catch_up()
+                    # Without a model nothing comes of a look at all that lack a vector; once in a while it counts them.
+                    if self._can_embed() or time.monotonic() >= self._look_after:
+                        await self.catch_up()
+                    else:
+                        await self._read_all()
                 except HoldfastError as error:
                     log.warning("memories could not be indexed, trying again later: %s", error)
                 except Exception:
@@ -164,7 +182,7 @@ class Indexer:
             self._said = ours
         self._wanted = {row["language"]: row["model"] for row in await system.all(sql("wanted_models"))}
 
-    async def _turn(self, tenant: TenantId) -> int:
+    async def _turn(self, tenant: TenantId, *, embed: bool) -> int:
         """Index some memories of a tenant; how many are settled by that, none when there is no more to do."""
         database, some = self._postgres.tenant(tenant), 0
         is_first = tenant not in self._held
@@ -176,8 +194,8 @@ class Indexer:
                 return 0
             if is_first:
                 await self._forget_refusals(tenant)
-            some = await self._step(tenant)
-            self._left[tenant] = max(0, self._left[tenant] - some) if some else await self._count(tenant)
+            some = await self._step(tenant, embed=embed)
+            self._left[tenant] = max(0, self.left(tenant) - some) if some else await self._count(tenant)
         except DatabaseAway:
             raise
         except HoldfastError as error:
@@ -193,12 +211,12 @@ class Indexer:
         with contextlib.suppress(HoldfastError):  # then it runs out
             await self._postgres.tenant(tenant).run(sql("release_indexing"), self._id)
 
-    async def _step(self, tenant: TenantId) -> int:
+    async def _step(self, tenant: TenantId, *, embed: bool) -> int:
         database = self._postgres.tenant(tenant)
         rows = await database.all(sql("unread"), TOGETHER)
         if rows:
             return await self._index(tenant, {row["id"]: _read(row) for row in rows}, rows)
-        for language, model in self._models().items():
+        for language, model in self._models().items() if embed else ():
             rows = await database.all(sql("unembedded"), language, model, self._not_now(tenant), TOGETHER)
             settled = await self._index(tenant, {row["id"]: _identity(row) for row in rows}, rows)
             if settled:
@@ -265,6 +283,10 @@ class Indexer:
         models = self._models()
         database = self._postgres.tenant(tenant)
         return cast(int, await database.value(sql("count_unembedded"), list(models), list(models.values())))
+
+    def _can_embed(self) -> bool:
+        names = {self._embeddings.model(language) for language in LANGUAGES}
+        return any(name is not None and self._embeddings.ready(name) for name in names)
 
     def _models(self) -> dict[Language, str | None]:
         """The model of each language that has one, None where another one is wanted: then no vector is replaced."""

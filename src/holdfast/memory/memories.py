@@ -31,7 +31,7 @@ from holdfast.memory.drafts import (
 )
 from holdfast.memory.holdings import Holding, holders, holdings
 from holdfast.memory.memory import TRUSTS, Memory, Trust, memory_of, owner_ids
-from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope
+from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, check_owner
 from holdfast.memory.recall import Filters, Hits, Recall
 from holdfast.memory.sweep import Swept, sweep
 from holdfast.memory.turns import draft_texts
@@ -64,9 +64,9 @@ class MemoryRevision:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Memories of one owner, ready to be stored: rows, how long each lives, and vectors."""
+    """Memories, ready to be stored: whose each is, rows, how long each lives, and vectors."""
 
-    ids: OwnerIds
+    owners: list[Owner]
     items: list[dict[str, Any]]
     lifetimes: list[timedelta | None]
     vectors: list[bytes | None]
@@ -114,17 +114,27 @@ class Memories:
         self, owner: Owner, drafts: Sequence[Draft | Mapping[str, Any] | str], *, tx: Transaction | None = None
     ) -> list[Memory]:
         """Remember many texts of one owner, all of them or none."""
+        check_owner(owner)
         if not isinstance(drafts, Sequence) or isinstance(drafts, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput("these are no memories", why="they are not in a list", next="Give a list of them.")
-        if len(drafts) > MAX_AT_ONCE:
+        return await self.remember_all([(owner, draft) for draft in drafts], tx=tx)
+
+    async def remember_all(
+        self,
+        given: Sequence[tuple[Owner, Draft | Mapping[str, Any] | str]],
+        *,
+        tx: Transaction | None = None,
+    ) -> list[Memory]:
+        """Remember texts of several owners, all of them or none."""
+        if len(given) > MAX_AT_ONCE:
             raise InvalidInput(
-                f"{len(drafts)} memories are too many at once", next=f"Give at most {MAX_AT_ONCE}, in several calls."
+                f"{len(given)} memories are too many at once", next=f"Give at most {MAX_AT_ONCE}, in several calls."
             )
-        checked = [Draft.of(draft) for draft in drafts]
+        checked = [(owner, Draft.of(draft)) for owner, draft in given]
         if not checked:
             return []
-        ready = await self._prepare(owner, checked, tx=tx)
-        return await self._store(owner, ready, await self._database.within(tx))
+        ready = await self._prepare(checked, tx=tx)
+        return await self._store(ready, await self._database.within(tx))
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Memory:
         """A memory, whatever became of it, unless it was deleted."""
@@ -249,7 +259,7 @@ class Memories:
         check_moment(at)
         old = await self.get(id, tx=tx)
         draft = Draft(content, old.type, old.importance, None, old.trust, old.metadata, old.source, at=at)
-        ready = await self._prepare(old.owner, [draft], tx=tx)
+        ready = await self._prepare([(old.owner, draft)], tx=tx)
 
         async def work(tx: Transaction) -> Memory:
             now = await self.get(id, tx=tx)
@@ -257,7 +267,7 @@ class Memories:
             successor = None if now.superseded_by is None else await tx.one(sql("get"), now.superseded_by)
             _check_supersede(now, moment, has_successor=successor is not None)
             ready.items[0]["valid_from"] = moment
-            [new] = await self._store(now.owner, ready, tx, trim=False)  # one comes, one goes
+            [new] = await self._store(ready, tx, trim=False)  # one comes, one goes
             if new.id == now.id:
                 raise InvalidInput("the memory says the same already", next="Give what is true now.")
             changes: dict[str, object] = {"valid_to": moment, "superseded_by": new.id}
@@ -309,36 +319,52 @@ class Memories:
         owners = await self._owners.named([owner_ids(each) for each in rows])
         return [memory_of(each, owner) for each, owner in zip(rows, owners, strict=True)]
 
-    async def _prepare(self, owner: Owner, drafts: Sequence[Draft], *, tx: Transaction | None) -> "Ready":
+    async def _prepare(self, given: Sequence[tuple[Owner, Draft]], *, tx: Transaction | None) -> "Ready":
         """Drafts as rows with their vectors. Nothing is stored, and without `tx` no connection is held meanwhile."""
-        ids = await self._owners.stored(owner, tx=tx)
+        ids: dict[Owner, OwnerIds] = {}
         items: list[dict[str, Any]] = []
-        for draft in drafts:
-            items.append(item_of(draft, owner, ids))
+        for owner, draft in given:
+            check_owner(owner)
+            if owner not in ids:
+                ids[owner] = await self._owners.stored(owner, tx=tx)
+            items.append(item_of(draft, owner, ids[owner]))
             if len(items) % AT_A_STRETCH == 0:
                 await asyncio.sleep(0)  # reading many texts takes its time, and others want some
+        texts = [spoken(draft.content, draft.author) for _, draft in given]
         if self._settings.embedding.with_previous_turn:
-            texts = await draft_texts(await self._database.within(tx), ids, drafts)
-        else:
-            texts = [spoken(draft.content, draft.author) for draft in drafts]
-        languages: list[Language] = [item["language"] for item in items]
-        vectors = await self._embeddings.vectors(texts, languages)
-        models = {language: self._embeddings.model(language) for language in set(languages)}
+            run = await self._database.within(tx)
+            for owner, whose in ids.items():
+                places = [place for place, (each, _) in enumerate(given) if each == owner]
+                said = await draft_texts(run, whose, [given[place][1] for place in places])
+                for place, text in zip(places, said, strict=True):
+                    texts[place] = text
+        vectors = await self._embeddings.vectors(texts, [item["language"] for item in items])
+        models: dict[Language, str | None] = {
+            language: self._embeddings.model(language)
+            for language in {
+                item["language"] for item, vector in zip(items, vectors, strict=True) if vector is not None
+            }
+        }
         for item, vector in zip(items, vectors, strict=True):
             item["embedded"] = None if vector is None else models[item["language"]]
-        session = timedelta(minutes=self._settings.short_term.ttl_minutes) if owner.scope == "session" else None
-        lifetimes = [session if draft.ttl is None else lifetime(draft.ttl) for draft in drafts]
-        return Ready(ids, items, lifetimes, [None if each is None else encode_halfvec(each) for each in vectors])
+        session = timedelta(minutes=self._settings.short_term.ttl_minutes)
+        lifetimes = [
+            session if draft.ttl is None and owner.scope == "session" else lifetime(draft.ttl) for owner, draft in given
+        ]
+        encoded = [None if each is None else encode_halfvec(each) for each in vectors]
+        return Ready([owner for owner, _ in given], items, lifetimes, encoded)
 
-    async def _store(self, owner: Owner, ready: "Ready", run: Statements, *, trim: bool = True) -> list[Memory]:
+    async def _store(self, ready: "Ready", run: Statements, *, trim: bool = True) -> list[Memory]:
         """Store them, in one order whoever stores them: those who say the same at once then wait in turn."""
-        most = self._settings.short_term.max_memories if owner.scope == "session" and trim else None
         order = sorted(range(len(ready.items)), key=lambda place: ready.items[place]["digest"])
-        items = msgspec.json.encode([ready.items[place] for place in order]).decode()
-        lifetimes = [ready.lifetimes[place] for place in order]
-        vectors = [ready.vectors[place] for place in order]
-        rows = await run.all(sql("remember"), ready.ids.scope, ready.ids.id, most, items, lifetimes, vectors)
-        stored = {place: memory_of(row, owner) for place, row in zip(order, rows, strict=True)}
+        rows = await run.all(
+            sql("remember"),
+            self._settings.short_term.max_memories if trim else None,
+            msgspec.json.encode([ready.items[place] for place in order]).decode(),
+            [ready.lifetimes[place] for place in order],
+            [ready.vectors[place] for place in order],
+        )
+        stored = {place: memory_of(row, ready.owners[place]) for place, row in zip(order, rows, strict=True)}
         return [stored[place] for place in range(len(order))]
 
     async def _change(

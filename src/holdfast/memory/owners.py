@@ -79,7 +79,7 @@ class Owners:
 
     async def sought(self, owner: Owner) -> OwnerIds:
         """The ids of an owner whose memories are looked for: nothing is stored."""
-        _check(owner)
+        check_owner(owner)
         only = owner.agent if owner.scope in ("user", "session") else None
         agent_id = None if only is None else await self._identities.known_as("agent", only)
         if owner.scope == "organization":
@@ -88,7 +88,7 @@ class Owners:
 
     async def stored(self, owner: Owner, *, tx: Transaction | None = None) -> OwnerIds:
         """The ids of an owner who gets a memory."""
-        _check(owner)
+        check_owner(owner)
 
         async def known(kind: Kind, name: str | None) -> UUID | None:
             return None if name is None else await self._identities.id(kind, name, tx=tx)
@@ -132,6 +132,7 @@ def _named_by_id(ids: OwnerIds) -> list[tuple[Kind, UUID]]:
     return [(kind, id) for kind, id in found if id is not None]
 
 
-def _check(owner: object) -> None:
+def check_owner(owner: object) -> None:
+    """Refuse what is no owner."""
     if not isinstance(owner, Owner):
         raise InvalidInput(f"{owner!r:.100} is no owner", next='Give one, such as user("ann").')

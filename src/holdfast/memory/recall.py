@@ -135,7 +135,8 @@ class Recall:
         sought = [(each, await self._owners.sought(each), check_limit(wanted[each.scope])) for each in owners]
         rows, reduced = await self._rows([each for each in sought if each[2] > 0], query, filters)
         whose = {(ids.scope, ids.id): each for each, ids, _ in sought}
-        rows.sort(key=lambda row: -row["score"])
+        places = {each.scope: place for place, each in enumerate(owners)}
+        rows.sort(key=lambda row: (-row["score"], places[row["scope"]]))
         return await self._hits(rows, reduced, whose, explain=explain)
 
     async def why_not(self, memory: Memory, owner: Owner, query: str, filters: Filters, *, limit: int) -> WhyNot:
@@ -211,10 +212,11 @@ class Recall:
     ) -> Hits:
         hits = Hits()
         hits.reduced = reduced
-        others = [owner_ids(row) for row in rows if row["agent_id"] or row["user_id"]]
+        ids = [owner_ids(row) if row["agent_id"] or row["user_id"] else None for row in rows]
+        others = [each for each in dict.fromkeys(ids) if each is not None]
         named = dict(zip(others, await self._owners.named(others), strict=True))
-        for row in rows:
-            owner = named.get(owner_ids(row)) or whose[row["scope"], row["owner"]]
+        for row, others_ids in zip(rows, ids, strict=True):
+            owner = whose[row["scope"], row["owner"]] if others_ids is None else named[others_ids]
             parts = Parts(*row["parts"])
             hits.append(Hit(memory_of(row, owner), parts.total, parts if explain else None))
         self._usage.note(self._database, [hit.memory.id for hit in hits])

@@ -214,7 +214,6 @@ class Transfer:
 
     async def _add(self, tx: Transaction, coming: Mapping[UUID, Arrival], places: Places) -> int:
         whose, short = places.whose, self._settings.short_term
-        most = short.max_memories if whose.scope == "session" else None
         ttl = timedelta(minutes=short.ttl_minutes) if whose.scope == "session" else None
         items = [
             {
@@ -226,9 +225,7 @@ class Transfer:
         ]
         rows = await tx.all(
             sql("remember"),
-            whose.scope,
-            whose.id,
-            most,
+            short.max_memories,
             msgspec.json.encode(items).decode(),
             [ttl] * len(items),
             [None] * len(items),  # those that are new get their vectors below

@@ -1,67 +1,91 @@
--- Stores memories of one owner, given as JSON with the columns of `memory`; all of them or none. One whose key or whose very words are
--- there already is folded into what is there: it lasts as long as either would, and matters as much as either does. Past `max_count` the
--- least important are dropped, then the oldest, and never what is pinned. `lifetimes` and `vectors` are in the order of the items, null
--- where there is none.
+-- Stores memories, given as JSON with the columns of `memory`; all of them or none. One whose key or whose very words are there already is
+-- folded into what is there: it lasts as long as either would, and matters as much as either does. Of a session that has more than
+-- `session_limit` the least important are dropped, then the oldest, and never what is pinned. `lifetimes` and `vectors` are in the order of
+-- the items, null where there is none.
+drop function if exists holdfast.remember(uuid, text, uuid, int, json, interval[], halfvec[]);
 create or replace function holdfast.remember(
-  tenant uuid, of_scope text, of_owner uuid, max_count int, items json, lifetimes interval[], vectors halfvec[]
+  tenant uuid, session_limit int, items json, lifetimes interval[], vectors halfvec[]
 ) returns table (is_new boolean, stored public.memory) language plpgsql
 set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
-  place int := 0;
+  one record;
   item public.memory;
-  added uuid[] := '{}';
+  wakes boolean := false; -- the Indexer, for a turn that has no vector
+  sessions uuid[] := '{}';
+  of_session uuid;
   excess uuid[];
 begin
-  for item in select g.* from json_populate_recordset(null::public.memory, items) g loop
-    place := place + 1;
-    item.expires_at := coalesce(item.expires_at, holdfast.now() + lifetimes[place], 'infinity');
-    loop
+  for one in
+    with given as materialized (
+      select g.* from json_populate_recordset(null::public.memory, items) with ordinality g
+    ), added as (
       insert into public.memory (
         tenant_id, scope, id, owner, agent_id, user_id, version, length, importance, access_count, last_accessed, created_at, valid_from,
         valid_to, expires_at, buried_at, pinned, by_owner, tells_when, seq, said_at, language, embedded, type, trust, conversation, author_terms,
         author, superseded_by, document_id, chunk_index, source, key, digest, metadata, content, terms)
-      values (
-        tenant, of_scope, item.id, of_owner, item.agent_id, item.user_id, coalesce(item.version, 1), item.length, item.importance,
-        coalesce(item.access_count, 0), coalesce(item.last_accessed, holdfast.now()), coalesce(item.created_at, holdfast.now()),
-        coalesce(item.valid_from, least(item.said_at, holdfast.now())), coalesce(item.valid_to, 'infinity'),
-        item.expires_at, item.buried_at, coalesce(item.pinned, false), item.by_owner, coalesce(item.tells_when, false), item.seq, item.said_at,
-        item.language, item.embedded, item.type, item.trust, item.conversation, item.author_terms, item.author, item.superseded_by,
-        item.document_id, item.chunk_index, item.source, item.key, item.digest, item.metadata, item.content, item.terms)
+      select tenant, g.scope, g.id, g.owner, g.agent_id, g.user_id, coalesce(g.version, 1), g.length, g.importance,
+        coalesce(g.access_count, 0), coalesce(g.last_accessed, holdfast.now()), coalesce(g.created_at, holdfast.now()),
+        coalesce(g.valid_from, least(g.said_at, holdfast.now())), coalesce(g.valid_to, 'infinity'),
+        coalesce(g.expires_at, holdfast.now() + lifetimes[g.ordinality], 'infinity'), g.buried_at, coalesce(g.pinned, false), g.by_owner,
+        coalesce(g.tells_when, false), g.seq, g.said_at, g.language, g.embedded, g.type, g.trust, g.conversation, g.author_terms, g.author,
+        g.superseded_by, g.document_id, g.chunk_index, g.source, g.key, g.digest, g.metadata, g.content, g.terms
+      from given g
       on conflict do nothing
-      returning memory.* into stored;
-      is_new := found;
-      exit when is_new;
-      stored := holdfast.fold_memory(tenant, of_scope, of_owner, item);
-      exit when stored.id is not null;
-    end loop;
-    if is_new then
-      if vectors[place] is not null then
-        insert into public.memory_vector (tenant_id, scope, owner, memory_id, dimensions, importance, live_until, model, embedding)
-        values (tenant, of_scope, of_owner, item.id, vector_dims(vectors[place]), stored.importance,
-          least(stored.valid_to, stored.expires_at, stored.buried_at), item.embedded, vectors[place]);
+      returning memory.*
+    ), worded as (
+      insert into public.memory_term (tenant_id, scope, owner, term, memory_id)
+      select tenant, a.scope, a.owner, t.term, a.id from added a, unnest(a.terms) as t (term)
+      on conflict do nothing
+    ), meant as (
+      insert into public.memory_vector (tenant_id, scope, owner, memory_id, dimensions, importance, live_until, model, embedding)
+      select tenant, a.scope, a.owner, a.id, vector_dims(vectors[g.ordinality]), a.importance,
+        least(a.valid_to, a.expires_at, a.buried_at), a.embedded, vectors[g.ordinality]
+      from added a join given g on g.id = a.id where vectors[g.ordinality] is not null
+    )
+    select g.ordinality::int as place, a as memory, case when a.id is null then row_to_json(g) end as again,
+      (a.embedded is null or rtrim(a.embedded) like '%+previous') and exists (
+        select from public.memory n
+        where n.tenant_id = tenant and n.scope = a.scope and n.owner = a.owner and n.conversation = a.conversation and n.seq > a.seq
+      ) as has_next
+    from given g left join added a on a.id = g.id order by g.ordinality
+  loop
+    stored := one.memory;
+    is_new := stored.id is not null;
+    if not is_new then
+      item := json_populate_record(null::public.memory, one.again);
+      item.expires_at := coalesce(item.expires_at, holdfast.now() + lifetimes[one.place], 'infinity');
+      stored := holdfast.fold_memory(tenant, item.scope, item.owner, item);
+      if stored.id is null then -- what was there had expired, and makes place
+        select r.is_new, r.stored as memory into one
+        from holdfast.remember(
+          tenant, session_limit, json_build_array(one.again), lifetimes[one.place:one.place], vectors[one.place:one.place]) r;
+        is_new := one.is_new;
+        stored := one.memory;
       end if;
-      added := added || item.id;
-      if item.embedded is null or rtrim(item.embedded) like '%+previous' then
-        perform holdfast.embed_next_anew(stored);
-      end if;
+    elsif one.has_next then
+      perform holdfast.embed_next_anew(stored);
+    end if;
+    wakes := wakes or is_new and stored.embedded is null and stored.conversation is not null and stored.seq is not null;
+    if stored.scope = 'session' and stored.owner <> all(sessions) then
+      sessions := sessions || stored.owner;
     end if;
     return next;
   end loop;
-  insert into public.memory_term (tenant_id, scope, owner, term, memory_id)
-  select tenant, of_scope, of_owner, t.term, m.id
-  from public.memory m, unnest(m.terms) as t (term)
-  where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.id = any(added)
-  on conflict do nothing;
-  if max_count is not null then
-    excess := array(
-      select m.id from public.memory m
-      where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.expires_at > holdfast.now() and not m.pinned
-        and m.valid_to > holdfast.now() and m.buried_at is null
-      order by m.importance desc, m.created_at desc, m.id desc offset max_count);
-    if cardinality(excess) > 0 then
-      perform holdfast.delete_memories(tenant, of_scope, of_owner, excess, 'limit');
-    end if;
+  if wakes then
+    perform pg_notify('holdfast_memory', '');
   end if;
+  foreach of_session in array sessions loop
+    if session_limit is not null and exists (
+      select from public.memory m where m.tenant_id = tenant and m.scope = 'session' and m.owner = of_session offset session_limit
+    ) then
+      excess := array(
+        select m.id from public.memory m
+        where m.tenant_id = tenant and m.scope = 'session' and m.owner = of_session and m.expires_at > holdfast.now() and not m.pinned
+          and m.valid_to > holdfast.now() and m.buried_at is null
+        order by m.importance desc, m.created_at desc, m.id desc offset session_limit);
+      perform holdfast.delete_memories(tenant, 'session', of_session, excess, 'limit');
+    end if;
+  end loop;
 end $$;
 revoke execute on function holdfast.remember from public;
 grant execute on function holdfast.remember to holdfast_app;
