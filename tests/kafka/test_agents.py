@@ -41,7 +41,7 @@ def clerks(processes: Processes, tmp_path: Path, config: Config, no_models: None
 
 
 @pytest.mark.req("AGENT-01", "STM-06")
-@pytest.mark.parametrize(("moment", "asked"), [("streaming", ["1", "2", "2"]), ("stored 2", ["1", "2"])])
+@pytest.mark.parametrize(("moment", "asked"), [("streaming", ["1", "2", "2"]), ("answered", ["1", "2"])])
 async def test_killed_in_a_turn_it_ends_once_and_no_stored_reply_is_paid_for_again(
     clerks: Clerks, engine: Engine, moment: str, asked: list[str]
 ) -> None:

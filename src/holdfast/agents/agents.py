@@ -101,6 +101,26 @@ class Agents:
         busy: Policy = "enqueue",
     ) -> AsyncGenerator[Event]:
         """Say something to an agent, and follow its answer: what it thinks, does, sees and says, until it is done."""
+        said = self.saying(agent, message, user=user, session_id=session_id, key=key, busy=busy)
+        async with said as (sent, events):
+            async for event in events:
+                if event.run_id == sent.run_id:
+                    yield event
+                    if event.kind in ("done", "error"):
+                        return
+
+    @asynccontextmanager
+    async def saying(
+        self,
+        agent: str,
+        message: str,
+        *,
+        user: str | None = None,
+        session_id: str | None = None,
+        key: str | None = None,
+        busy: Policy = "enqueue",
+    ) -> AsyncGenerator[tuple[Sent, Watch]]:
+        """Say something to an agent, as `send` does, and watch the conversation from there on."""
         self._check(message, busy)
         topic = await self._topic(agent)
         talk = await self.session(agent, user=user, session_id=session_id)
@@ -113,11 +133,7 @@ class Agents:
                 )
             else:
                 events.begin(start_of(sent))
-            async for event in events:
-                if event.run_id == sent.run_id:
-                    yield event
-                    if event.kind in ("done", "error"):
-                        return
+            yield sent, events
 
     @asynccontextmanager
     async def watch(self, conversation: UUID, agent: str | None, *, since: str | None = None) -> AsyncGenerator[Watch]:

@@ -23,16 +23,19 @@ class EventStream(Response):
 
     media_type = EVENT_STREAM
 
-    def __init__(self, parts: AsyncGenerator[bytes]) -> None:
+    def __init__(self, parts: AsyncGenerator[bytes], *, first: bytes = b"") -> None:
         # Some proxies would otherwise keep it until there is enough of it.
         super().__init__(headers={"x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._parts = parts
+        self._first = first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send it."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         async with aclosing(self._parts) as parts:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            if self._first:
+                await send({"type": "http.response.body", "body": self._first, "more_body": True})
             async for part in parts:
                 await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b""})

@@ -98,6 +98,9 @@ async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
     agents = call.engine.agents
     limit = call.engine.config.agents.max_seconds + MARGIN
     call.visit.stay(limit + MARGIN)  # before anything is said: who is refused has said nothing
+    if wants_stream(call.request):
+        parts = _turn(call, body)
+        return EventStream(parts, first=await anext(parts))
     sent = await agents.send(
         body.agent_id,
         body.message,
@@ -106,20 +109,7 @@ async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
         key=body.key,
         busy=body.busy,
     )
-    session_id = body.session_id
-    if session_id is None or body.busy == "fork":
-        session_id = (await call.engine.conversations.get(sent.conversation)).session_id or ""
-    cursor = str(start_of(sent))
-    if wants_stream(call.request):
-        call.visit.stay(None)
-        ready = Ready(
-            cursor=cursor,
-            session_id=session_id,
-            agent_id=body.agent_id,
-            conversation_id=sent.conversation,
-            run_id=sent.run_id,
-        )
-        return EventStream(_streamed(call, sent.conversation, body.agent_id, cursor, ready))
+    session_id, cursor = await _session_of(call, body, sent), str(start_of(sent))
     try:
         async with asyncio.timeout(limit), agents.watch(sent.conversation, body.agent_id, since=cursor) as watch:
             return await _answered(call, sent, body.agent_id, session_id, watch)
@@ -196,20 +186,47 @@ async def _pending(call: Call, asked: Sequence[UUID]) -> list[Approval]:
     return [approval for approval in found if approval.state == "pending"]
 
 
-async def _streamed(
-    call: Call, conversation: UUID, agent: str, since: str | None, ready: Ready | None = None
-) -> AsyncGenerator[bytes]:
-    """What happens in a conversation; where a `ready` goes before it, what one run does, until it is done."""
-    if ready is not None:
+async def _session_of(call: Call, body: ChatMessage, sent: Sent) -> str:
+    if body.session_id is not None and body.busy != "fork":
+        return body.session_id
+    return (await call.engine.conversations.get(sent.conversation)).session_id or ""
+
+
+async def _turn(call: Call, body: ChatMessage) -> AsyncGenerator[bytes]:
+    """A turn: that it was asked for, then what its run does, until it is done."""
+    said = call.engine.agents.saying(
+        body.agent_id,
+        body.message,
+        user=call.principal.user,
+        session_id=body.session_id,
+        key=body.key,
+        busy=body.busy,
+    )
+    async with said as (sent, watch):
+        ready = Ready(
+            cursor=str(start_of(sent)),
+            session_id=await _session_of(call, body, sent),
+            agent_id=body.agent_id,
+            conversation_id=sent.conversation,
+            run_id=sent.run_id,
+        )
+        call.visit.stay(None)
         yield framed(ready.kind, ready.cursor, ready)
+        async with aclosing(followed(call, watch, stops=True)) as events:
+            async for event in events:
+                if event is None:
+                    yield SIGN_OF_LIFE
+                elif event.run_id == sent.run_id:
+                    yield framed(event.kind, event.cursor, event)
+                    if event.kind in ("done", "error"):
+                        return
+
+
+async def _streamed(call: Call, conversation: UUID, agent: str, since: str | None) -> AsyncGenerator[bytes]:
+    """What happens in a conversation."""
     async with (
         call.engine.agents.watch(conversation, agent, since=since) as watch,
         aclosing(followed(call, watch, stops=True)) as events,
     ):
         async for event in events:
-            if event is None:
-                yield SIGN_OF_LIFE
-            elif ready is None or event.run_id == ready.run_id:
-                yield framed(event.kind, event.cursor, event)
-                if ready is not None and event.kind in ("done", "error"):
-                    return
+            yield SIGN_OF_LIFE if event is None else framed(event.kind, event.cursor, event)
