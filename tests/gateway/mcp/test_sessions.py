@@ -248,9 +248,12 @@ async def test_what_is_said_of_a_session_is_heard_by_its_own_alone_and_listened_
         return ear
 
     monkeypatch.setattr(gateway.engine.postgres, "hear", counted)
-    async with AsyncExitStack() as stack, asyncio.timeout(10):
+    async with AsyncExitStack() as stack, asyncio.timeout(20):
         for session in heard:
             await stack.enter_async_context(signals.hear(session, ear_of(session)))
+        while not heard["0"]:  # what is said while the connection is made is `missed`
+            await signals.say("0", "changed", "")
+            await asyncio.sleep(0.05)
         for what, about in (("event", "a b"), ("ended", "")):
             await signals.say("7", cast(What, what), about)
         await last.wait()
@@ -258,6 +261,7 @@ async def test_what_is_said_of_a_session_is_heard_by_its_own_alone_and_listened_
         pass
 
     assert listened == ["holdfast_mcp"]
+    assert set(heard.pop("0")) == {("changed", "")}
     assert {session: said for session, said in heard.items() if said} == {"7": [("event", "a b"), ("ended", "")]}
 
 
