@@ -73,6 +73,20 @@ async def test_without_a_session_a_new_one_begins_and_without_an_agent_the_defau
 
 
 @pytest.mark.req("STM-05", "AGENT-01")
+async def test_a_message_that_was_answered_before_is_told_again_from_the_rows(desk: Site, model: Player) -> None:
+    model.says("It is in Cologne.")
+    said = {"message": "Where is AB-1?", "agent_id": "support", "session_id": "web-1", "key": "m-1"}
+    first = (await desk.ask("POST", "/api/chat", json=said)).json()
+
+    again = (await desk.ask("POST", "/api/chat", json=said)).json()
+    events = events_of((await desk.ask("POST", "/api/chat", json=said, headers=STREAM)).body)
+
+    assert (again["reply"], again["run_id"]) == ("It is in Cologne.", first["run_id"])
+    assert kinds(events) == ["ready", "answer", "done"]
+    assert len(model.requests) == 1
+
+
+@pytest.mark.req("STM-05", "AGENT-01")
 async def test_a_stream_tells_typed_events_each_with_its_cursor_and_ends_with_the_turn(
     desk: Site, model: Player
 ) -> None:

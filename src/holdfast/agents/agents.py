@@ -127,7 +127,7 @@ class Agents:
         async with AsyncExitStack() as stack:
             events = await stack.enter_async_context(self._watching.watch(talk.id, topic=topic, since=None))
             sent = await self._say(talk, agent, message, user, key, busy)
-            if sent.conversation != talk.id:
+            if sent.conversation != talk.id or not sent.is_new:  # of what was said before, the rows know
                 events = await stack.enter_async_context(
                     self.watch(sent.conversation, agent, since=str(start_of(sent)))
                 )

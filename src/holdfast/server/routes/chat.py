@@ -6,7 +6,7 @@ it. A chat may therefore last longer than other requests, as long as a turn may.
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing
+from contextlib import AbstractAsyncContextManager, aclosing
 from http import HTTPStatus
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -95,35 +95,27 @@ class EventPage(msgspec.Struct, frozen=True):
 async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
     """Say something to an agent and have its answer; with `Accept: text/event-stream` its events as they come."""
     call.principal.require("read")
-    agents = call.engine.agents
     limit = call.engine.config.agents.max_seconds + MARGIN
     call.visit.stay(limit + MARGIN)  # before anything is said: who is refused has said nothing
     if wants_stream(call.request):
         parts = _turn(call, body)
         return EventStream(parts, first=await anext(parts))
-    sent = await agents.send(
-        body.agent_id,
-        body.message,
-        user=call.principal.user,
-        session_id=body.session_id,
-        key=body.key,
-        busy=body.busy,
-    )
-    session_id, cursor = await _session_of(call, body, sent), str(start_of(sent))
-    try:
-        async with asyncio.timeout(limit), agents.watch(sent.conversation, body.agent_id, since=cursor) as watch:
-            return await _answered(call, sent, body.agent_id, session_id, watch)
-    except TimeoutError:
-        raise TurnFailed(
-            {
-                "code": "timed_out",
-                "what": f"there is no answer after {limit:g} seconds",
-                "why": "",
-                "next": f"The turn goes on where the agent is served: look at GET /api/runs/{sent.run_id}.",
-            },
-            run_id=str(sent.run_id),
-            session_id=session_id,
-        ) from None
+    async with _saying(call, body) as (sent, watch):
+        session_id = await _session_of(call, body, sent)
+        try:
+            async with asyncio.timeout(limit):
+                return await _answered(call, sent, body.agent_id, session_id, watch)
+        except TimeoutError:
+            raise TurnFailed(
+                {
+                    "code": "timed_out",
+                    "what": f"there is no answer after {limit:g} seconds",
+                    "why": "",
+                    "next": f"The turn goes on where the agent is served: look at GET /api/runs/{sent.run_id}.",
+                },
+                run_id=str(sent.run_id),
+                session_id=session_id,
+            ) from None
 
 
 @operations.declare(
@@ -192,9 +184,8 @@ async def _session_of(call: Call, body: ChatMessage, sent: Sent) -> str:
     return (await call.engine.conversations.get(sent.conversation)).session_id or ""
 
 
-async def _turn(call: Call, body: ChatMessage) -> AsyncGenerator[bytes]:
-    """A turn: that it was asked for, then what its run does, until it is done."""
-    said = call.engine.agents.saying(
+def _saying(call: Call, body: ChatMessage) -> AbstractAsyncContextManager[tuple[Sent, Watch]]:
+    return call.engine.agents.saying(
         body.agent_id,
         body.message,
         user=call.principal.user,
@@ -202,7 +193,11 @@ async def _turn(call: Call, body: ChatMessage) -> AsyncGenerator[bytes]:
         key=body.key,
         busy=body.busy,
     )
-    async with said as (sent, watch):
+
+
+async def _turn(call: Call, body: ChatMessage) -> AsyncGenerator[bytes]:
+    """A turn: that it was asked for, then what its run does, until it is done."""
+    async with _saying(call, body) as (sent, watch):
         ready = Ready(
             cursor=str(start_of(sent)),
             session_id=await _session_of(call, body, sent),
