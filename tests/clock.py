@@ -6,7 +6,7 @@ from holdfast.engine import Engine
 
 
 class Clock:
-    """Stands still at the time it was set to."""
+    """Runs until it is set, and stands still from then on."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -17,6 +17,10 @@ class Clock:
             name = await owner.value("select quote_ident(current_database())")
             await owner.script(f"alter database {name} set holdfast.now = '{now.isoformat()}'")
         self._engine.postgres.clear()
+
+    async def stop(self) -> None:
+        """Stand still at this moment: scores of two searches can then be compared exactly."""
+        await self.set(await self._engine.database.now())
 
     async def advance(self, by: timedelta) -> datetime:
         """Move on by `by`; the new time."""

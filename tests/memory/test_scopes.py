@@ -8,6 +8,7 @@ import pytest
 from holdfast.core.errors import InvalidInput
 from holdfast.engine import Engine
 from holdfast.memory import Memories, Owner, agent, organization, session, user
+from tests.clock import Clock
 
 ANN = user("ann")
 OWNERS = (session("web"), ANN, agent("support"), organization())
@@ -48,7 +49,8 @@ async def test_the_context_is_one_ranking_by_score(memories: Memories) -> None:
 
 
 @pytest.mark.req("MEM-03")
-async def test_a_score_is_the_same_alone_and_in_the_context(memories: Memories) -> None:
+async def test_a_score_is_the_same_alone_and_in_the_context(memories: Memories, clock: Clock) -> None:
+    await clock.stop()
     await fill(memories, 3)
 
     alone = {hit.memory.id: hit.score for owner in OWNERS for hit in await memories.search(owner, "parcel 2")}
