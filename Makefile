@@ -11,6 +11,9 @@ COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(VENV)/bin/uv pip compile --qui
 # Tests start hundreds of processes: they load the code compiled, though the machine asks for none to be kept.
 unexport PYTHONDONTWRITEBYTECODE
 
+# $(call install,FILE): uv needs a twentieth of pip's CPU time. pip is tried where uv fails: it alone reads pip.conf, where a mirror may be set.
+install = @$(VENV)/bin/uv pip install --quiet --python $(PYTHON) --require-hashes -r $(1) || $(PYTHON) $(PIP) --require-hashes -r $(1)
+
 # $(call rule,NAME,COMMAND): one line when it holds, everything the command said when it does not.
 rule = @if said=$$($(2) 2>&1); then printf '  %-11sholds\n' '$(1)'; else printf '  %-11sBROKEN\n%s\n' '$(1)' "$$said"; exit 1; fi
 # What failed beside other tests is tried once more, alone: hundreds of real processes share a machine that may stall.
@@ -72,7 +75,8 @@ docs: $(VENV)/.dev ## write anew what is generated: the pages on requirements an
 	@$(PYTHON) console/schema.py > console/src/api/schema.ts
 
 lock: $(VENV)/.dev ## pin the dependencies with their hashes; UPGRADE=--upgrade takes the newest
-	@$(COMPILE) pyproject.toml requirements/base.in -o requirements/base.txt
+	@$(COMPILE) requirements/installer.in -o requirements/installer.txt
+	@$(COMPILE) pyproject.toml requirements/base.in -c requirements/installer.txt -o requirements/base.txt
 	@$(COMPILE) pyproject.toml requirements/base.in requirements/dev.in -c requirements/base.txt -o requirements/dev.txt
 	@for peer in $(wildcard requirements/bench-*.in); do $(COMPILE) $$peer -o $${peer%.in}.txt || exit 1; done
 
@@ -104,13 +108,14 @@ $(VENV)/.made:
 	echo "Setting up $(VENV) (once; a minute or two)" >&2; \
 	$$found -m venv --clear $(VENV) && touch $@
 
-$(VENV)/.base: $(VENV)/.made requirements/base.txt pyproject.toml
-	@$(PYTHON) $(PIP) --require-hashes -r requirements/base.txt
+$(VENV)/.base: $(VENV)/.made requirements/installer.txt requirements/base.txt pyproject.toml
+	@$(PYTHON) $(PIP) --no-compile --require-hashes -r requirements/installer.txt
+	$(call install,requirements/base.txt)
 	@$(PYTHON) $(PIP) --no-deps --no-build-isolation --no-index -e .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base requirements/dev.txt
-	@$(PYTHON) $(PIP) --require-hashes -r requirements/dev.txt
+	$(call install,requirements/dev.txt)
 	@touch $@
 
 $(BENCH)/%/.made: requirements/bench-%.txt $(VENV)/.dev

@@ -15,6 +15,8 @@ import pytest
 from hypothesis import settings
 
 from holdfast.core.config import Config, load_config
+from holdfast.embeddings import onnx
+from holdfast.embeddings.store import ModelFiles
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.database import Owner, open_owner
 from holdfast.postgres.embedded import DATABASE, EmbeddedServer
@@ -63,6 +65,24 @@ def server(fast_folder: Path) -> Iterator[EmbeddedServer]:
     with EmbeddedServer(fast_folder / "server") as server:
         asyncio.run(make_template(server, TEMPLATE))
         yield server
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loaded_models() -> Iterator[None]:
+    """Load each embedding model once per test process: it takes 0.25 s, and thousands of engines open."""
+    loaded: dict[tuple[Path, int, int], onnx.Model] = {}
+    load = onnx.Model
+
+    def loaded_once(files: ModelFiles) -> onnx.Model:
+        found = files.onnx.stat()
+        key = (files.onnx, found.st_mtime_ns, found.st_size)
+        if key not in loaded:
+            loaded[key] = load(files)
+        return loaded[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(onnx, "Model", loaded_once)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -46,6 +46,7 @@ def newcomer(tmp_path: Path) -> dict[str, str]:
     return kept | {
         "PATH": os.pathsep.join([str(tmp_path / "venv" / "bin"), kept["PATH"]]),
         "HOLDFAST_DATA": str(tmp_path / "data"),
+        "PIP_NO_COMPILE": "1",  # Python compiles what is used; all of it takes a minute
     }
 
 
