@@ -1,6 +1,6 @@
 """Conversations that tests are about, and counters that need no model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -54,6 +54,11 @@ def calling(*ids: str, **arguments: Any) -> dict[str, Any]:
 def answering(id: str) -> dict[str, Any]:
     """The payload of what a call gave."""
     return {"tool_call_id": id, "tool_name": "track"}
+
+
+def made(payload: Mapping[str, Any] | None = None, *, answers: Sequence[int], run: str = "run") -> dict[str, Any]:
+    """The payload of what a run said that answers messages."""
+    return {**(payload or {}), "run": run, "answers": list(answers)}
 
 
 @st.composite

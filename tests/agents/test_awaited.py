@@ -179,9 +179,10 @@ async def test_a_run_that_nobody_holds_leaves_no_worker_at_work_when_it_is_cance
     made = [(await engine.executions.get(each.execution)).status for each in (waiting, begun)]
     assert [(await engine.commands.get(key)).state for key in ("key-c1", "key-c2")] == ["cancelled", "cancelled"]
     assert made == ["failed", "unknown"]
-    assert [node.content for node in await nodes(engine, run.conversation)][-2:] == [
+    assert [node.content for node in await nodes(engine, run.conversation)][-3:] == [
         "It was not made: no worker had begun it when its turn ended.",
         "It is not known whether this call took effect: the turn that made it ended meanwhile.",
+        "Message 1 was not answered: the turn was stopped.",
     ]
 
 

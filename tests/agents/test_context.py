@@ -6,12 +6,14 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from uuid import UUID, uuid4
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.agents.budget import MESSAGE_TOKENS, Budget, KnownCounts
 from holdfast.agents.context import Assembled, Material, assemble, recalled
+from holdfast.agents.history import history
 from holdfast.agents.parts import Part, PartName, Recalled
 from holdfast.agents.window import spoken
 from holdfast.conversations import Node
@@ -22,7 +24,7 @@ from holdfast.llm.tokens import ESTIMATE, TokenCounter
 from holdfast.memory.memory import Memory
 from holdfast.memory.owners import user
 from holdfast.memory.recall import Hit
-from tests.agents.talks import ANN, ME, SUMMARY, THEN, TOOL, Characters, answering, calling, node, talk, talks
+from tests.agents.talks import ANN, ME, SUMMARY, THEN, TOOL, Characters, answering, calling, made, node, talk, talks
 
 pytestmark = pytest.mark.req("AGENT-02")
 
@@ -32,8 +34,15 @@ LARGE = Budget(100_000)
 
 
 def material(nodes: Sequence[Node], *, trigger: int | None = None, instructions: str = "Help.") -> Material:
-    last = nodes[-1].seq if nodes else 0
-    return Material(agent="support", instructions=instructions, nodes=nodes, trigger=trigger or last, now=NOW)
+    """What a run is shown that answers a message; what the agent and its tools said since is the run's, unless told."""
+    asked = trigger or (nodes[-1].seq if nodes else 0)
+    told = [
+        msgspec.structs.replace(each, payload={"run": "run", "answers": [asked], **(each.payload or {})})
+        if each.seq > asked and each.context in (ME, TOOL)
+        else each
+        for each in nodes
+    ]
+    return Material(agent="support", instructions=instructions, nodes=told, triggers=[asked], now=NOW, run="run")
 
 
 def memory(text: str, *, id: int = 1, at: datetime | None = None, author: str | None = None) -> Recalled:
@@ -66,15 +75,16 @@ def test_a_context_as_the_docs_show_it() -> None:
         node(2, ME, "I am sorry to hear that."),
         node(3, SUMMARY, "- ann: My parcel AB-123 is late.", {"covers": 2}),
         node(4, ANN, "Where is it now?"),
-        node(5, ME, "", calling("c1", parcel="AB-123")),
-        node(6, TOOL, "Paris, due tomorrow", answering("c1")),
+        node(5, ME, "", made(calling("c1", parcel="AB-123"), answers=[4])),
+        node(6, TOOL, "Paris, due tomorrow", made(answering("c1"), answers=[4])),
     ]
     given = Material(
         agent="support",
         instructions="You help the customers of a {small} shop.\n\n{long_term_memory_notes}",
         nodes=nodes,
-        trigger=4,
+        triggers=[4],
         now=NOW,
+        run="run",
         tools=[TRACK],
         notes="# Ann\nPrefers short answers.",
         memories=[
@@ -221,12 +231,15 @@ def check_pairs(assembled: Assembled) -> None:
 
 
 def check_order(assembled: Assembled, given: Material, *, native: bool) -> None:
-    """All from the first on are shown, in order; results behind their calls, and the trigger last where it waits."""
-    messages = [each for each in spoken(given.nodes, given.agent) if each.node.seq > assembled.covered]
+    """All from the first on are shown, in order, results behind their calls; nothing after the trigger."""
+    told = history(given.nodes, agent=given.agent, run=given.run, triggers=given.triggers, covered=assembled.covered)
+    messages = spoken(told.nodes, given.agent)
     places = {each.node.seq: each for each in messages}
     first = assembled.first_seq if assembled.first_seq is not None else 10**9
-    there = [seq for seq in numbers(assembled) if seq != given.trigger]
-    whole = [seq for seq, each in places.items() if seq >= first and each.node.content.strip() and seq != given.trigger]
+    there = [seq for seq in numbers(assembled) if seq not in given.triggers]
+    whole = [
+        seq for seq, each in places.items() if seq >= first and each.node.content.strip() and seq not in given.triggers
+    ]
     cut = re.search(r"(\d+) are longer", part(assembled, "window").reason)
     assert set(there) <= set(whole)
     assert len(whole) - len(there) <= (int(cut[1]) if cut else 0)  # of what has no room for a word the mark is left
@@ -252,13 +265,13 @@ def test_a_call_and_its_result_leave_the_window_together(native: bool) -> None:
     ]
 
     for total in range(200, 1500, 7):
-        assembled = shown(material(talk(*pairs), trigger=246), Budget(total), native=native)
+        assembled = shown(material(talk(*pairs, (ANN, "Well?"))), Budget(total), native=native)
 
         text = "".join(content for _, content in said(assembled))
         for number in range(50):
             assert len({f"{word}{number} " in text for word in ("look", "one", "hurry", "two")}) == 1
-        assert "q49 " in text
-        assert text.startswith(("q", "look", "[Nothing before"))
+        assert text.endswith("Well?")
+        assert text.startswith(("q", "look", "Well?", "[Nothing before"))
 
 
 def test_braces_in_instructions_stay_as_they_are() -> None:
@@ -364,11 +377,11 @@ def test_a_message_that_waited_until_it_was_summarised_is_still_answered() -> No
 
     assembled = shown(material(nodes, trigger=1))
 
-    assert said(assembled) == [("user", "one\n\nthree")]
+    assert said(assembled) == [("user", "one")]
 
 
 def test_the_message_to_be_answered_comes_last_where_another_one_was_answered_meanwhile() -> None:
-    nodes = talk((ANN, "first"), (ANN, "second"), (ME, "answer to the first"))
+    nodes = talk((ANN, "first"), (ANN, "second"), (ME, "answer to the first", made(answers=[1], run="before")))
 
     assembled = shown(material(nodes, trigger=2))
 

@@ -69,15 +69,15 @@ async def test_a_prompt_begins_with_names_and_a_skill_brings_its_instructions_an
     assert f"{SKILLS}- returns: How goods come back.\n- greetings: How we greet." in system(before)
     assert "pay back" not in system(before)
     assert names(before) == {"use_skill", "search_skills"}
-    assert "## Skill: law\nAsk policy.\n\n## Skill: returns\n# Returns\nCheck the law, then pay back." in system(after)
-    assert "Customs!" not in system(after)
+    instructions = "## Skill: law\nAsk policy.\n\n## Skill: returns\n# Returns\nCheck the law, then pay back."
+    assert system(after) == system(before), "what is loaded in a turn comes with what loaded it"
     assert names(after) == {"use_skill", "search_skills", "policy", "refund"}
     [said] = [message.content for message in after.messages if message.role == "tool"]
     assert said == (
         'returns is loaded, and law, which it needs. Its instructions stand under "Skill: returns" now: follow them.\n'
         "Its tools: policy, refund.\n"
         "It leads to these, which you can load:\n"
-        "- returns-abroad: From other countries."
+        "- returns-abroad: From other countries.\n\n" + instructions
     )
 
 
@@ -125,7 +125,7 @@ async def test_a_skill_that_is_not_listed_is_searched_for_and_loaded(stage: Stag
     found, opened = of(events, "observation")
     assert "- returns-abroad: From other countries." in (found.text or "")
     assert (opened.text or "").startswith("returns-abroad is loaded. ")
-    assert "## Skill: returns-abroad\nCustoms!" in system(model.requests[-1])
+    assert "## Skill: returns-abroad\nCustoms!" in model.requests[-1].messages[-1].content
 
 
 @pytest.mark.req("SKILL-02", "ENG-08")
@@ -252,12 +252,15 @@ async def test_a_skill_that_lost_its_room_is_named_and_loaded_again_it_is_the_ne
     engine = await stage.serve(shop, llm_context_tokens=8000, llm_max_output_tokens=1000)
     model.says(*(calls(("use_skill", {"name": name})) for name in ("first", "second", "first")), "Ready.")
 
-    await told(engine, "clerk", "Learn!", user="ann")
+    await told(engine, "clerk", "Learn!", user="ann", session_id="web-1")
+    await told(engine, "clerk", "Go on.", user="ann", session_id="web-1")
 
-    second, first = (system(request) for request in model.requests[-2:])
-    assert "## Skill: second" in second
-    assert "## Skill: first" not in second
-    assert "There was no room any more for the skill first." in second
+    first = system(model.requests[-1])
+    assert ["## Skill: second" in request.messages[-1].content for request in model.requests[1:4]] == [
+        False,
+        True,
+        False,
+    ]
     assert "## Skill: first" in first
     assert "There was no room any more for the skill second." in first
 
@@ -285,7 +288,7 @@ async def test_nobody_takes_the_place_of_the_engine_s_own_tools(stage: Stage, sh
 
     [use] = [tool for tool in after.tools if tool.name == "use_skill"]
     assert use.description.startswith("Load a skill")
-    assert "## Skill: returns" in system(after)
+    assert "## Skill: returns" in after.messages[-1].content
 
 
 @pytest.mark.req("SKILL-07")

@@ -284,7 +284,7 @@ async def test_a_lease_that_is_over_before_it_begins_is_refused(
 
 
 async def test_an_unknown_policy_is_refused(turns: Turns, talk: Conversation) -> None:
-    with pytest.raises(InvalidInput, match="reject, enqueue, interrupt, fork"):
+    with pytest.raises(InvalidInput, match="reject, enqueue, merge, interrupt, fork"):
         await turns.claim(talk.id, busy="hope")  # pyright: ignore[reportArgumentType]
 
 

@@ -134,7 +134,7 @@ export type ChatMessage = {
   readonly message: string;
   readonly session_id?: string | null;
   readonly agent_id?: string;
-  readonly busy?: "enqueue" | "fork" | "interrupt" | "reject";
+  readonly busy?: "enqueue" | "fork" | "interrupt" | "merge" | "reject";
   readonly key?: string | null;
 };
 
@@ -940,6 +940,8 @@ export type Run = {
   readonly created_at: string;
   readonly started_at: string | null;
   readonly finished_at: string | null;
+  readonly merged?: ReadonlyArray<number>;
+  readonly claimed_revision?: number | null;
 };
 
 export type RunPage = {
@@ -1296,7 +1298,7 @@ export type TopicList = {
 };
 
 export type TurnClaim = {
-  readonly busy?: "enqueue" | "fork" | "interrupt" | "reject";
+  readonly busy?: "enqueue" | "fork" | "interrupt" | "merge" | "reject";
   readonly lease_seconds?: number;
   readonly holder?: string;
 };

@@ -84,7 +84,8 @@ class Agents:
         """Say something to an agent; it is durable when this returns, and answered by whoever serves the agent.
 
         `session_id`: where to go on, or the name of a new session. `key`: the same one twice is said once. `busy` says
-        what happens when the agent still answers the message before: `enqueue`, `reject`, `interrupt` or `fork`.
+        what happens when the agent still answers the message before: `enqueue`, `merge`, `reject`, `interrupt` or
+        `fork`.
         """
         self._check(message, busy)
         talk = await self.session(agent, user=user, session_id=session_id)

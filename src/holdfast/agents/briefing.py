@@ -1,15 +1,21 @@
-"""The briefing: what the model is shown in a turn, within its window and the limits of the run."""
+"""The briefing: what the model is shown in a turn, within its window and the limits of the run.
+
+What a turn is made of is read when it begins. What others edit, delete or say meanwhile changes none of its steps.
+"""
 
 import asyncio
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from holdfast.agents.budget import Budget, KnownCounts
-from holdfast.agents.context import Assembled, Material, Recalled, assemble, recalled
+from holdfast.agents.context import Assembled, Material, Recalled, assemble, extended, recalled, reduced, restored
+from holdfast.agents.history import made_by
 from holdfast.agents.toolbox import Toolbox
 from holdfast.agents.underway import Services, Turn
 from holdfast.agents.view import View
+from holdfast.conversations.nodes import Node
 from holdfast.core.errors import HoldfastError, LimitReached
 
 ASKED = 4000  # characters of a message that memory is asked with
@@ -51,19 +57,33 @@ class Briefing:
         await self._toolbox.open(turn, await self.counter(turn.agent.model))
 
     async def context(self, turn: Turn, view: View) -> Assembled:
-        """What the model is shown in the next step."""
-        material = Material(
-            agent=turn.agent.name,
-            instructions=turn.agent.instructions,
-            nodes=view.nodes,
-            trigger=turn.run.trigger_seq,
-            now=datetime.now(UTC),
-            tools=[offer.spec for offer in turn.tools.values() if offer.skill is None],
-            skills=turn.skills,
-            notes=turn.notes,
-            memories=turn.memories,
-        )
-        return assemble(material, await self.counter(turn.agent.model), self.budget)
+        """What the model is shown in the next step: all of the step before, and what the run did since."""
+        counter, run = await self.counter(turn.agent.model), str(turn.run.id)
+        tools = [offer.spec for offer in turn.tools.values() if offer.skill is None]
+        if turn.material is None or turn.prompt is None:
+            turn.material = Material(
+                agent=turn.agent.name,
+                instructions=turn.agent.instructions,
+                nodes=_with(turn.questions, view.nodes),
+                triggers=turn.run.triggers,
+                now=datetime.now(UTC),
+                run=run,
+                tools=tools,
+                skills=turn.skills,
+                notes=turn.notes,
+                memories=turn.memories,
+            )
+            turn.prompt = assemble(turn.material, counter, self.budget)
+            if turn.past.steps:
+                turn.prompt = restored(turn.prompt, turn.past.steps[-1].sent) or turn.prompt
+        former = turn.prompt
+        new = [node for node in view.nodes if node.seq > former.last_seq and _is_of(node, run)]
+        known = {node.id for node in turn.material.nodes}
+        nodes = [*turn.material.nodes, *(node for node in new if node.id not in known)]
+        turn.material = replace(turn.material, nodes=nodes, tools=tools, skills=turn.skills)
+        longer = extended(former, turn.material, new, counter, self.budget)
+        turn.prompt = reduced(former, turn.material, counter, self.budget) if longer is None else longer
+        return turn.prompt
 
     def check_limits(self, turn: Turn, number: int, context: Assembled) -> None:
         """Refuse a step that the run may not take."""
@@ -87,8 +107,7 @@ class Briefing:
         return (await self._services.notes.read(user=view.user, agent=turn.agent.name)).notes
 
     async def _memories(self, turn: Turn, view: View) -> Sequence[Recalled]:
-        asked = await turn.question()
-        question = "" if asked is None else asked.content[:ASKED]
+        question = turn.question[:ASKED]
         if not (turn.agent.memory and self._services.settings.recall and question.strip()):
             return ()
         memory, agent = self._services.memory, turn.agent.name
@@ -98,3 +117,15 @@ class Briefing:
             log.warning("nothing could be recalled for the run %s: %s", turn.run.id, error)
             return ()
         return recalled(hits)
+
+
+def _is_of(node: Node, run: str) -> bool:
+    made = made_by(node)
+    return made is not None and made.run == run and node.context.startswith("text:")
+
+
+def _with(questions: Sequence[Node], nodes: Sequence[Node]) -> Sequence[Node]:
+    """Nodes with the questions among them, which may be older than all that a view holds."""
+    known = {node.id for node in nodes}
+    missing = [node for node in questions if node.id not in known]
+    return [*missing, *nodes]

@@ -135,7 +135,7 @@ class Journal:
         self._n = run.number * PER_RUN + min(run.token, 900) * PER_CLAIM  # of what was told beside nodes
         self._unsaved: list[tuple[int, str, dict[str, Any]]] = []
         self._saved = 0  # the number up to which rows have what is streamed
-        self.seq = run.trigger_seq  # of the last node that belongs to it
+        self.seq = max(run.triggers)  # of the last node that belongs to it
 
     @property
     def n(self) -> int:
@@ -193,7 +193,8 @@ class Journal:
         With them it is stored what the model replied, that calls are being made, or what the tool of one gave.
         """
         contexts = [parse_context(draft.context) for draft in drafts]
-        payloads = [{**(draft.payload or {}), "run": str(self.run.id)} for draft in drafts]
+        made_by = {"run": str(self.run.id), "answers": list(self.run.triggers)}
+        payloads = [{**(draft.payload or {}), **made_by} for draft in drafts]
         calls = begun.calls if begun else ()
         rows = await self._database.all(
             sql("append_in_run"), self.run.id, self.run.token, [uuid7() for _ in drafts],

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from holdfast.agents.briefing import Briefing
 from holdfast.agents.budget import KnownCounts
+from holdfast.agents.history import history
 from holdfast.agents.remembering import remember_turn
 from holdfast.agents.summaries import extract, newest_summary, summary_draft, summary_request, to_summarise
 from holdfast.agents.trouble import is_passing
@@ -33,11 +34,10 @@ class Keeping:
     async def keep(self, turn: Turn, answer: UUID) -> None:
         """Remember what was said, and sum up what leaves the window; that either fails is no failure of a turn."""
         view = await turn.view()
-        question = await turn.question()
-        if turn.agent.memory and question is not None:
+        if turn.agent.memory and turn.questions:
             await remember_turn(
                 self._services.memory,
-                question=question,
+                questions=turn.questions,
                 answer=next((node for node in view.nodes if node.id == answer), None),
                 session_id=view.session_id,
                 person=turn.run.user,
@@ -55,14 +55,21 @@ class Keeping:
 
     async def _sum_up(self, turn: Turn) -> None:
         counter, budget = await self._briefing.counter(turn.agent.model), self._briefing.budget
-        told = [turn.agent.instructions, *(tool.spec.told() for tool in turn.tools.values())]
-        fixed = sum(map(counter.count, told))
+        always = [turn.agent.instructions, *(tool.spec.told() for tool in turn.tools.values())]
+        fixed = sum(map(counter.count, always))
         for _ in range(SUMMARIES):
             view = await turn.view()
-            nodes = to_summarise(view.nodes, counter, budget, agent=turn.agent.name, fixed=fixed)
+            former = newest_summary(view.nodes, turn.agent.name)
+            told = history(
+                view.nodes,
+                agent=turn.agent.name,
+                run=str(turn.run.id),
+                triggers=turn.run.triggers,
+                covered=0 if former is None else former.covers,
+            )
+            nodes = to_summarise(told.nodes, counter, budget, agent=turn.agent.name, fixed=fixed, waiting=told.waiting)
             if not nodes:
                 return
-            former = newest_summary(view.nodes, turn.agent.name)
             text = await self._summary(turn, None if former is None else former.text, nodes, counter)
             if not text.strip():
                 return

@@ -1,6 +1,7 @@
 """Remembering: what was said in a turn goes to memory, so that the next one recalls it."""
 
 import logging
+from collections.abc import Sequence
 
 from holdfast.agents.lasting import lasting_part
 from holdfast.conversations.contexts import by_user, parse_context
@@ -18,29 +19,37 @@ log = logging.getLogger(__name__)
 
 
 async def remember_turn(
-    memory: Memories, *, question: Node, answer: Node | None, session_id: str | None, person: str | None, agent: str
+    memory: Memories,
+    *,
+    questions: Sequence[Node],
+    answer: Node | None,
+    session_id: str | None,
+    person: str | None,
+    agent: str,
 ) -> None:
     """Keep what was said: for the session, and what the session's user said of lasting use, for that user.
 
     Each under its node's key: a turn that is done twice is remembered once. That memory fails is no failure of a turn.
     """
-    asker = parse_context(question.context)
-    trust: Trust = "user" if asker.name == "user" else "agent"
     try:
         said: list[tuple[Owner, Draft | None]] = []
-        if session_id is not None:
+        for question in questions:
+            asker = parse_context(question.context)
+            trust: Trust = "user" if asker.name == "user" else "agent"
+            if session_id is not None:
+                here = session(session_id, agent=agent, user=person)
+                author = person if asker == by_user(person) else asker.value
+                said.append((here, _said(question, question.content, session_id, author=author, trust=trust)))
+            if person is not None and asker == by_user(person):  # what others say there is nothing that the user said
+                lasting = lasting_part(question.content) or ""
+                kept = _said(question, lasting, session_id, author=person, trust=trust, importance=LASTING_IMPORTANCE)
+                said.append((user(person), kept))
+        if session_id is not None and answer is not None:
             here = session(session_id, agent=agent, user=person)
-            author = person if asker == by_user(person) else asker.value
-            said.append((here, _said(question, question.content, session_id, author=author, trust=trust)))
-            if answer is not None:
-                said.append((here, _said(answer, answer.content, session_id, author=agent, trust="agent")))
-        if person is not None and asker == by_user(person):  # what others say there is nothing that the user said
-            lasting = lasting_part(question.content) or ""
-            kept = _said(question, lasting, session_id, author=person, trust=trust, importance=LASTING_IMPORTANCE)
-            said.append((user(person), kept))
+            said.append((here, _said(answer, answer.content, session_id, author=agent, trust="agent")))
         await memory.remember_all([(owner, draft) for owner, draft in said if draft is not None])
     except HoldfastError as error:
-        log.warning("what was said in %s could not be remembered: %s", question.root, error)
+        log.warning("what was said in %s could not be remembered: %s", questions[0].root, error)
 
 
 def _said(

@@ -26,7 +26,11 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One turn of an agent; `trigger` is the node that asked for it, `answer` the one that ended it."""
+    """One turn of an agent; `trigger` is the node that asked for it, `answer` the one that ended it.
+
+    `merged`: the numbers of messages that joined it before it began, and that it answers, too. `claimed_revision`: how
+    far the conversation was when a process took the run.
+    """
 
     id: UUID
     agent: str
@@ -50,6 +54,13 @@ class Run:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    merged: tuple[int, ...] = ()
+    claimed_revision: int | None = None
+
+    @property
+    def triggers(self) -> tuple[int, ...]:
+        """The numbers of all messages that it answers."""
+        return (self.trigger_seq, *self.merged)
 
 
 class Claim(NamedTuple):
@@ -106,7 +117,8 @@ class Runs:
     ) -> Sent:
         """Append a message and store the run that answers it; the same key again gives the first.
 
-        With a claim the run is held, unless the conversation has others before it.
+        With a claim the run is held, unless the conversation has others before it. With `merge` it may be the run of a
+        message before, which nobody has begun.
         """
         run = await self._database.within(tx)
         outcome, node, seq, revision, at, topic, run_id, number, claimed = await run.value(
@@ -121,14 +133,14 @@ class Runs:
             raise Busy(
                 "the agent still works on the message before",
                 why=f"its run {run_id} has not ended",
-                next="Wait for its answer, or send with `enqueue`, `interrupt` or `fork`.",
+                next="Wait for its answer, or send with `enqueue`, `merge`, `interrupt` or `fork`.",
                 run_id=str(run_id),
             )
         if number is None:
             raise AlreadyExists(
                 f"the key {key!r:.100} is taken", why="by a node that was not said to the agent", next="Use another."
             )
-        held = _first_claim(run_id, agent, conversation, number, node, seq, user, at) if claimed else None
+        held = _first_claim(run_id, agent, conversation, number, node, seq, user, at, revision) if claimed else None
         return Sent(run_id, conversation, node, seq, revision, at, number, topic, outcome == "sent", held)
 
     async def take(
@@ -246,17 +258,27 @@ def run_of(row: Row) -> Run:
         row["created_at"],
         row["started_at"],
         row["finished_at"],
+        tuple(row["merged"] or ()),
+        row["claimed_revision"],
     )
 
 
 def _first_claim(
-    id: UUID, agent: str, conversation: UUID, number: int, node: UUID, seq: int, user: str | None, at: datetime
+    id: UUID,
+    agent: str,
+    conversation: UUID,
+    number: int,
+    node: UUID,
+    seq: int,
+    user: str | None,
+    at: datetime,
+    revision: int,
 ) -> Run:
     """A run as whoever stored it holds it."""
     return Run(
         id, agent, conversation, number, node, seq, attempt=1, retry_of=None, user=user, state="running", token=1,
         claims=1, steps=0, input_tokens=0, output_tokens=0, cost=0.0, model=None, answer=None, error=None,
-        created_at=at, started_at=at, finished_at=None,
+        created_at=at, started_at=at, finished_at=None, claimed_revision=revision,
     )  # fmt: skip
 
 

@@ -60,10 +60,11 @@ class Fit:
 
 @dataclass(frozen=True, slots=True)
 class SkillSection:
-    """The section, and the tools that come with it."""
+    """The section, the tools that come with it, and the loaded skills that it shows."""
 
     section: Section
     tools: Sequence[ToolSpec] = field(default_factory=tuple[ToolSpec, ...])
+    shown: Sequence[LoadedSkill] = field(default_factory=tuple[LoadedSkill, ...])
 
 
 def fit(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> Fit | None:
@@ -132,7 +133,7 @@ def skill_section(skilled: Skilled | None, *, listing: int, loading: int, counte
     }
     numbers = len(names.shown) + len(shown), len(names.left_out) + len(gone)
     part = Part("skills", tokens, *numbers, "; ".join(reasons), refs)
-    return SkillSection(Section(text, part), tools)
+    return SkillSection(Section(text, part), tools, shown)
 
 
 def _list(names: Listing) -> str:

@@ -72,18 +72,25 @@ def newest_summary(nodes: Sequence[Node], agent: str) -> Summary | None:
 
 def summary_draft(agent: str, text: str, nodes: Sequence[Node]) -> Draft:
     """The node of a summary that ends with these nodes; of two that end with the same one, the first is stored."""
-    covers = nodes[-1].seq
+    covers = max(node.seq for node in nodes)
     return Draft(
         content=text, context=_context(agent), payload={"covers": covers}, key=f"summary:agent:{agent}:{covers}"
     )
 
 
 def to_summarise(
-    nodes: Sequence[Node], counter: TokenCounter, budget: Budget, *, agent: str, fixed: int = 0
+    nodes: Sequence[Node],
+    counter: TokenCounter,
+    budget: Budget,
+    *,
+    agent: str,
+    fixed: int = 0,
+    waiting: int | None = None,
 ) -> Sequence[Node] | None:
-    """The older half of what no summary covers, once that is more than the window has; calls with their results.
+    """The older half of what no summary covers, once that is more than the window has.
 
-    `fixed`: the tokens of instructions and tools. It is never more than one request holds: ask again until it is None.
+    Calls stay with their results. `fixed`: the tokens of instructions and tools. `waiting`: the seq of the first
+    message that is still to be answered. It is never more than one request holds: ask again until it is None.
     """
     former = newest_summary(nodes, agent)
     said = spoken((node for node in nodes if former is None or node.seq > former.covers), agent)
@@ -92,7 +99,10 @@ def to_summarise(
     upto = [0, *accumulate(measure.tokens(each, room // 3) for each in said)]
     if upto[-1] <= room:
         return None
-    ends = [place for place in beginnings(said) if place > 0]  # newest first
+    before = [0, *accumulate((each.node.seq for each in said), max)]
+    after = [*accumulate((each.node.seq for each in reversed(said)), min, initial=waiting or before[-1] + 1)][::-1]
+    # What a summary covers is told by one seq: turns that stand in another order are not torn apart.
+    ends = [place for place in beginnings(said) if place > 0 and before[place] < after[place]]  # newest first
     end = next((place for place in ends if upto[place] <= min(room, upto[-1] // 2)), ends[-1] if ends else 0)
     return [each.node for each in said[:end]] or None
 

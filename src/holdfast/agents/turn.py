@@ -28,12 +28,13 @@ from holdfast.agents.trouble import is_passing, told
 from holdfast.agents.underway import Services, Turn
 from holdfast.agents.view import View, Views
 from holdfast.conversations.contexts import BY_TOOL, by_agent
-from holdfast.conversations.nodes import Draft
+from holdfast.conversations.nodes import Draft, Node, node_of
 from holdfast.core.errors import Broken, Busy, HoldfastError, LimitReached
 from holdfast.core.ids import uuid7
 from holdfast.execution.events import correlation_id
 from holdfast.execution.outcomes import Failed, finished, reason_of, trace_of
 from holdfast.llm import Reply, Request, Shown, Text, Thinking
+from holdfast.postgres.sql import statements
 from holdfast.skills.run import Run as ToolRun
 from holdfast.skills.tool import Mode, Tool
 
@@ -41,6 +42,7 @@ AGAIN = 0.5  # seconds after which a reply that could not be stored is stored ag
 FLUSH = 0.1  # seconds between two writes of what is streamed
 
 log = logging.getLogger(__name__)
+sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,9 @@ class Turns:
                 if run.claims > 1 or run.retry_of is not None:
                     turn.views.forget(run.conversation)
                     turn.past = await journal.past()
+                turn.questions = await self._questions(turn)
+                if not turn.questions and not turn.past.steps:  # nobody wants an answer any more
+                    return await self._finish(run, "cancelled", after=journal.n)
                 async with clock:
                     answer = await (self._handle(turn) if agent.kind == "system" else self._advance(turn))
                 if answer is None:
@@ -127,6 +132,15 @@ class Turns:
             await self._stop_workers(turn)
         return await self._finish(run, "cancelled", answer=answer)
 
+    async def _questions(self, turn: Turn) -> Sequence[Node]:
+        """The messages that a turn is to answer, without those that were deleted."""
+        run, view = turn.run, await turn.view()
+        found = [node for node in view.nodes if node.seq in run.triggers]
+        if len(found) < len(run.triggers) and not view.is_whole:
+            rows = await self._services.database.all(sql("triggers"), run.conversation, list(run.triggers))
+            found = [node_of(row) for row in rows]
+        return found
+
     # The loop
 
     async def _advance(self, turn: Turn) -> UUID | None:
@@ -167,7 +181,7 @@ class Turns:
         request = Request(
             messages=context.messages, tools=context.tools, max_tokens=self._services.llm.max_output_tokens
         )
-        began, sent, seen = datetime.now(UTC), context.shown(), view.seq
+        began, sent, seen = datetime.now(UTC), context.shown(), context.last_seq
         turn.said = ""
         if turn.run.claims > 1 and not turn.step:
             self._begin_anew(turn, view)  # whoever had the run may have begun to answer
@@ -309,10 +323,9 @@ class Turns:
 
     async def _handle(self, turn: Turn) -> UUID:
         """Have a function answer: it may be called again after a crash, what it answers is said once."""
-        handler, run, view, asked = turn.agent.handler, turn.run, await turn.view(), await turn.question()
+        handler, run, view = turn.agent.handler, turn.run, await turn.view()
         assert handler is not None
-        text = "" if asked is None else asked.content
-        incoming = Incoming(text, view.user, view.session_id, run.conversation, run.trigger, run.id)
+        incoming = Incoming(turn.question, view.user, view.session_id, run.conversation, run.trigger, run.id)
         reply = await finished(lambda: handler(incoming), timeout=None, name=f"the agent {turn.agent.name}")
         payload = {"role": "assistant"}
         draft = Draft(content=reply or "", context=by_agent(turn.agent.name), payload=payload, key=f"run:{run.id}:1")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holdfast.agents.announcements import Announcements
-from holdfast.agents.context import Recalled
+from holdfast.agents.context import Assembled, Material, Recalled
 from holdfast.agents.definitions import Agent
 from holdfast.agents.journal import Journal, Past, Replied
 from holdfast.agents.runs import Run, Runs
@@ -58,6 +58,9 @@ class Turn:
     past: Past = field(default_factory=Past)
     notes: str = ""
     memories: Sequence[Recalled] = ()
+    questions: Sequence[Node] = ()  # what is to be answered, as it was when the turn began
+    material: Material | None = None  # what the prompt is made of, as it was then
+    prompt: Assembled | None = None  # of the step before
     tokens: int = 0  # that the model took so far, in and out
     cost: float = 0.0
     step: int = 0  # that was asked last
@@ -67,12 +70,13 @@ class Turn:
 
     async def view(self) -> View:
         """The conversation, with all that belongs to the run."""
-        return await self.views.current(self.run.conversation, seq=self.journal.seq)
+        run = self.run
+        return await self.views.current(run.conversation, seq=self.journal.seq, revision=run.claimed_revision or 0)
 
-    async def question(self) -> Node | None:
+    @property
+    def question(self) -> str:
         """What is to be answered."""
-        nodes = (await self.view()).nodes
-        return next((node for node in nodes if node.seq == self.run.trigger_seq), None)
+        return "\n\n".join(node.content for node in self.questions)
 
     def count(self, reply: Reply) -> None:
         """Count what a reply of the model took."""

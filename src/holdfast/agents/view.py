@@ -54,6 +54,11 @@ class View:
         self._trim()
 
     @property
+    def is_whole(self) -> bool:
+        """Whether there is nothing before the first node."""
+        return self._whole
+
+    @property
     def nodes(self) -> Sequence[Node]:
         """The nodes, oldest first."""
         return tuple(self._nodes)
@@ -117,10 +122,10 @@ class Views:
         self._views: OrderedDict[UUID, View] = OrderedDict()
         self._readings: set[Reading] = set()
 
-    async def current(self, conversation: UUID, *, seq: int = 0) -> View:
-        """The view of a conversation, one that has seen the node of this number, and all that was added here."""
+    async def current(self, conversation: UUID, *, seq: int = 0, revision: int = 0) -> View:
+        """The view of a conversation of this revision or later, with the node of this number and all added here."""
         view = self._views.get(conversation)
-        if view is None or view.seq < seq:
+        if view is None or view.seq < seq or view.revision < revision:
             view = await self._read(conversation)
         self._views.move_to_end(conversation)
         return view

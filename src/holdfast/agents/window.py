@@ -1,12 +1,14 @@
 """The window: the newest messages of a conversation, as many as there is room for.
 
-A call and its results are shown together or not at all; the message that is to be answered is always shown. A message
-that takes more than a third of the window loses its middle.
+A call and its results are shown together or not at all; the messages that are to be answered are always shown. A
+message that takes more than a third of the window loses its middle. A message that was shown in a step before is shown
+in the same form again.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 import msgspec
 
@@ -56,7 +58,7 @@ class Said:
 class Window:
     """What is shown of a conversation: the nodes `seqs`, of which those in `cut` lost their middle.
 
-    From `first_seq` on none is left out.
+    From `first_seq` on none is left out. `forms`: how each node is shown.
     """
 
     messages: list[ChatMessage]
@@ -64,13 +66,19 @@ class Window:
     seqs: list[int]
     cut: frozenset[int]
     first_seq: int | None
+    forms: "Forms" = field(default_factory=dict[UUID, "Shown"])
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class Shown:
+    """How a node is shown, and what that takes."""
+
     node: Node
     tokens: int
     is_cut: bool
+
+
+Forms = Mapping[UUID, Shown]
 
 
 def spoken(nodes: Iterable[Node], agent: str) -> list[Said]:
@@ -108,10 +116,11 @@ def beginnings(said: Sequence[Said]) -> Iterator[int]:
 class Measure:
     """Shows an agent's conversations in so many tokens; not `native`: to a model that knows no tools, in plain text."""
 
-    def __init__(self, agent: str, counter: TokenCounter, *, native: bool = True) -> None:
+    def __init__(self, agent: str, counter: TokenCounter, *, native: bool = True, known: Forms | None = None) -> None:
         self._agent = agent
         self._counter = counter
         self._native = native
+        self._known = known or {}  # how nodes were shown before
         self._opening = MESSAGE_TOKENS + counter.count(OPENING)
 
     @property
@@ -123,30 +132,32 @@ class Measure:
         """What a message takes whose texts have at most `limit` tokens."""
         return self._show(said, limit).tokens
 
-    def window(self, said: Sequence[Said], room: int, *, trigger: int) -> Window:
-        """The newest messages in at most `room` tokens, among them the one whose seq is `trigger`."""
+    def window(self, said: Sequence[Said], room: int, *, triggers: Collection[int], spare: int = 0) -> Window:
+        """The newest messages in at most `room` tokens, among them those whose seqs are `triggers`.
+
+        `spare`: tokens to leave free, so that the next steps have room.
+        """
         left = room - self.marks
-        asked = next((place for place, each in enumerate(said) if each.node.seq == trigger), None)
-        shown: dict[int, _Shown] = {}
-        if asked is not None:
+        asked = [place for place, each in enumerate(said) if each.node.seq in triggers]
+        shown: dict[int, Shown] = {}
+        if asked:
             most = max(left * 2 // 3, min(left, LEAST_TRIGGER)) - MESSAGE_TOKENS
-            shown = self._group([(asked, said[asked])], most, left, is_needed=True) or {}
+            shown = self._group([(place, said[place]) for place in asked], most, left, is_needed=True) or {}
         left -= _total(shown)
         begin = len(said)
         for place in beginnings(said):
-            messages = [(other, said[other]) for other in range(place, begin) if other != asked]
-            group = self._group(messages, room // 3, left, is_needed=begin == len(said))
+            messages = [(other, said[other]) for other in range(place, begin) if other not in asked]
+            is_newest = begin == len(said)
+            group = self._group(messages, room // 3, left if is_newest else left - spare, is_needed=is_newest)
             if group is None:
                 break
             shown |= group
             left -= _total(group)
             begin = place
-        if asked in shown and begin > asked + 1:
-            shown[asked] = self._marked(shown[asked], begin - asked - 1)
-        nodes = [shown[place].node for place in sorted(shown)]
-        if asked in shown and said[asked].is_from_others and said[max(shown)].is_own:
-            nodes.sort(key=lambda node: node.seq == trigger)  # what was answered meanwhile is another message
-        messages = [_chat(message) for message in as_messages(nodes, self._agent, tools=self._native)]
+        forms = {each.node.id: each for each in shown.values()}
+        if shown.keys() & asked and begin > asked[-1] + 1:
+            shown[asked[-1]] = self._marked(shown[asked[-1]], begin - asked[-1] - 1)
+        messages = self._messages(shown[place].node for place in sorted(shown))
         opening = [] if messages and messages[0].role == "user" else [ChatMessage("user", OPENING)]
         return Window(
             opening + messages,
@@ -154,26 +165,42 @@ class Measure:
             [said[place].node.seq for place in sorted(shown)],
             frozenset(each.node.seq for each in shown.values() if each.is_cut),
             said[begin].node.seq if begin < len(said) else None,
+            forms,
         )
+
+    def more(self, said: Sequence[Said], limit: int) -> Window:
+        """Messages that follow a window, whose texts have at most `limit` tokens each."""
+        shown = [self._show(each, limit) for each in said]
+        return Window(
+            self._messages(each.node for each in shown),
+            sum(each.tokens for each in shown),
+            [each.node.seq for each in said],
+            frozenset(each.node.seq for each in shown if each.is_cut),
+            None,
+            {each.node.id: each for each in shown},
+        )
+
+    def _messages(self, nodes: Iterable[Node]) -> list[ChatMessage]:
+        return [_chat(message) for message in as_messages(nodes, self._agent, tools=self._native)]
 
     def _group(
         self, messages: Sequence[tuple[int, Said]], limit: int, left: int, *, is_needed: bool
-    ) -> dict[int, _Shown] | None:
+    ) -> dict[int, Shown] | None:
         """These messages by their places, if they fit together; those that are needed are cut until they do."""
-        while True:
-            group = {place: self._show(said, limit) for place, said in messages}
-            if _total(group) <= left:
-                return group
+        group = {place: self._known.get(said.node.id) or self._show(said, limit) for place, said in messages}
+        while _total(group) > left:
             limit = limit * 2 // 3
             if not is_needed or limit < LEAST:
                 return None
+            group = {place: self._show(said, limit) for place, said in messages}
+        return group
 
-    def _marked(self, shown: _Shown, missing: int) -> _Shown:
+    def _marked(self, shown: Shown, missing: int) -> Shown:
         mark = GAP.format(missing)
         node = msgspec.structs.replace(shown.node, content=shown.node.content + mark)
-        return _Shown(node, shown.tokens + self._counter.count(mark), shown.is_cut)
+        return Shown(node, shown.tokens + self._counter.count(mark), shown.is_cut)
 
-    def _show(self, said: Said, limit: int) -> _Shown:
+    def _show(self, said: Said, limit: int) -> Shown:
         node, count = said.node, self._counter.count
         text, calls = self._text(said), said.calls
         content = shortened(text, limit, self._counter)
@@ -195,7 +222,7 @@ class Measure:
         if said.role == "system" and not said.is_own:
             # Who writes into a conversation gives no orders; those are in the instructions.
             changes |= {"context": _SYSTEM, "payload": None}
-        return _Shown(msgspec.structs.replace(node, **changes) if changes else node, tokens, is_cut)
+        return Shown(msgspec.structs.replace(node, **changes) if changes else node, tokens, is_cut)
 
     def _text(self, said: Said) -> str:
         content = said.node.content
@@ -209,7 +236,7 @@ class Measure:
         return content
 
 
-def _total(shown: Mapping[int, _Shown]) -> int:
+def _total(shown: Mapping[int, Shown]) -> int:
     return sum(each.tokens for each in shown.values())
 
 

@@ -3,6 +3,7 @@
 A turn is a claim in the database with a lease that its holder renews: one that crashed frees the conversation when its
 lease runs out, and what it still tries to append is refused. The caller says what happens when another turn is under
 way: `reject` fails, `enqueue` waits in order, `interrupt` tells the other to stop and waits, `fork` works on a copy.
+`merge` is for messages to agents (see `agents`): a turn has nothing to merge, and waits as with `enqueue`.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
-Policy = Literal["reject", "enqueue", "interrupt", "fork"]
+Policy = Literal["reject", "enqueue", "merge", "interrupt", "fork"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 LEASE = timedelta(seconds=30)
@@ -98,7 +99,7 @@ class Turns:
                 "the claim cannot be made",
                 why=f"the policy is not one of {', '.join(POLICIES)}, or the lease is not above zero",
             )
-        first = "reject" if busy == "fork" else busy
+        first = {"fork": "reject", "merge": "enqueue"}.get(busy, busy)
         row = cast(
             Row, await self._database.one(sql("claim_turn"), conversation, store(holder or _name()), lease, first)
         )

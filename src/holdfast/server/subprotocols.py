@@ -18,7 +18,7 @@ class SayFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="mes
 
     text: str
     key: str | None = None
-    busy: Literal["enqueue", "reject", "interrupt"] = "enqueue"
+    busy: Literal["enqueue", "merge", "reject", "interrupt"] = "enqueue"
 
 
 class ApproveFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="approve"):

@@ -19,9 +19,9 @@ begin
   end if;
   update public.conversation c set last_run = c.last_run + 1 where c.tenant_id = tenant and c.id = former.root
     returning c.last_run into own;
-  insert into public.runs (tenant_id, id, agent, root, number, trigger, trigger_seq, attempt, retry_of, user_name)
+  insert into public.runs (tenant_id, id, agent, root, number, trigger, trigger_seq, attempt, retry_of, user_name, merged)
     values (tenant, wanted, former.agent, former.root, own, former.trigger, former.trigger_seq, former.attempt + 1, run,
-      former.user_name);
+      former.user_name, former.merged);
   retry_run.id := wanted;
   outcome := 'stored';
 end $$;

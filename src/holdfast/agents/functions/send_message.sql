@@ -1,5 +1,6 @@
 -- Appends what somebody says to an agent, tells its topic, and stores the run that will answer it: all or nothing.
--- `busy` says what happens when a run of the conversation has not ended: reject (nothing is said), interrupt (it is told to stop), enqueue.
+-- `busy` says what happens when a run of the conversation has not ended: reject (nothing is said), interrupt (it is told to stop), enqueue, merge
+-- (the message joins the last run, if that is for merged messages of this user and nobody has begun it; else it gets such a run).
 -- `outcome`: sent; repeated (the key is known: `id` and `run` are the first ones'); busy (`run` is the one that has not ended); missing.
 -- `claimant`: who does the run at once, for the length of a lease, if it is the conversation's first that has not ended; `claimed` says whether.
 drop function if exists holdfast.send_message(uuid, uuid, uuid, text, text, text, text, jsonb, text, text, uuid, text, text);
@@ -13,6 +14,7 @@ create or replace function holdfast.send_message(
 declare
   appended record;
   stored record;
+  last public.runs;
 begin
   if send_message.key is not null or busy <> 'enqueue' then  -- what is looked at then is looked at under the conversation's lock
     perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
@@ -26,10 +28,9 @@ begin
       where n.tenant_id = tenant and n.root = conversation and n.key = send_message.key
       into send_message.id, send_message.seq, send_message.revision, send_message.at;
     if found then
-      select r.id, r.number from public.runs r
-        where r.tenant_id = tenant and r.trigger = send_message.id and r.agent = send_message.agent
-        order by r.attempt desc limit 1 into send_message.run, send_message.number;
-      if not found then  -- somebody appended it, and its agent has not read of it yet
+      select r.id, r.number from holdfast.run_answering(tenant, conversation, send_message.id, send_message.seq, send_message.agent) r
+        into send_message.run, send_message.number;
+      if send_message.run is null then  -- somebody appended it, and its agent has not read of it yet
         send_message.run := wanted;
         stored := holdfast.store_run(tenant, wanted, send_message.agent, conversation, send_message.id, send_message.seq, person);
         send_message.number := stored.number;
@@ -48,6 +49,9 @@ begin
   elsif busy = 'interrupt' then
     perform holdfast.stop_run(tenant, r.id, 'interrupt') from public.runs r
       where r.tenant_id = tenant and r.root = conversation and r.finished_at is null;
+  elsif busy = 'merge' then
+    select r.* from public.runs r where r.tenant_id = tenant and r.root = conversation and r.finished_at is null
+      order by r.number desc limit 1 into last;
   end if;
   appended := holdfast.append(
     tenant, conversation, node, null, type, send_message.name, send_message.value, send_message.content, send_message.payload,
@@ -61,10 +65,18 @@ begin
   send_message.revision := appended.revision;
   send_message.at := appended.at;
   send_message.topic := appended.topic;
-  send_message.run := wanted;
   outcome := 'sent';
+  if last.claims = 0 and last.attempt = 1 and cardinality(last.merged) < 50 and last.agent = send_message.agent
+    and last.user_name is not distinct from person then
+    update public.runs r set merged = r.merged || appended.seq where r.tenant_id = tenant and r.id = last.id;
+    send_message.run := last.id;
+    send_message.number := last.number;
+    send_message.claimed := false;
+    return;
+  end if;
+  send_message.run := wanted;
   stored := holdfast.store_run(
-    tenant, wanted, send_message.agent, conversation, appended.id, appended.seq, person, claimant, lease);
+    tenant, wanted, send_message.agent, conversation, appended.id, appended.seq, person, claimant, lease, busy = 'merge');
   send_message.number := stored.number;
   send_message.claimed := stored.claimed;
 end $$;
@@ -72,28 +84,62 @@ revoke execute on function holdfast.send_message from public;
 grant execute on function holdfast.send_message to holdfast_app;
 
 -- Stores the run that answers a node, behind those of its conversation, whose row is locked: its number, and whether the claimant has it.
+-- `merging`: messages may join it until somebody begins it.
 drop function if exists holdfast.store_run(uuid, uuid, text, uuid, uuid, bigint, text);
+drop function if exists holdfast.store_run(uuid, uuid, text, uuid, uuid, bigint, text, text, interval);
 create or replace function holdfast.store_run(
   tenant uuid, run uuid, agent text, conversation uuid, node uuid, seq bigint, person text,
-  claimant text default null, lease interval default null, out number bigint, out claimed boolean
+  claimant text default null, lease interval default null, merging boolean default false, out number bigint, out claimed boolean
 ) language plpgsql as $$
 #variable_conflict use_column
 begin
   update public.conversation c set last_run = c.last_run + 1 where c.tenant_id = tenant and c.id = conversation
     returning c.last_run into store_run.number;
   if claimant is null then
-    insert into public.runs (tenant_id, id, agent, root, number, trigger, trigger_seq, user_name)
-      values (tenant, run, store_run.agent, conversation, store_run.number, node, store_run.seq, person);
+    insert into public.runs (tenant_id, id, agent, root, number, trigger, trigger_seq, user_name, merged)
+      values (tenant, run, store_run.agent, conversation, store_run.number, node, store_run.seq, person,
+        case when merging then '{}'::bigint[] end);
     return;
   end if;
   perform from public.runs r where r.tenant_id = tenant and r.root = conversation and r.finished_at is null;
   store_run.claimed := not found;
   insert into public.runs (
-      tenant_id, id, agent, root, number, trigger, trigger_seq, user_name, state, holder, leased_until, token, claims, started_at, claimed_at)
+      tenant_id, id, agent, root, number, trigger, trigger_seq, user_name, state, holder, leased_until, token, claims, started_at, claimed_at,
+      merged)
     select tenant, run, store_run.agent, conversation, store_run.number, node, store_run.seq, person,
       case when first then 'running' else 'queued' end, case when first then claimant end, case when first then holdfast.now() + lease end,
-      first::int, first::int, case when first then holdfast.now() end, case when first then holdfast.now() end
+      first::int, first::int, case when first then holdfast.now() end, case when first then holdfast.now() end,
+      case when merging then '{}'::bigint[] end
     from (values (store_run.claimed)) as given (first);
 end $$;
 revoke execute on function holdfast.store_run from public;
 grant execute on function holdfast.store_run to holdfast_app;
+
+-- The run that answers a message, its last attempt: the message's own; the one that it was merged into; or the first of a later message, where that
+-- was stored before anybody saw that this one had none: the run is shown both, and a second one would answer this again. All null: there is none.
+create or replace function holdfast.run_answering(tenant uuid, conversation uuid, node uuid, seq bigint, agent text)
+returns public.runs language plpgsql as $$
+#variable_conflict use_column
+declare
+  found_run public.runs;
+begin
+  select r.* from public.runs r where r.tenant_id = tenant and r.trigger = node and r.agent = run_answering.agent
+    order by r.attempt desc limit 1 into found_run;
+  if found then
+    return found_run;
+  end if;
+  select r.* from public.runs r
+    where r.tenant_id = tenant and r.root = conversation and r.merged is not null and r.trigger_seq < run_answering.seq
+    order by r.trigger_seq desc, r.attempt desc limit 1 into found_run;
+  if found and run_answering.seq = any(found_run.merged) then
+    return found_run;
+  end if;
+  select newest.* from (
+      select r.* from public.runs r where r.tenant_id = tenant and r.root = conversation order by r.number desc limit 50
+    ) newest
+    where greatest(newest.trigger_seq, newest.merged[cardinality(newest.merged)]) > run_answering.seq and newest.attempt = 1
+    order by newest.number limit 1 into found_run;
+  return found_run;
+end $$;
+revoke execute on function holdfast.run_answering from public;
+grant execute on function holdfast.run_answering to holdfast_app;

@@ -23,7 +23,8 @@ end $$;
 revoke execute on function holdfast.stop_run from public;
 grant execute on function holdfast.stop_run to holdfast_app;
 
--- Ends a run whose conversation is locked: nobody waits for its approvals any more, its streamed text goes, those who watch are told.
+-- Ends a run whose conversation is locked: nobody waits for its approvals any more, its streamed text goes, those who watch are told. Where it gave
+-- no answer, the conversation is told so.
 -- Numbers rise: the end of a run that was still queued is told when those before it have ended.
 create or replace function holdfast.end_run(
   tenant uuid, run uuid, ending text, answer uuid, error jsonb, out told jsonb
@@ -38,7 +39,8 @@ begin
     where r.tenant_id = tenant and r.id = run returning r.* into ended;
   perform holdfast.give_up_calls(tenant, run);
   if ending <> 'done' then
-    perform holdfast.observe_rest(tenant, run, ended.root);
+    perform holdfast.observe_rest(tenant, ended);
+    perform holdfast.mark_unanswered(tenant, ended);
   end if;
   update public.approval a set state = 'withdrawn', decided_at = holdfast.now()
     where a.tenant_id = tenant and a.run_id = run and a.state = 'pending';
@@ -84,16 +86,20 @@ grant execute on function holdfast.give_up_calls to holdfast_app;
 
 -- Tells a conversation what tools gave in a run that ended before it could say so, and of which it is not known whether they took effect: nobody
 -- calls them again without knowing.
-create or replace function holdfast.observe_rest(tenant uuid, run uuid, conversation uuid) returns void language plpgsql as $$
+drop function if exists holdfast.observe_rest(uuid, uuid, uuid);
+create or replace function holdfast.observe_rest(tenant uuid, ended public.runs) returns void language plpgsql as $$
 #variable_conflict use_column
 declare
+  run constant uuid := ended.id;
+  conversation constant uuid := ended.root;
   rest record;
 begin
   select array_agg(holdfast.uuid7()) as ids, array_agg('text'::text) as types, array_agg('agent'::text) as names, array_agg('tool'::text) as vals,
       array_agg(case when e.status = 'unknown'
         then 'It is not known whether this call took effect: the turn that made it ended meanwhile.'
         else coalesce(e.output_result ->> 'text', '') end order by e.step, e.created_at) as contents,
-      array_agg(jsonb_build_object('role', 'tool', 'tool_call_id', e.call_id, 'tool_name', e.tool, 'run', run)
+      array_agg(jsonb_build_object('role', 'tool', 'tool_call_id', e.call_id, 'tool_name', e.tool, 'run', run,
+          'answers', to_jsonb(ended.trigger_seq || ended.merged))
         || case when e.status = 'done' then '{}'::jsonb else '{"error": true}' end order by e.step, e.created_at) as payloads,
       array_agg(format('run:%s:%s:%s', run, e.step, e.call_id) order by e.step, e.created_at) as keys
     from public.tool_executions e
@@ -109,3 +115,21 @@ begin
 end $$;
 revoke execute on function holdfast.observe_rest from public;
 grant execute on function holdfast.observe_rest to holdfast_app;
+
+-- Says in a conversation that a run ended without an answer: the messages that it was for are not joined to the next one (agents/history.py).
+create or replace function holdfast.mark_unanswered(tenant uuid, ended public.runs) returns void language plpgsql as $$
+declare
+  seqs constant bigint[] := ended.trigger_seq || ended.merged;
+begin
+  if ended.answer is null then
+    perform holdfast.append(
+      tenant, ended.root, holdfast.uuid7(), null, 'unanswered', 'agent', ended.agent,
+      format('%s %s not answered: the turn %s.', case when cardinality(seqs) = 1 then 'Message' else 'Messages' end,
+        array_to_string(seqs, ', ') || case when cardinality(seqs) = 1 then ' was' else ' were' end,
+        case ended.state when 'failed' then 'failed' else 'was stopped' end),
+      jsonb_build_object('run', ended.id, 'answers', to_jsonb(seqs), 'state', ended.state, 'code', ended.error ->> 'code'),
+      null, null, format('run:%s:unanswered', ended.id), null, null, null);
+  end if;
+end $$;
+revoke execute on function holdfast.mark_unanswered from public;
+grant execute on function holdfast.mark_unanswered to holdfast_app;

@@ -1,5 +1,5 @@
 -- Gives a process the runs that answer these nodes, and those that are due where none are named: each for the length of a lease.
--- A node that nobody has stored a run for yet, because a stranger published it, gets one, if it is said to the agent. A run is due when it is the first of its
+-- A node that nobody has stored a run for yet, because a stranger published it, gets one, if it is said to the agent and no run is shown it anyway. A run is due when it is the first of its
 -- conversation that has not ended, and nobody has it, or whoever had it was not heard of for a lease: the one that waits longest comes first. Each claim has the
 -- next token: under the conversation's lock, so that what the former holder still writes is either there already or refused.
 -- A conversation that somebody has locked is left for the next look; a node in one cannot be, and is refused after a while, for nobody else to wait here.
@@ -26,13 +26,13 @@ begin
       order by n.root, n.seq
     loop
       perform from public.conversation c where c.tenant_id = tenant and c.id = asked.root for update;
-      if not exists (select from public.runs r where r.tenant_id = tenant and r.trigger = asked.id and r.agent = asked.agent_name) then
+      if (select r.id is null from holdfast.run_answering(tenant, asked.root, asked.id, asked.seq, asked.agent_name) r) then
         perform holdfast.store_run(tenant, asked.fresh, asked.agent_name, asked.root, asked.id, asked.seq, asked.user_name);
       end if;
     end loop;
   end if;
   for due in
-    select r.id from public.runs r join public.conversation c on c.tenant_id = tenant and c.id = r.root
+    select r.id, c.revision from public.runs r join public.conversation c on c.tenant_id = tenant and c.id = r.root
     where r.tenant_id = tenant and r.agent = any(agents) and r.state in ('queued', 'running') and r.run_at <= holdfast.now()
       and (r.leased_until is null or r.leased_until <= holdfast.now())
       and (nodes is null or r.trigger = any(nodes))
@@ -43,7 +43,7 @@ begin
   loop
     update public.runs r
       set state = 'running', holder = claimant, leased_until = holdfast.now() + lease, token = r.token + 1,
-        claims = r.claims + 1, started_at = coalesce(r.started_at, holdfast.now()), claimed_at = holdfast.now(),
+        claims = r.claims + 1, started_at = coalesce(r.started_at, holdfast.now()), claimed_at = holdfast.now(), claimed_revision = due.revision,
         stalls = (r.state = 'running')::int + case when r.claimed_at is null or exists (
             select from public.run_step s where s.tenant_id = tenant and s.run_id = r.id and s.replied_at >= r.claimed_at
           ) or exists (
