@@ -116,6 +116,36 @@ def test_what_failed_says_why_and_is_tried_again(page: Page, session: str) -> No
     expect(button(turn, "Try again")).to_have_count(0)
 
 
+@pytest.mark.req("AGENT-07")
+def test_a_message_that_failed_can_be_edited_and_sent_again(page: Page, session: str) -> None:
+    opened(page, "moody", session)
+
+    turn = say(page, "Hello")
+    expect(turn.get_by_role("alert")).to_contain_text("Not today.")
+    button(turn, "Edit").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("textbox", name="Message").fill("Good evening")
+    button(dialog, "Send again").click()
+
+    edited = page.get_by_role("article")
+    expect(edited).to_contain_text("Now it works.")
+    expect(edited).to_contain_text("Good evening")
+    expect(button(edited, "Delete")).to_have_count(0)
+
+
+@pytest.mark.req("AGENT-07")
+def test_a_message_that_failed_can_be_deleted_and_the_next_is_answered(page: Page, session: str) -> None:
+    opened(page, "desk", session)
+    turn = say(page, "Something is wrong")
+    expect(turn.get_by_role("alert")).to_contain_text("No such thing.")
+
+    button(turn, "Delete").click()
+    expect(turn).to_have_count(0)
+    following = say(page, "Good day")
+
+    expect(following).to_contain_text("Good morning.")
+
+
 def test_thoughts_actions_and_observations_are_cards_and_the_context_is_metered(
     page: Page,
     desk: Desk,

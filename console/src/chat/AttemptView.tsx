@@ -1,19 +1,19 @@
-import { useMutation } from "@tanstack/react-query";
-import { call } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
 import type { Run } from "../api/schema.ts";
 import { Button } from "../design/Button.tsx";
 import { GrowingMarkdown, Markdown } from "../design/Markdown.tsx";
 import { ErrorState } from "../design/States.tsx";
 import { Tag } from "../design/Tag.tsx";
-import type { Attempt } from "../live/turns.ts";
+import type { Attempt, Said } from "../live/turns.ts";
 import { Cards } from "./Cards.tsx";
 import styles from "./Turn.module.css";
+import { Unanswered } from "./Unanswered.tsx";
 import { took } from "./usage.ts";
 import { useSlowly } from "./slowly.ts";
 
 interface Props {
   attempt: Attempt;
+  message: Said | null;
   agent: string;
   isLast: boolean;
   isChosen: boolean;
@@ -22,7 +22,7 @@ interface Props {
 }
 
 /** One try of the agent to answer: how it got there, what it said, and what became of it. */
-export function AttemptView({ attempt, agent, isLast, isChosen, choose, retried }: Props) {
+export function AttemptView({ attempt, message, agent, isLast, isChosen, choose, retried }: Props) {
   const { run, state, answers, end } = attempt;
   const text = useSlowly(attempt.text);
   return (
@@ -51,7 +51,7 @@ export function AttemptView({ attempt, agent, isLast, isChosen, choose, retried 
         {state === "cancelled" && <Tag tone="warn">stopped</Tag>}
         {state === "waiting" && <Tag tone="warn">waits for a decision</Tag>}
         {isLast && run !== null && (state === "failed" || state === "cancelled") && (
-          <Retry run={run} retried={retried} />
+          <Unanswered run={run} message={message} retried={retried} />
         )}
         {run !== null && state !== "queued" && (
           <Button kind="quiet" className={styles.inside} aria-pressed={isChosen} onClick={() => choose(run)}>
@@ -60,20 +60,5 @@ export function AttemptView({ attempt, agent, isLast, isChosen, choose, retried 
         )}
       </footer>
     </div>
-  );
-}
-
-function Retry({ run, retried }: { run: string; retried: (run: Run) => void }) {
-  const retry = useMutation({
-    mutationFn: () => call("POST /api/runs/{id}/retry", { path: { id: run } }),
-    onSuccess: retried,
-  });
-  return (
-    <>
-      <Button disabled={retry.isPending} onClick={() => retry.mutate()}>
-        Try again
-      </Button>
-      {retry.error && <ErrorState error={retry.error} />}
-    </>
   );
 }

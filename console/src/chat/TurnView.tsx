@@ -32,6 +32,7 @@ export const TurnView = memo(function TurnView({ turn, agent, chosen, choose, re
         <AttemptView
           key={attempt.key}
           attempt={attempt}
+          message={message}
           agent={agent}
           isLast={index === attempts.length - 1}
           isChosen={attempt.run !== null && attempt.run === chosen}

@@ -100,7 +100,8 @@ export function recall(talk: Talk, read: Read): Talk {
 /** The talk that knows which run answers a message. */
 export function expect(talk: Talk, { run_id, node_id }: Sent): Talk {
   const runs = new Map(talk.runs);
-  runs.set(run_id, { ...(runs.get(run_id) ?? unknown(run_id)), trigger: node_id });
+  const known = runs.get(run_id) ?? unknown(run_id);
+  runs.set(run_id, { ...known, trigger: known.trigger ?? node_id }); // of merged messages, the first
   return { ...talk, runs };
 }
 
