@@ -67,6 +67,41 @@ def test_a_run_that_failed_is_tried_again_and_one_that_ended_can_be_stopped_no_m
     assert "cannot be tried again" in twice.stderr
 
 
+@pytest.mark.req("AGENT-07")
+def test_a_message_that_failed_is_edited_and_answered_or_deleted(desk: Program) -> None:
+    for session in ("edited", "deleted"):
+        desk("chat", "desk", "Something is wrong.", "--session", session)
+    edited, deleted = (
+        desk("runs", "ls", "--session", session, "--json").json[0]["id"] for session in ("edited", "deleted")
+    )
+    marked = desk("sessions", "show", "edited").stdout
+
+    again = desk("runs", "retry", edited, "--message", "Hello 7!", "--json").json
+    desk("chat", "desk", "Hello 8!", "--session", "edited")
+    done = desk("runs", "show", again["id"], "--json").json
+    gone = desk("sessions", "delete-message", "deleted", "1")
+    refused = desk("runs", "retry", deleted)
+
+    assert "Message 1 was not answered: the turn failed." in marked
+    assert f"try again: holdfast runs retry {edited}" in marked
+    assert (again["retry_of"], done["run"]["state"]) == (edited, "done")
+    assert [each["content"] for each in done["steps"][0]["sent"]["messages"][1:]] == ["Hello 7!"]
+    assert (gone.code, refused.code) == (0, 2)
+    assert "its message was deleted" in refused.stderr
+    assert desk("runs", "retry", again["id"], "--message", "Hello!").code == 2
+    assert desk("sessions", "delete-message", "deleted", "1").code == 3
+
+
+@pytest.mark.req("AGENT-07")
+def test_a_message_is_edited_by_its_number(desk: Program) -> None:
+    desk("chat", "desk", "Hello 9!", "--session", "corrected")
+
+    changed = desk("sessions", "edit-message", "corrected", "1", "Hello 10!")
+
+    shown = desk("sessions", "show", "corrected", "--json").json
+    assert (changed.code, shown[0]["content"], shown[0]["version"]) == (0, "Hello 10!", 2)
+
+
 @pytest.mark.req("ENG-07")
 @pytest.mark.parametrize(
     ("words", "code"),

@@ -194,6 +194,10 @@ class Runs:
         row = cast(Row, await self._database.one(sql("retry_run"), id, uuid7()))
         if row["outcome"] == "missing":
             raise unknown_run(id)
+        if row["outcome"] == "deleted":
+            raise InvalidInput(
+                f"the run {id} cannot be tried again", why="its message was deleted", next="Send another."
+            )
         if row["outcome"] != "stored":
             raise InvalidInput(
                 f"the run {id} cannot be tried again",

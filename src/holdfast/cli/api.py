@@ -75,6 +75,10 @@ class Api:
         """What is there now."""
         return await self._call("PUT", path, body)
 
+    async def patch(self, path: str, body: dict[str, Any]) -> Any:
+        """What is there now."""
+        return await self._call("PATCH", path, body)
+
     async def delete(self, path: str) -> Any:
         """What was removed, if the server says."""
         return await self._call("DELETE", path, None)

@@ -9,10 +9,11 @@ from uuid import UUID
 import typer
 
 from holdfast.cli.addresses import address
-from holdfast.cli.api import reach
+from holdfast.cli.api import Api, reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.cli.screens import called, shortened
+from holdfast.core.errors import InvalidInput
 
 app = group("Runs: one for each turn of an agent.")
 
@@ -67,12 +68,40 @@ async def cancel(invocation: Invocation, id: Annotated[UUID, typer.Argument(meta
 
 
 @command(app)
-async def retry(invocation: Invocation, id: Annotated[UUID, typer.Argument(metavar="ID")]) -> None:
-    """Try a run again that failed or was cancelled."""
+async def retry(
+    invocation: Invocation,
+    id: Annotated[UUID, typer.Argument(metavar="ID")],
+    message: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Ask this instead: the message is edited first.")
+    ] = None,
+) -> None:
+    """Try a run again that failed or was cancelled.
+
+    \b
+    holdfast runs retry ID --message "Where is parcel AB-1?"
+    """
     async with reach(invocation) as api:
+        if message is not None:
+            await _edit_message(api, id, message)
         again = await api.post(address("runs", id, "retry"), {})
     invocation.output.record(again)
     invocation.output.say(f"It is tried again: {again['id']}.")
+
+
+async def _edit_message(api: Api, id: UUID, message: str) -> None:
+    """Give the message of a run another text, if the run can be tried again."""
+    run = (await api.get(address("runs", id)))["run"]
+    if run["state"] not in ("failed", "cancelled"):
+        raise InvalidInput(
+            f"the run {id} cannot be tried again", why=f"it is {run['state']}", next="Send another message."
+        )
+    if run["merged"]:
+        raise InvalidInput(
+            f"the run {id} answers several messages",
+            next="Edit them with `holdfast sessions edit-message`, then retry without --message.",
+        )
+    node = await api.get(address("nodes", run["trigger"]))
+    await api.patch(address("nodes", run["trigger"]), {"content": message, "version": node["version"]})
 
 
 def shown(story: dict[str, Any]) -> Iterator[str]:

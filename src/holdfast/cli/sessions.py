@@ -1,4 +1,4 @@
-"""`holdfast sessions`: list, search, show, fork and export conversations."""
+"""`holdfast sessions`: list, search, show, fork and export conversations; edit and delete messages."""
 
 import json
 import sys
@@ -29,6 +29,7 @@ COLUMNS = {
 }
 
 Session = Annotated[str, typer.Argument(metavar="SESSION")]
+Number = Annotated[int, typer.Argument(metavar="N", min=1, help="Its number, as `show` prints it.")]
 
 
 @command(app)
@@ -117,6 +118,34 @@ async def fork(
     invocation.output.value(made["session_id"] or made["id"], made)
 
 
+@command(app, name="edit-message")
+async def edit_message(
+    invocation: Invocation,
+    session: Session,
+    number: Number,
+    text: Annotated[str, typer.Argument(metavar="TEXT")],
+) -> None:
+    """Change a message; what it was stays readable. To have a failed one answered, use `runs retry`.
+
+    \b
+    holdfast sessions show web-42
+    holdfast sessions edit-message web-42 7 "Where is parcel AB-1?"
+    """
+    async with reach(invocation) as api:
+        node = await _node(api, session, number)
+        await api.patch(f"/api/nodes/{node['id']}", {"content": text, "version": node["version"]})
+    invocation.output.say(f"Message {number} of {session} was changed.")
+
+
+@command(app, name="delete-message")
+async def delete_message(invocation: Invocation, session: Session, number: Number) -> None:
+    """Delete a message: the agent is not shown it any more, and does not answer it if it has not begun to."""
+    async with reach(invocation) as api:
+        node = await _node(api, session, number)
+        await api.delete(f"/api/nodes/{node['id']}?version={node['version']}")
+    invocation.output.say(f"Message {number} of {session} was deleted.")
+
+
 @command(app)
 async def export(invocation: Invocation, session: Session) -> None:
     """Print the whole conversation as lines of JSON: first itself, then its nodes with all they were.
@@ -135,7 +164,7 @@ def shown(node: dict[str, Any]) -> str:
     at = datetime.fromisoformat(node["created_at"]).astimezone().strftime("%Y-%m-%d %H:%M")
     said = "(deleted)" if node["deleted"] else node["content"].replace("\r\n", "\n")
     lines = said.split("\n") if said else []
-    text = "\n".join(INDENT + line for line in [*lines, *_calls(node["payload"])])
+    text = "\n".join(INDENT + line for line in [*lines, *_calls(node["payload"]), *_retry(node)])
     return printable(f"{node['seq']}  {_seen(name)} ({kind}), {at}\n{text}\n")
 
 
@@ -147,6 +176,21 @@ def _seen(name: str) -> str:
 def _calls(payload: dict[str, Any] | None) -> list[str]:
     calls: list[dict[str, Any]] = payload.get("tool_calls") or [] if payload else []
     return [f"calls {call['name']} {json.dumps(call['arguments'], ensure_ascii=False)}" for call in calls]
+
+
+def _retry(node: dict[str, Any]) -> list[str]:
+    """How to have a message answered whose run failed or was stopped."""
+    run = (node["payload"] or {}).get("run") if node["context"].startswith("unanswered:") else None
+    return [f"try again: holdfast runs retry {run}"] if run else []
+
+
+async def _node(api: Api, session: str, number: int) -> dict[str, Any]:
+    """The message of a conversation that has this number."""
+    talk = await _find(api, session)
+    found = (await api.get(f"/api/conversations/{talk['id']}/nodes?since={number - 1}&limit=1"))["nodes"]
+    if not found or found[0]["seq"] != number or found[0]["deleted"]:
+        raise NotFound(f"there is no message {number} in {session}", next="`holdfast sessions show` lists them.")
+    return found[0]
 
 
 async def _find(api: Api, session: str) -> dict[str, Any]:

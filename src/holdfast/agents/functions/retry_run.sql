@@ -1,4 +1,4 @@
--- Stores another attempt at a run that failed or was cancelled, unless a newer one is under way or done.
+-- Stores another attempt at a run that failed or was cancelled, unless a newer one is under way or done, or all of its messages were deleted.
 create or replace function holdfast.retry_run(tenant uuid, run uuid, wanted uuid, out outcome text, out id uuid) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -15,6 +15,12 @@ begin
     select from public.runs r where r.tenant_id = tenant and r.trigger = former.trigger and r.agent = former.agent
       and r.attempt > former.attempt) then
     outcome := 'refused';
+    return;
+  end if;
+  if not exists (
+    select from public.node n where n.tenant_id = tenant and n.root = former.root and n.seq = any(former.trigger_seq || former.merged)
+      and not n.deleted) then
+    outcome := 'deleted';
     return;
   end if;
   update public.conversation c set last_run = c.last_run + 1 where c.tenant_id = tenant and c.id = former.root
