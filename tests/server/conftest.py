@@ -44,10 +44,16 @@ def settings() -> dict[str, Any]:
 
 
 @pytest.fixture
-def config(config: Config, settings: dict[str, Any]) -> Config:
+def limits() -> dict[str, Any]:
+    """How much is done at once; parametrise it to change it."""
+    return {}
+
+
+@pytest.fixture
+def config(config: Config, settings: dict[str, Any], limits: dict[str, Any]) -> Config:
     """The settings of the engine, with those of the server."""
     server = config.server.model_copy(update={"port": 0, **settings})
-    return config.model_copy(update={"server": server})
+    return config.model_copy(update={"server": server, "limits": config.limits.model_copy(update=limits)})
 
 
 @pytest.fixture

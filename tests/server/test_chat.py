@@ -10,7 +10,7 @@ from holdfast.agents import Event, Sent
 from holdfast.agents.watching import Watch
 from holdfast.core.errors import Overloaded
 from holdfast.server import streams
-from holdfast.server.traffic import Traffic
+from holdfast.server.traffic import Visit
 from tests.agents.stage import Player, calls, reached
 from tests.server.chatting import held, say
 from tests.server.conftest import make_key
@@ -168,7 +168,7 @@ async def test_who_is_refused_because_too_many_wait_has_said_nothing(
     def full(*_: object) -> None:
         raise Overloaded("the server is busy", retry_after=5)
 
-    monkeypatch.setattr(Traffic, "stay", full)
+    monkeypatch.setattr(Visit, "stay", full)
 
     reply = await say(desk, "Hello", session_id="web-1", headers=headers)
 
@@ -294,21 +294,6 @@ async def test_a_chat_may_take_longer_than_other_requests(
     assert slow.status == 504
     assert reply.status == 200
     assert b"Done." in reply.body
-
-
-async def test_who_waits_for_an_agent_keeps_no_other_request_from_running() -> None:
-    traffic = Traffic(limit=1, lasting=1)
-    async with asyncio.timeout(None) as chat, asyncio.timeout(None) as other:  # noqa: ASYNC100
-        traffic.enter(chat)
-        traffic.stay(chat, None)
-
-        traffic.enter(other)
-
-        with pytest.raises(Overloaded):
-            traffic.stay(other, None)
-        traffic.stay(chat, 60)  # one that stays may stay longer
-        traffic.leave(chat)
-        traffic.stay(other, None)
 
 
 @pytest.mark.req("STM-06")

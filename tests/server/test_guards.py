@@ -1,15 +1,16 @@
 import asyncio
+import json
 import logging
+from contextlib import suppress
 from typing import Any
 from uuid import UUID
 
 import pytest
 
 from holdfast.core.errors import Overloaded
-from holdfast.server import connections
-from holdfast.server.problems import problem_response
-from holdfast.server.traffic import Traffic
-from tests.server.wire import Site
+from holdfast.server import connections, guards
+from holdfast.server.traffic import Visit
+from tests.server.wire import Site, Wire
 
 
 async def test_a_sane_request_id_is_kept(site: Site) -> None:
@@ -98,28 +99,75 @@ async def test_an_unforeseen_failure_tells_nothing_and_is_logged_with_the_reques
     assert "inner secret" in caplog.text
 
 
-async def test_a_request_too_many_is_told_when_to_come_back() -> None:
-    traffic = Traffic(limit=1)
-    first, second = asyncio.timeout(None), asyncio.timeout(None)
-    traffic.enter(first)
-
-    with pytest.raises(Overloaded) as refused:
-        traffic.enter(second)
-
-    assert problem_response(refused.value, instance="/", request_id="1").headers["retry-after"] == "1"
-    traffic.leave(first)
-    traffic.enter(second)
-
-
-@pytest.mark.parametrize("data", [b"", b"GET /healthz HTTP/1.1\r\nHost: localh"])
-async def test_who_keeps_a_connection_waiting_loses_it(
-    site: Site, data: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_who_keeps_a_connection_waiting_loses_it(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "KEEP_ALIVE", 0.2)
     async with site.connect() as wire:
-        await wire.send(data)
-
         assert await wire.ended()
+
+
+@pytest.mark.req("SAFE-06")
+@pytest.mark.parametrize("settings", [{"head_timeout": 0.5}])
+async def test_who_sends_headers_slowly_is_told_so_and_loses_the_connection(
+    site: Site, settings: dict[str, Any]
+) -> None:
+    async with site.connect() as wire:
+        sending = asyncio.create_task(trickle(wire, b"GET /healthz HTTP/1.1\r\nX: " + 500 * b"a", pause=0.1))
+        reply = await wire.reply()
+        ended = await wire.ended()
+        sending.cancel()
+
+    assert (reply.status, reply.code, reply.headers["connection"]) == (408, "timed_out", "close")
+    assert ended
+
+
+@pytest.mark.req("SAFE-06")
+@pytest.mark.parametrize("settings", [{"head_timeout": 0.5}])
+async def test_each_request_of_a_connection_has_its_own_time_for_its_headers(
+    site: Site, settings: dict[str, Any]
+) -> None:
+    async with site.connect() as wire:
+        for _ in range(3):
+            assert (await wire.ask("GET", "/slow?seconds=0.4")).status == 200
+
+
+async def trickle(wire: Wire, data: bytes, *, pause: float, size: int = 1) -> None:
+    """Send some bytes at a time; who does not read them any more is no concern."""
+    with suppress(ConnectionError):
+        for start in range(0, len(data), size):
+            await wire.send(data[start : start + size])
+            await asyncio.sleep(pause)
+
+
+@pytest.mark.req("SAFE-06")
+@pytest.mark.parametrize("settings", [{"min_body_rate": 1000}])
+async def test_a_body_at_the_documented_rate_passes_and_a_slower_one_does_not(
+    site: Site, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guards, "FIRST_SECONDS", 1.0)
+    body = json.dumps({"principal": "ann", "label": 200 * "x"}).encode() + 2000 * b" "
+    head = b"POST /api/keys HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+    head += b"Content-Length: %d\r\n\r\n" % len(body)
+
+    async with site.connect() as slow:
+        await slow.send(head)
+        sending = asyncio.create_task(trickle(slow, body, pause=0.1, size=10))
+        refused = await slow.reply()
+        sending.cancel()
+    async with site.connect() as fair:
+        await fair.send(head)
+        sending = asyncio.create_task(trickle(fair, body, pause=0.1, size=150))
+        taken = await fair.reply()
+        await sending
+
+    assert (refused.status, refused.code) == (408, "timed_out")
+    assert "1000 bytes a second" in refused.json()["next"]
+    assert taken.status == 201
+
+
+def test_a_body_has_time_by_what_has_come_of_it_and_never_more_than_the_whole_may_take() -> None:
+    assert guards.body_seconds(0, timeout=30, rate=1000) == 5
+    assert guards.body_seconds(10_000, timeout=30, rate=1000) == 15
+    assert guards.body_seconds(8_000_000, timeout=30, rate=1000) == 30
 
 
 async def test_a_request_may_take_longer_than_a_connection_may_be_silent(
@@ -139,11 +187,13 @@ async def test_an_upgrade_that_is_not_offered_is_answered_as_if_it_had_not_been_
 
 
 async def test_that_it_lives_is_answered_however_busy_it_is(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Traffic, "enter", full)
+    monkeypatch.setattr(Visit, "arrive", full)
+    monkeypatch.setattr(Visit, "enter_unknown", full)
 
     assert (await site.ask("GET", "/api/me")).status == 429
+    assert (await site.ask("GET", "/nothing/healthz")).status == 429
     assert (await site.ask("GET", "/healthz")).status == 200
 
 
-def full(traffic: Traffic, request: asyncio.Timeout) -> None:
+def full(visit: Visit, **_: object) -> None:
     raise Overloaded("the server is busy", retry_after=1)

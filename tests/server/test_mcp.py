@@ -14,7 +14,7 @@ from holdfast.core.config import Config
 from holdfast.mcp.protocol import CAPABILITIES, LOG_LEVEL, MODERN, SUBSCRIPTION, VERSION
 from holdfast.server.app import build_app
 from holdfast.server.listening import Address
-from holdfast.server.traffic import MAX_LISTENING, Traffic
+from holdfast.server.traffic import Traffic
 from tests.server.conftest import make_key, serving
 from tests.server.signs import Signs
 from tests.server.wire import Reply, Site, Wire
@@ -282,12 +282,13 @@ async def test_a_listener_is_told_what_it_asked_for_and_each_message_says_for_wh
         assert (refused.status, refused.json()["error"]["code"]) == (400, -32602)
 
 
-@pytest.mark.req("MCP-01", "ENG-08")
-async def test_the_streams_of_one_user_take_nobody_s_place(site: Site) -> None:
+@pytest.mark.req("MCP-01", "ENG-08", "SAFE-06")
+@pytest.mark.parametrize("limits", [{"streams": 30}])
+async def test_the_streams_of_one_user_take_nobody_s_place(site: Site, limits: dict[str, Any]) -> None:
     ann, bob = await make_key(site.engine), await make_key(site.engine, "bob")
     params: dict[str, Any] = {"notifications": {"toolsListChanged": True}}
     async with AsyncExitStack() as stack:
-        for _ in range(MAX_LISTENING):
+        for _ in range(25):
             wire = await stack.enter_async_context(opened(site, "subscriptions/listen", params, key=ann))
             await wire.reply_without_body()
 

@@ -13,6 +13,7 @@ from starlette.types import Message, Scope
 from holdfast import App, Engine, Run
 from holdfast.access.principals import OWNER_SCOPES, Principal
 from holdfast.core.config import Config
+from holdfast.core.settings import LimitSettings
 from holdfast.engine import open_engine
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.legacy.sessions import Sessions
@@ -187,7 +188,7 @@ async def test_a_stream_is_one_of_so_many_of_its_user_and_ends_when_the_server_s
     tenant = await words_only.tenants.id_of("default")
     key, ann = await make_key(words_only), Principal(tenant, "ann", OWNER_SCOPES)
     id, _ = await Sessions.of(Gateways(words_only).of(tenant)).begin(ann, OLDEST, {})
-    traffic, sent, refused = Traffic(listening=1), asyncio.Queue[Message](), asyncio.Queue[Message]()
+    traffic, sent, refused = Traffic(LimitSettings(streams=1)), asyncio.Queue[Message](), asyncio.Queue[Message]()
     headers = {"host": "127.0.0.1", "authorization": f"Bearer {key}", "mcp-session-id": id}
     scope: Scope = {"type": "http", "method": "GET", "path": path, "scheme": "http", "root_path": ""}
     scope |= {"query_string": b"", "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}

@@ -11,11 +11,9 @@ from websockets.exceptions import InvalidStatus
 from websockets.typing import Subprotocol
 
 from holdfast.bus.postgres_log import PostgresLog
-from holdfast.core.errors import Overloaded
 from holdfast.engine import open_engine
 from holdfast.server import authentication, sockets
 from holdfast.server.authentication import COOKIE
-from holdfast.server.traffic import Traffic
 from tests.agents.stage import Player, calls, reached
 from tests.server.conftest import make_key, running
 from tests.server.socket_client import UPGRADE, Client, address, client, closed, kinds, receive, text_of
@@ -308,21 +306,6 @@ async def test_a_socket_ends_when_its_conversation_was_removed_and_says_nothing_
     assert code == 1008
     assert reason.startswith("there is no conversation")
     assert await desk.engine.conversations.find(session_id="web-1") is None
-
-
-async def test_there_are_only_so_many_sockets_and_they_keep_no_request_from_running() -> None:
-    traffic = Traffic(limit=1, lasting=1)
-    async with asyncio.timeout(None) as first, asyncio.timeout(None) as second:  # noqa: ASYNC100
-        traffic.enter(first)
-        with traffic.socket(first):
-            traffic.enter(second)
-
-            with pytest.raises(Overloaded), traffic.socket(second):
-                pass
-
-            assert traffic.sockets == 1
-        with traffic.socket(second):
-            assert traffic.sockets == 1
 
 
 async def test_a_message_too_many_is_refused_until_others_are_answered(

@@ -23,6 +23,7 @@ from holdfast.core.settings import (
     DatabaseSettings,
     ExecutionSettings,
     GatewaySettings,
+    LimitSettings,
     LlmSettings,
     MemorySettings,
     Name,
@@ -57,6 +58,7 @@ class Config(Section):
     )
     database: DatabaseSettings = DatabaseSettings()
     server: ServerSettings = ServerSettings()
+    limits: LimitSettings = LimitSettings()
     access: AccessSettings = AccessSettings()
     bus: BusSettings = BusSettings()
     memory: MemorySettings = MemorySettings()

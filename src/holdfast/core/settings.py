@@ -159,6 +159,9 @@ class DatabaseSettings(Section):
     connect_timeout: Seconds = Field(default=10, description="seconds to open a connection")
     acquire_timeout: Seconds = Field(default=10, description="seconds to wait for a free connection")
     statement_timeout: Seconds = Field(default=30, description="seconds for one statement")
+    lock_timeout: Seconds = Field(
+        default=5, description="seconds that a statement waits for rows that another transaction has locked"
+    )
 
 
 class ServerSettings(Section):
@@ -178,10 +181,40 @@ class ServerSettings(Section):
     allowed_hosts: Names = Field(default=(), description="further names that a request may give as Host")
     allowed_origins: Names = Field(default=(), description="further origins that a browser may call from")
     max_body_bytes: Count = Field(default=8 * 1024 * 1024, description="largest request body")
+    head_timeout: Seconds = Field(default=10, description="seconds to receive a request line and its headers")
     body_timeout: Seconds = Field(default=30, description="seconds to receive a request body")
+    min_body_rate: Count = Field(
+        default=1000, description="bytes a second at which a body has to arrive, after its first 5 seconds"
+    )
     request_timeout: Seconds = Field(default=60, description="seconds to answer a request")
     shutdown_grace: Number = Field(
         default=20, ge=0, description="seconds that running requests get to end when the server stops"
+    )
+
+
+Share = Annotated[Number, Field(gt=0, le=1)]
+
+
+class LimitSettings(Section):
+    """How much one process does at once, and how much of it one tenant, one user or one address may take."""
+
+    requests: Count = Field(default=256, description="requests of known callers that run at once")
+    waiting: Count = Field(default=2000, description="requests that wait for an agent or a tool")
+    streams: Count = Field(default=2000, description="streams of server-sent events over which MCP clients listen")
+    sockets: Count = Field(default=2000, description="open WebSockets")
+    tool_calls: Count = Field(default=100, description="calls of tools that run in the process at once")
+    connections: Count = Field(default=8000, description="open TCP connections to the server")
+    anonymous: Count = Field(default=64, description="requests of unknown callers that run at once")
+    sign_ins: Count = Field(default=8, description="sign-ins (`POST /login`) that run at once")
+    sign_ins_per_minute: Count = Field(default=30, description="sign-ins a minute from one address")
+    tenant_share: Share = Field(
+        default=0.9, description="part of each limit that a tenant may take which is alone; with others it gets less"
+    )
+    user_share: Share = Field(
+        default=0.9, description="part of their tenant's places that a user may take who is alone in it"
+    )
+    address_share: Share = Field(
+        default=0.9, description="part of the connections and of what is anonymous that one address may take"
     )
 
 

@@ -59,7 +59,7 @@ from holdfast.server.routes import (
 from holdfast.server.rpc import RpcEndpoint
 from holdfast.server.server_file import instance_of
 from holdfast.server.sockets import Sockets
-from holdfast.server.traffic import Traffic
+from holdfast.server.traffic import VISIT, Traffic, Visit
 
 OPERATIONS: tuple[Operation, ...] = (
     *health.operations,
@@ -95,6 +95,19 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
+class ForAnybody:
+    """Something that is served to unknown callers, within what they may take."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        visit: Visit = scope[VISIT]
+        visit.enter_unknown()
+        await self._app(scope, receive, send)
+
+
 def build_app(
     engine: Engine,
     address: Address,
@@ -126,14 +139,14 @@ def build_app(
         )
         for path, found in resources.items()
     ]
-    routes.append(Route("/static/{path:path}", Files()))
-    routes += _screens(Console(settings.root_path))
+    routes.append(Route("/static/{path:path}", ForAnybody(Files())))
+    routes += _screens(ForAnybody(Console(settings.root_path)))
     routes.append(WebSocketRoute("/ws/{agent}", Sockets(engine, authentication)))
     guards = Guards(
         Router(routes, redirect_slashes=False, default=_not_found),
         doors=Doors(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),
         challenges=Challenges(engine.config),
-        traffic=traffic or Traffic(),
+        traffic=traffic or Traffic(engine.config.limits),
         settings=settings,
         operations=operations,
     )
@@ -164,7 +177,7 @@ def _gateway(engine: Engine, gateways: Gateways, authentication: Authentication)
     return routes
 
 
-def _screens(console: Console) -> list[BaseRoute]:
+def _screens(console: ASGIApp) -> list[BaseRoute]:
     """The console's addresses: a screen's own, and whatever is below it."""
     below = [Route(f"{screen}/{{path:path}}", console) for screen in SCREENS if screen != "/"]
     return [*(Route(screen, console) for screen in SCREENS), *below]

@@ -31,6 +31,8 @@ class Arrival:
         """A request, if its caller is recognised."""
         connection = HTTPConnection(scope)
         caller = await authentication.recognise(connection)
+        visit: Visit = scope[VISIT]
+        visit.enter(caller)
         return cls(scope, receive, send, Standing(authentication, connection, caller))
 
     @property

@@ -2,14 +2,17 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import uuid7
+from holdfast.core.shares import Holder, Shares
 from holdfast.server.guards import SECURITY_HEADERS
-from holdfast.server.problems import problem_response
+from holdfast.server.problems import SlowHead, problem_response
 
 KEEP_ALIVE = 65  # seconds; longer than the 60 of common proxies, which should be the ones to hang up
 MAX_HEAD_BYTES = 64 * 1024  # request line and headers
@@ -44,24 +47,58 @@ class Unread:
             self._give_up()
 
 
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What every connection is held to: its address has places, and a head so many seconds."""
+
+    places: Shares
+    head_timeout: float
+
+
+class Place:
+    """A connection's place among those of its address, which a socket takes over from HTTP."""
+
+    def __init__(self, places: Shares, holder: Holder) -> None:
+        self._places = places
+        self._holder = holder
+        places.take(holder)
+
+    def give(self) -> None:
+        """The connection has ended."""
+        self._places.give(self._holder)
+
+
 class Connection(HttpToolsProtocol):
     """Hangs up on a caller who keeps it waiting for a request, or whose request line and headers do not end."""
 
     _patience: asyncio.TimerHandle | None = None
+    _place: Place | None = None
     _in_head = False
     _head_bytes = 0
     _ended_another = False
     _unread: Unread
 
+    def __init__(self, *given: Any, gate: Gate, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._gate = gate
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request."""
+        """Wait for the first request, if its address may have another connection."""
         super().connection_made(transport)
         self._unread = Unread(transport, transport.abort)
-        self._wait()
+        try:
+            self._place = Place(self._gate.places, (self.client[0] if self.client else "", ""))
+        except HoldfastError as error:
+            self._refuse(error)
+        else:
+            self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
         self._stop_waiting()
+        if self._place is not None:
+            self._place.give()
+            self._place = None
         self._unread.end()
         super().connection_lost(exc)
 
@@ -90,6 +127,8 @@ class Connection(HttpToolsProtocol):
         super().on_message_begin()
         self._in_head = True
         self._head_bytes = 0
+        self._stop_waiting()
+        self._patience = self.loop.call_later(self._gate.head_timeout, self._head_is_late)
 
     def on_headers_complete(self) -> None:
         """The request is known; from here on the time-outs of requests hold."""
@@ -117,11 +156,25 @@ class Connection(HttpToolsProtocol):
             self.send_400_response("Its address is not ASCII.")
         else:
             super().handle_websocket_upgrade()
+            socket: Any = self.transport.get_protocol()
+            socket.place, self._place = self._place, None
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP with a problem, and hang up."""
         self.transport.write(bad_request(msg))
         self.transport.close()
+
+    def _refuse(self, error: HoldfastError) -> None:
+        self.transport.write(refused(error))
+        self.transport.close()
+
+    def _head_is_late(self) -> None:
+        limit = self._gate.head_timeout
+        if self.cycle and not self.cycle.response_complete:  # the answer before it goes on, and must stay whole
+            self._patience = self.loop.call_later(limit, self._head_is_late)
+            return
+        why = f"its request line and headers took over {limit:g} seconds"
+        self._refuse(SlowHead("the request did not arrive in time", why=why, next="Send it faster."))
 
     def _wait(self) -> None:
         self._stop_waiting()
@@ -138,12 +191,18 @@ class Connection(HttpToolsProtocol):
 
 def bad_request(why: str) -> bytes:
     """The answer to what is no HTTP: a problem."""
-    error = InvalidInput("this is not a valid HTTP request", why=why, next="Correct it.")
+    return refused(InvalidInput("this is not a valid HTTP request", why=why, next="Correct it."))
+
+
+def refused(error: HoldfastError) -> bytes:
+    """The answer to what no application sees: a problem, before the connection is closed."""
     response = problem_response(error, instance="", request_id=str(uuid7()))
     head: list[tuple[bytes, bytes]] = [
         *response.raw_headers,
         *((name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()),
         (b"connection", b"close"),
     ]
-    lines = [b"HTTP/1.1 400 Bad Request", *(name + b": " + value for name, value in head), b"", bytes(response.body)]
+    status = HTTPStatus(response.status_code)
+    first = f"HTTP/1.1 {status.value} {status.phrase}".encode()
+    lines = [first, *(name + b": " + value for name, value in head), b"", bytes(response.body)]
     return b"\r\n".join(lines)

@@ -20,7 +20,7 @@ from holdfast.server.challenges import SOCKET_SCHEMES, Challenges
 from holdfast.server.operations import Operation
 from holdfast.server.origins import Doors
 from holdfast.server.problems import SlowBody, problem_response, status_of
-from holdfast.server.traffic import VISIT, Traffic, Visit
+from holdfast.server.traffic import ALWAYS_ANSWERED, VISIT, Traffic, Visit
 
 SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -31,8 +31,8 @@ SECURITY_HEADERS = {
     "referrer-policy": "same-origin",
 }
 
-ALWAYS_ANSWERED = "/healthz"  # however busy the server is: that it lives must not be in doubt
 ANSWER_TIMEOUT = 5  # seconds to send a problem
+FIRST_SECONDS = 5.0  # in which a body may come as slowly as it likes
 SHOWN_PATH = 200  # characters of it
 
 _SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
@@ -59,6 +59,7 @@ class Guards:
         self._challenges = challenges
         self._traffic = traffic
         self._settings = settings
+        self._always_answered = {ALWAYS_ANSWERED, f"{settings.root_path}{ALWAYS_ANSWERED}"}
         self._larger = [
             (operation.method, compile_path(operation.path)[0], operation.max_body_bytes)
             for operation in operations
@@ -71,9 +72,10 @@ class Guards:
             raise RuntimeError(f"no {scope['type']} is served here")
         answer = Answer(send, _request_id(Headers(scope=scope)), self._traffic)
         request = asyncio.timeout(self._settings.request_timeout)
-        scope[VISIT] = Visit(self._traffic, request, answer.request_id)
+        client = scope.get("client")
+        visit = scope[VISIT] = Visit(self._traffic, request, answer.request_id, client[0] if client else "")
         try:
-            error = await self._run(scope, receive, answer, request)
+            error = await self._run(scope, receive, answer, request, visit)
             if error is not None:
                 _record(error, answer.request_id)
                 # Half an answer cannot be taken back; that the connection ends tells the caller.
@@ -86,16 +88,16 @@ class Guards:
                         async with asyncio.timeout(ANSWER_TIMEOUT):
                             await response(scope, receive, answer.send)
         finally:
-            self._traffic.leave(request)
+            visit.leave()
 
     async def _run(
-        self, scope: Scope, receive: Receive, answer: "Answer", request: asyncio.Timeout
+        self, scope: Scope, receive: Receive, answer: "Answer", request: asyncio.Timeout, visit: Visit
     ) -> HoldfastError | None:
         headers = Headers(scope=scope)
         try:
             async with request:
-                if not scope["path"].endswith(ALWAYS_ANSWERED):
-                    self._traffic.enter(request)
+                if scope["path"] not in self._always_answered:
+                    visit.arrive()
                 self._doors.check_host(headers)
                 # A socket does more than read, and any page may ask a browser for one.
                 scheme: str = scope["scheme"]
@@ -124,7 +126,8 @@ class Guards:
             limit = max(limit, self._larger_limit(scope))
         if length is not None and int(length) > limit:
             raise _too_large(limit)
-        return _Body(receive, limit, self._settings.body_timeout).receive
+        settings = self._settings
+        return _Body(receive, limit, timeout=settings.body_timeout, rate=settings.min_body_rate).receive
 
     def _larger_limit(self, scope: Scope) -> int:
         """What an operation takes that is meant for large bodies; its caller is known before one is read."""
@@ -170,31 +173,40 @@ class Answer:
 class _Body:
     """A request body that is neither too large nor too slow."""
 
-    def __init__(self, receive: Receive, limit: int, timeout: float) -> None:
+    def __init__(self, receive: Receive, limit: int, *, timeout: float, rate: int) -> None:
         self._receive = receive
         self._limit = limit
         self._timeout = timeout
-        self._deadline: float | None = None
+        self._rate = rate
+        self._began: float | None = None
         self._size = 0
         self._complete = False
 
     async def receive(self) -> Message:
         if self._complete:
             return await self._receive()
-        if self._deadline is None:
-            self._deadline = asyncio.get_running_loop().time() + self._timeout
+        if self._began is None:
+            self._began = asyncio.get_running_loop().time()
+        allowed = body_seconds(self._size, timeout=self._timeout, rate=self._rate)
         try:
-            async with asyncio.timeout_at(self._deadline):
+            async with asyncio.timeout_at(self._began + allowed):
                 message = await self._receive()
         except TimeoutError:
             raise SlowBody(
-                "the body did not arrive in time", why=f"it took over {self._timeout:g} seconds", next="Send it faster."
+                "the body did not arrive in time",
+                why=f"{self._size} bytes of it came in {allowed:g} seconds",
+                next=f"Send at least {self._rate} bytes a second, and all of it within {self._timeout:g} seconds.",
             ) from None
         self._size += len(message.get("body", b""))
         if self._size > self._limit:
             raise _too_large(self._limit)
         self._complete = not message.get("more_body", False)
         return message
+
+
+def body_seconds(size: int, *, timeout: float, rate: int) -> float:
+    """How long a body may have taken of which so many bytes have come."""
+    return min(timeout, FIRST_SECONDS + size / rate)
 
 
 def _request_id(headers: Headers) -> str:

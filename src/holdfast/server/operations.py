@@ -82,6 +82,7 @@ class Operation:
     body: Any  # None: it takes none
     body_format: BodyFormat
     max_body_bytes: int | None  # where it takes more than the settings say
+    signs_in: bool  # whoever calls tries to prove who they are
     result: Any
     response_format: str  # of that, or of the one that may be in its place
     streams: bool  # a response may be in place of the result
@@ -118,6 +119,7 @@ class Operations(list[Operation]):
         errors: Sequence[type[HoldfastError]] = (),
         body_format: BodyFormat = "application/json",
         max_body_bytes: int | None = None,
+        signs_in: bool = False,
         response_format: str = "text/html",
     ) -> Callable[[H], H]:
         """Make an operation of a coroutine function; `errors` are those that come on top of the usual ones."""
@@ -151,6 +153,7 @@ class Operations(list[Operation]):
                     body=body,
                     body_format=body_format,
                     max_body_bytes=max_body_bytes,
+                    signs_in=signs_in,
                     result=result,
                     response_format=response_format,
                     streams=streams,

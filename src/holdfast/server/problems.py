@@ -38,6 +38,10 @@ class SlowBody(TimedOut):
     """The body did not arrive in time."""
 
 
+class SlowHead(TimedOut):
+    """The request line and the headers did not arrive in time."""
+
+
 class TurnFailed(HoldfastError):
     """An agent's turn failed: with what is stored of it, which is written for whoever asked."""
 
@@ -52,6 +56,7 @@ STATUS_ON_HTTP_ALONE: dict[type[HoldfastError], int] = {
     WrongMethod: HTTPStatus.METHOD_NOT_ALLOWED,
     WrongMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     SlowBody: HTTPStatus.REQUEST_TIMEOUT,
+    SlowHead: HTTPStatus.REQUEST_TIMEOUT,
 }
 
 

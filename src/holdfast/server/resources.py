@@ -16,6 +16,7 @@ from holdfast.gateway.gateways import Gateways
 from holdfast.server.authentication import Authentication, Standing
 from holdfast.server.operations import Call, Operation, Parameter
 from holdfast.server.problems import WrongMediaType, WrongMethod
+from holdfast.server.traffic import ALWAYS_ANSWERED, VISIT, Visit
 
 MAX_FIELDS = 100  # in a form
 
@@ -63,14 +64,19 @@ class Resource:
         return Response(content, call.status, media_type="application/json" if content else None)
 
     async def _standing(self, operation: Operation, request: Request) -> Standing | None:
+        visit: Visit = request.scope[VISIT]
         if operation.needs == "nobody":
+            if operation.path != ALWAYS_ANSWERED:
+                visit.enter_unknown(sign_in=operation.signs_in)
             return None
         try:
             caller = await self._authentication.recognise(request)
         except HoldfastError:
             if operation.needs == "anybody":
+                visit.enter_unknown()
                 return None
             raise
+        visit.enter(caller)
         if operation.needs not in ("anybody", "somebody"):
             caller.require(operation.needs)
         return Standing(self._authentication, request, caller)

@@ -9,7 +9,8 @@ import socket
 import threading
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import uvicorn
 import uvloop
@@ -19,14 +20,13 @@ from holdfast.core.config import Config
 from holdfast.engine import Engine
 from holdfast.gateway.mcp.legacy.sweep import SessionSweeper
 from holdfast.server.app import OPERATIONS, build_app
-from holdfast.server.connections import KEEP_ALIVE, Connection
+from holdfast.server.connections import KEEP_ALIVE, Connection, Gate
 from holdfast.server.listening import BACKLOG, address_of
 from holdfast.server.operations import Operation
 from holdfast.server.server_file import ServerFile
 from holdfast.server.socket_connections import PING, SERVICE_RESTART, SocketConnection
-from holdfast.server.traffic import MAX_LASTING, Traffic
+from holdfast.server.traffic import Traffic
 
-MAX_CONNECTIONS = 2000 + 3 * MAX_LASTING  # what lasts keeps its connection, and must not keep others out
 MAX_FILES = 10_240  # each connection is one, and often a process begins with 1024
 ENVELOPE = 64 * 1024  # bytes of a frame around a message
 FAREWELL = 1  # seconds for connections to close when all is answered
@@ -53,7 +53,7 @@ async def serve(
     """
     address = address_of(listener)
     file = ServerFile.new(address.url, config.data)
-    traffic = Traffic()
+    traffic = Traffic(config.limits)
     served = build_app(engine, address, token=file.token, traffic=traffic, operations=operations, app=app)
     server = _Server(served, traffic, config)
     async with SessionSweeper(engine.postgres):
@@ -93,9 +93,10 @@ class _Server(uvicorn.Server):
     """uvicorn, stopped in our way."""
 
     def __init__(self, app: Callable[..., Any], traffic: Traffic, settings: Config) -> None:
+        gate = Gate(traffic.connections, settings.server.head_timeout)
         config = uvicorn.Config(
             app,
-            http=Connection,
+            http=cast(Any, partial(Connection, gate=gate)),
             ws=SocketConnection,
             ws_max_size=3 * settings.agents.max_message_bytes + ENVELOPE,  # JSON may write characters at length
             ws_ping_interval=PING,
@@ -107,7 +108,6 @@ class _Server(uvicorn.Server):
             access_log=False,
             proxy_headers=False,  # who is a proxy is nothing that a header can say
             server_header=False,
-            limit_concurrency=MAX_CONNECTIONS,
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=FAREWELL,

@@ -7,7 +7,7 @@ from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from holdfast.server.connections import Unread, bad_request
+from holdfast.server.connections import Place, Unread, bad_request
 
 PING = 20  # seconds between two pings, and to answer one
 LAST_WORD = 10.0  # seconds for the close frame to be read
@@ -21,6 +21,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
     """Closes on a client who reads nothing for a while, and on all when the server stops."""
 
     _unread: Unread
+    place: Place | None = None  # among the connections of its address
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection over from HTTP."""
@@ -30,6 +31,9 @@ class SocketConnection(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait for nothing any more."""
         self._unread.end()
+        if self.place is not None:
+            self.place.give()
+            self.place = None
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:

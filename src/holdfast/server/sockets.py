@@ -60,6 +60,8 @@ class Sockets:
         """Open one, and serve it until it closes; what is refused before is answered as HTTP."""
         connection = HTTPConnection(scope)
         caller = await self._authentication.recognise(connection)
+        visit: Visit = scope[VISIT]
+        visit.enter(caller)
         caller.require("read")
         caller.require("write")
         way = _way(scope["subprotocols"])
@@ -71,7 +73,6 @@ class Sockets:
             agent, user=caller.user, session_id=connection.query_params.get("session_id") or None
         )
         cursor = cursor or await agents.now(talk.id)
-        visit: Visit = scope[VISIT]
         await receive()  # that the client wants to connect
         async with agents.watch(talk.id, agent, since=str(cursor)) as watch:
             with visit.socket():

@@ -1,36 +1,46 @@
-"""Traffic: how much runs at once, what lasts, and the end of it when the server stops."""
+"""Traffic: how much runs at once, for whom, what lasts, and the end of it when the server stops.
+
+A request takes a place when it is known who calls: among those of its tenant and user. What is asked by unknown callers
+has few places of its own, so that nobody can take the engine from others without a key.
+"""
 
 import asyncio
-from collections.abc import Generator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections import OrderedDict
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from time import monotonic
 
 from holdfast.access.principals import Principal
 from holdfast.core.errors import Overloaded, ShuttingDown
-from holdfast.core.ids import TenantId
+from holdfast.core.settings import LimitSettings
+from holdfast.core.shares import Holder, Shares, shared, shared_by_address, work_for
 
-MAX_RUNNING = 256  # requests at once; each can hold a body in memory
-MAX_LASTING = 2000  # requests that wait for an agent, as many that listen, and as many sockets: they hold little
-MAX_LISTENING = 100  # requests of one user that listen: nobody takes the places of all others
 VISIT = "holdfast.visit"  # where a request's scope has it
 QUICK = 0.05  # seconds after which a call waits for something else, and no longer keeps others from running
+ALWAYS_ANSWERED = "/healthz"  # however busy the server is: that it lives must not be in doubt
 FAREWELL = 1.0  # seconds for the last answers
-
-Listener = tuple[TenantId, str]  # a user of a tenant
+LATER = 5.0  # seconds after which there may be a place among what lasts
+REMEMBERED = 10_000  # addresses
 
 
 class Traffic:
     """The requests and sockets that there are now, and whether more are taken."""
 
-    def __init__(self, limit: int = MAX_RUNNING, *, lasting: int = MAX_LASTING, listening: int = MAX_LISTENING) -> None:
-        self._limit = limit
-        self._lasting_limit = lasting
-        self._listening_limit = listening
-        self._running: set[asyncio.Timeout] = set()
-        self._lasting: set[asyncio.Timeout] = set()
-        self._listening: dict[asyncio.Timeout, Listener] = {}
+    def __init__(self, limits: LimitSettings | None = None) -> None:
+        limits = limits or LimitSettings()
+        number, few = "limits.requests", "limits.anonymous"
+        self.connections = shared_by_address(limits, "connections", limits.connections, setting="limits.connections")
+        self.arriving = shared_by_address(limits, "requests that come in", limits.requests, setting=number)
+        self.anonymous = shared_by_address(limits, "anonymous requests", limits.anonymous, setting=few)
+        self.sign_ins = shared_by_address(limits, "sign-ins", limits.sign_ins, setting="limits.sign_ins")
+        self.sign_in_rate = Rate(limits.sign_ins_per_minute, setting="limits.sign_ins_per_minute")
+        self.running = shared(limits, "running requests", limits.requests, setting=number)
+        self.waiting = shared(limits, "waiting requests", limits.waiting, setting="limits.waiting")
+        self.streams = shared(limits, "streams", limits.streams, setting="limits.streams")
+        self.sockets = shared(limits, "sockets", limits.sockets, setting="limits.sockets")
+        self._visits: set[Visit] = set()
         self._idle = asyncio.Event()
         self._idle.set()
-        self.sockets = 0
         self.stopping = asyncio.Event()
 
     @property
@@ -38,54 +48,16 @@ class Traffic:
         """Whether no more are taken."""
         return self.stopping.is_set()
 
-    def enter(self, request: asyncio.Timeout) -> None:
-        """Let a request run, or refuse it."""
-        self._refuse_late()
-        if len(self._running) >= self._limit:
-            raise Overloaded("the server is busy", why=f"{self._limit} requests run already", retry_after=1)
-        self._running.add(request)
+    def join(self, visit: "Visit") -> None:
+        """Wait for a request when the server stops."""
+        self._visits.add(visit)
         self._idle.clear()
 
-    def leave(self, request: asyncio.Timeout) -> None:
-        """A request has ended."""
-        self._running.discard(request)
-        self._lasting.discard(request)
-        self._listening.pop(request, None)
-        if not self._running and not self._lasting and not self._listening:
+    def leave(self, visit: "Visit") -> None:
+        """A request has ended, or need not be waited for."""
+        self._visits.discard(visit)
+        if not self._visits:
             self._idle.set()
-
-    def stay(self, request: asyncio.Timeout, seconds: float | None) -> None:
-        """Let a request last so long from now on, or as long as it likes; it keeps no other from running."""
-        if request not in self._lasting and len(self._lasting) >= self._lasting_limit:
-            raise Overloaded("the server is busy", why=f"{self._lasting_limit} requests last already", retry_after=5)
-        self._lasting.add(request)
-        self._running.discard(request)
-        request.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
-
-    def listen(self, request: asyncio.Timeout, listener: Listener) -> None:
-        """Let a request listen for as long as it likes; it keeps none from running, and none that lasts."""
-        if len(self._listening) >= self._lasting_limit:
-            raise Overloaded("the server is busy", why=f"{self._lasting_limit} requests listen", retry_after=5)
-        if list(self._listening.values()).count(listener) >= self._listening_limit:
-            why = f"{self._listening_limit} streams of the user {listener[1]!r:.200} are open"
-            raise Overloaded("this caller listens too often", why=why, next="Close one of them.", retry_after=5)
-        self._listening[request] = listener
-        self._running.discard(request)
-        request.reschedule(None)
-
-    @contextmanager
-    def socket(self, request: asyncio.Timeout) -> Generator[None]:
-        """Let a request become a socket, or refuse it."""
-        self._refuse_late()
-        if self.sockets >= self._lasting_limit:
-            raise Overloaded("the server is busy", why=f"{self._lasting_limit} sockets are open", retry_after=5)
-        self.leave(request)
-        request.reschedule(None)
-        self.sockets += 1
-        try:
-            yield
-        finally:
-            self.sockets -= 1
 
     async def drain(self, grace: float) -> None:
         """Take no more requests; those that run have `grace` seconds to end, then they are ended."""
@@ -99,26 +71,55 @@ class Traffic:
 
     def cut(self) -> None:
         """End what runs now; it is answered with an error."""
-        for request in (*self._running, *self._lasting, *self._listening):
-            with suppress(RuntimeError):  # one that has ended is only being answered
-                request.reschedule(asyncio.get_running_loop().time())
+        for visit in list(self._visits):
+            visit.cut()
 
-    def _refuse_late(self) -> None:
+    def refuse_late(self) -> None:
+        """Refuse what comes when the server stops."""
         if self.draining:
             raise ShuttingDown("the server is stopping", next="Try again when it is back.")
 
 
 class Visit:
-    """A request, as those who answer it may have it last."""
+    """A request, from its head to its answer: which place it has, and how long it may last."""
 
-    def __init__(self, traffic: Traffic, request: asyncio.Timeout, request_id: str = "") -> None:
+    def __init__(self, traffic: Traffic, request: asyncio.Timeout, request_id: str = "", address: str = "") -> None:
         self._traffic = traffic
         self._request = request
+        self._places: Shares | None = None
+        self._holder: Holder = (address, "")
         self.request_id = request_id
 
+    def arrive(self) -> None:
+        """Come in, with nobody knowing yet who it is."""
+        self._traffic.refuse_late()
+        self._move(self._traffic.arriving, self._holder)
+        self._traffic.join(self)
+
+    def enter(self, caller: Principal) -> None:
+        """Run for a caller who is known; Overloaded where there is no place for them."""
+        self._move(self._traffic.running, work_for(caller.tenant, caller.user))
+
+    def enter_unknown(self, *, sign_in: bool = False) -> None:
+        """Run for whoever it is; Overloaded where there is no place for that."""
+        if sign_in:
+            self._traffic.sign_in_rate.take(self._holder[0])
+        self._move(self._traffic.sign_ins if sign_in else self._traffic.anonymous, self._holder)
+
+    def leave(self) -> None:
+        """It has ended."""
+        if self._places is not None:
+            self._places.give(self._holder)
+            self._places = None
+        self._traffic.leave(self)
+
     def stay(self, seconds: float | None) -> None:
-        """Last so long from now on, or as long as it takes."""
-        self._traffic.stay(self._request, seconds)
+        """Last so long from now on, or as long as it takes; it keeps no other from running."""
+        self._last(self._traffic.waiting, seconds)
+
+    def listen(self) -> None:
+        """Last as long as it likes, as a stream."""
+        self._last(self._traffic.streams, None)
 
     @contextmanager
     def lasting(self, seconds: float) -> Generator[None]:
@@ -129,24 +130,76 @@ class Visit:
         finally:
             timer.cancel()
 
-    def listen(self, caller: Principal) -> None:
-        """Last as long as it likes, as a stream of this caller, of which each has so many."""
-        self._traffic.listen(self._request, (caller.tenant, caller.user))
+    @contextmanager
+    def socket(self) -> Generator[None]:
+        """Become a socket, or be refused."""
+        self._traffic.refuse_late()
+        self._last(self._traffic.sockets, None)
+        self._traffic.leave(self)  # sockets are closed when the server stops
+        try:
+            yield
+        finally:
+            self.leave()
 
-    def socket(self) -> AbstractContextManager[None]:
-        """Become a socket."""
-        return self._traffic.socket(self._request)
-
-    def _stay(self, seconds: float) -> None:
-        with suppress(Overloaded, RuntimeError):  # then it has the time that any request has, or is being ended
-            self.stay(seconds)
+    def cut(self) -> None:
+        """End it now; it is answered with an error."""
+        with suppress(RuntimeError):  # one that has ended is only being answered
+            self._request.reschedule(asyncio.get_running_loop().time())
 
     @property
     def sockets(self) -> int:
         """How many sockets are open."""
-        return self._traffic.sockets
+        return self._traffic.sockets.taken
 
     @property
     def stopping(self) -> asyncio.Event:
         """Set when the server stops."""
         return self._traffic.stopping
+
+    def _stay(self, seconds: float) -> None:
+        with suppress(Overloaded, RuntimeError):  # then it has the time that any request has, or is being ended
+            self.stay(seconds)
+
+    def _last(self, places: Shares, seconds: float | None) -> None:
+        self._move(places, self._holder, retry_after=LATER)
+        self._request.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+
+    def _move(self, places: Shares, holder: Holder, *, retry_after: float = 1.0) -> None:
+        """Take another place, and give up the one before."""
+        if places is self._places:
+            return
+        places.take(holder, retry_after=retry_after)
+        if self._places is not None:
+            self._places.give(self._holder)
+        self._places, self._holder = places, holder
+
+
+class Rate:
+    """How often a minute something may be done from one address; after a pause, as often at once."""
+
+    def __init__(self, per_minute: int, *, setting: str, clock: Callable[[], float] = monotonic) -> None:
+        self._per_minute = per_minute
+        self._setting = setting
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # how many, and when that was
+
+    def take(self, address: str) -> None:
+        """Count it, or raise Overloaded."""
+        now = self._clock()
+        left, seen = self._left.get(address, (float(self._per_minute), now))
+        left = min(float(self._per_minute), left + (now - seen) * self._per_minute / 60)
+        if left < 1:
+            wait = (1 - left) * 60 / self._per_minute
+            raise Overloaded(
+                "too many sign-ins from this address",
+                why=f"{self._per_minute} a minute are taken",
+                next=f"Try again in {wait:.0f} seconds, or raise {self._setting}.",
+                retry_after=wait,
+                limit="sign-ins a minute",
+                scope="address",
+                setting=self._setting,
+            )
+        self._left[address] = (left - 1, now)
+        self._left.move_to_end(address)
+        if len(self._left) > REMEMBERED:
+            self._left.popitem(last=False)

@@ -45,7 +45,7 @@ class Staying:
         self.woken = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        self._arrival.visit.listen(self._arrival.caller)
+        self._arrival.visit.listen()
         self._gone = asyncio.ensure_future(disconnected(self._arrival))
         self._stopping = asyncio.ensure_future(self._arrival.visit.stopping.wait())
         return self

@@ -72,6 +72,7 @@ async def login_page(call: Call, link: str = "", to: str = HOME) -> Response:
     status=303,
     errors=[Unauthenticated],
     body_format="application/x-www-form-urlencoded",
+    signs_in=True,
 )
 async def login(call: Call, body: Login) -> Response:
     """Use a link up, and give the browser a session."""
