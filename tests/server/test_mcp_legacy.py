@@ -116,7 +116,7 @@ async def other(config: Config, site: Site) -> AsyncIterator[Site]:
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are held to take their time sooner."""
     monkeypatch.setattr("holdfast.server.mcp.legacy.calls.QUICK", 0.05)
-    monkeypatch.setattr("holdfast.server.mcp.legacy.calls.CHECKED", 0.2)
+    monkeypatch.setattr("holdfast.server.mcp.legacy.calls.BEAT", 0.6)
 
 
 @pytest.fixture

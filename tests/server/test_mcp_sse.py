@@ -63,7 +63,7 @@ def app(signs: Signs) -> App:
 async def site(config: Config, app: App, no_models: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     """A server that serves the program to the tenant `default`."""
     monkeypatch.setattr("holdfast.server.mcp.legacy.calls.QUICK", 0.05)
-    monkeypatch.setattr("holdfast.server.mcp.legacy.calls.CHECKED", 0.2)
+    monkeypatch.setattr("holdfast.server.mcp.legacy.calls.BEAT", 0.6)
     async with serving(config, app) as site:
         yield site
 

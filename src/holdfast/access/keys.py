@@ -9,6 +9,7 @@ import hashlib
 import hmac
 import secrets
 from collections import OrderedDict
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from time import monotonic
@@ -147,12 +148,20 @@ class Keys:
                 why="it was never made here, has expired or was revoked",
                 next="make one with `holdfast keys create`",
             )
-        principal = Principal(TenantId(row["tenant_id"]), row["principal"], frozenset(row["scopes"]), row["agent"])
-        self._known[hash] = (monotonic(), principal)
-        self._known.move_to_end(hash)
-        if len(self._known) > REMEMBERED_KEYS:
-            self._known.popitem(last=False)
+        principal = _principal(row)
+        self._remember(hash, monotonic(), principal)
         return principal
+
+    async def renew(self, texts: Collection[str]) -> None:
+        """Ask anew whether keys are valid, in one statement; `recognise` knows it then."""
+        hashes = [self._hash(text) for text in texts]
+        found = {bytes(row["hash"]): _principal(row) for row in await self._system.all(sql("valid_keys"), hashes)}
+        now = monotonic()
+        for hash in hashes:
+            if hash in found:
+                self._remember(hash, now, found[hash])
+            else:
+                self._known.pop(hash, None)
 
     async def create_link(self, tenant: TenantId, principal: str, *, scopes: frozenset[str] | None = None) -> str:
         """The text of a one-time link for a person's browser; the session it becomes has its scopes."""
@@ -200,8 +209,18 @@ class Keys:
         """How many valid keys were made under another secret and are therefore never recognised."""
         return int(await self._system.value(sql("keys_of_other_secrets"), self._secret_id))
 
+    def _remember(self, hash: bytes, now: float, principal: Principal) -> None:
+        self._known[hash] = (now, principal)
+        self._known.move_to_end(hash)
+        if len(self._known) > REMEMBERED_KEYS:
+            self._known.popitem(last=False)
+
     def _hash(self, text: str) -> bytes:
         return hmac.new(self._secret, text.encode(errors="surrogatepass"), hashlib.sha256).digest()
+
+
+def _principal(row: Row) -> Principal:
+    return Principal(TenantId(row["tenant_id"]), row["principal"], frozenset(row["scopes"]), row["agent"])
 
 
 def _key(row: Row) -> Key:

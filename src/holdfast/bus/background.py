@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
+from contextvars import Context
 from typing import Any
 
 
@@ -15,7 +16,8 @@ class Background:
         """Run it, unless one of the same key is running."""
         running = self._tasks.get(key)
         if running is None or running.done():
-            self._tasks[key] = asyncio.create_task(work(), name=f"holdfast {key}")
+            # It works for everybody, not for whoever happened to need it first.
+            self._tasks[key] = asyncio.create_task(work(), name=f"holdfast {key}", context=Context())
 
     async def close(self) -> None:
         """End all of them."""

@@ -110,13 +110,15 @@ class Socket:
             self._way.ready(Opened(self._talk.session_id or "", self._talk.id, self._agent, str(watch.cursor)))
         )
         hearing, telling = asyncio.create_task(self._hear()), asyncio.create_task(self._tell(watch))
-        try:
-            await asyncio.wait([hearing, telling], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (hearing, telling):
-                task.cancel()
-            await asyncio.wait([hearing, telling])
+        with self._standing.watched() as ended:
+            try:
+                await asyncio.wait([hearing, telling, ended], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (hearing, telling):
+                    task.cancel()
+                await asyncio.wait([hearing, telling])
         errors = [task.exception() for task in (hearing, telling) if not task.cancelled()]
+        errors += [ended.result()] if ended.done() else []
         error = next((error for error in errors if error is not None), None)
         if error is not None or hearing.cancelled():
             code, reason = _ending(error)

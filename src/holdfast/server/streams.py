@@ -59,28 +59,31 @@ async def followed(call: Call, watch: Watch, *, stops: bool = False) -> AsyncGen
     assert call.standing is not None
     gone = asyncio.ensure_future(_gone(call.request))
     stopping = asyncio.ensure_future(call.visit.stopping.wait())
-    ends = [gone, stopping] if stops else [gone]
     coming: asyncio.Future[Event | None] | None = None
-    try:
-        while True:
-            coming = coming or asyncio.ensure_future(_next(watch))
-            await asyncio.wait([coming, *ends], timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
-            if gone.done():
-                raise ClientDisconnect
-            await call.standing.check()
-            if coming.done():
-                event, coming = coming.result(), None
-                if event is None:
+    with call.standing.watched() as ended:
+        ends = [gone, ended, stopping] if stops else [gone, ended]
+        try:
+            while True:
+                coming = coming or asyncio.ensure_future(_next(watch))
+                await asyncio.wait([coming, *ends], timeout=HEARTBEAT, return_when=asyncio.FIRST_COMPLETED)
+                if gone.done():
+                    raise ClientDisconnect
+                if ended.done():
+                    raise ended.result()
+                await call.standing.check()
+                if coming.done():
+                    event, coming = coming.result(), None
+                    if event is None:
+                        return
+                    yield event
+                elif stops and stopping.done():
                     return
-                yield event
-            elif stops and stopping.done():
-                return
-            else:
-                yield None
-    finally:
-        for task in (gone, stopping, *([coming] if coming else [])):
-            task.cancel()
-            await asyncio.wait([task])
+                else:
+                    yield None
+        finally:
+            for task in (gone, stopping, *([coming] if coming else [])):
+                task.cancel()
+                await asyncio.wait([task])
 
 
 async def _gone(request: Request) -> None:

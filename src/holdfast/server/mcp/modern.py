@@ -1,7 +1,7 @@
 """MCP of 2026-07-28 over HTTP: one request, and its answer as one JSON object or as a stream that ends with it."""
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import lru_cache
 from http import HTTPStatus
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import ClientDisconnect
 
-from holdfast.core.errors import HoldfastError, Overloaded, Unavailable
+from holdfast.core.errors import HoldfastError, Overloaded
 from holdfast.core.text import render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
@@ -21,7 +21,6 @@ from holdfast.gateway.mcp.headers import VERSION, Mirror
 from holdfast.gateway.mcp.modern import LISTEN, Envelope, answer, id_of, is_notification, unsupported
 from holdfast.mcp.protocol import INVALID_REQUEST, MODERN, McpError
 from holdfast.server.arrivals import Arrival
-from holdfast.server.authentication import CHECKED
 from holdfast.server.mcp.staying import STREAM, Staying, disconnected, framed
 from holdfast.server.streams import HEARTBEAT, SIGN_OF_LIFE
 from holdfast.server.traffic import QUICK
@@ -157,18 +156,23 @@ class Exchange:
         with suppress(Overloaded):  # then it has the time that any request has
             self._arrival.visit.stay(self._patience)
         gone, self._spoke = asyncio.ensure_future(disconnected(self._arrival)), monotonic()
-        try:
-            while not (await asyncio.wait([gone], timeout=CHECKED))[0]:
-                with suppress(Unavailable):  # whoever was let in is not sent away because nobody can tell now
-                    await self._arrival.standing.check()
-                if monotonic() - self._spoke > HEARTBEAT:
-                    await self._send(SIGN_OF_LIFE)  # so that nobody on the way takes it for dead
-            self._end_by = ClientDisconnect()
-        except HoldfastError as error:
-            self._end_by = error
-        finally:
-            gone.cancel()
+        with self._arrival.standing.watched() as ended:
+            try:
+                while not (await _first([gone, ended], HEARTBEAT - monotonic() + self._spoke)):
+                    if monotonic() - self._spoke >= HEARTBEAT:
+                        await self._send(SIGN_OF_LIFE)  # so that nobody on the way takes it for dead
+                self._end_by = ended.result() if ended.done() else ClientDisconnect()
+            except HoldfastError as error:
+                self._end_by = error
+            finally:
+                gone.cancel()
         task.cancel()
+
+
+async def _first(futures: "Sequence[asyncio.Future[Any]]", seconds: float) -> bool:
+    """Wait until one is done, or so long; whether one is."""
+    done, _ = await asyncio.wait(futures, timeout=max(0.01, seconds), return_when=asyncio.FIRST_COMPLETED)
+    return bool(done)
 
 
 @lru_cache(100)

@@ -1,13 +1,13 @@
 """Clients of MCP that stay to be told things, by server-sent events."""
 
 import asyncio
+from contextlib import ExitStack
 from time import monotonic
 from typing import Final, Self
 
 from starlette.requests import ClientDisconnect
 
 from holdfast.server.arrivals import Arrival
-from holdfast.server.authentication import CHECKED
 from holdfast.server.streams import HEARTBEAT, SIGN_OF_LIFE
 
 SLOW: Final = 30.0  # seconds that a client may take to read what it is told
@@ -42,15 +42,18 @@ class Staying:
         self._arrival = arrival
         self._spoke = monotonic()
         self._begun = False
+        self._watched = ExitStack()
         self.woken = asyncio.Event()
 
     async def __aenter__(self) -> Self:
         self._arrival.visit.listen()
         self._gone = asyncio.ensure_future(disconnected(self._arrival))
         self._stopping = asyncio.ensure_future(self._arrival.visit.stopping.wait())
+        self._ended = self._watched.enter_context(self._arrival.standing.watched())
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._watched.close()
         for task in (self._gone, self._stopping):
             task.cancel()
         await asyncio.wait([self._gone, self._stopping])
@@ -75,16 +78,14 @@ class Staying:
     async def wait(self, seconds: float) -> bool:
         """Wait until woken, or so long; False when the server stops, and ClientDisconnect when the client is gone."""
         woken = asyncio.ensure_future(self.woken.wait())
-        ends, until = [woken, self._gone, self._stopping], monotonic() + seconds
+        ends = [woken, self._gone, self._stopping, self._ended]
         try:
-            while True:
-                left = max(until - monotonic(), 0)
-                done, _ = await asyncio.wait(ends, timeout=min(left, CHECKED), return_when=asyncio.FIRST_COMPLETED)
-                if self._gone in done:
-                    raise ClientDisconnect
-                await self._arrival.standing.check()
-                if done or left <= CHECKED:
-                    break
+            done, _ = await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if self._gone in done:
+                raise ClientDisconnect
+            if self._ended.done():
+                raise self._ended.result()
+            await self._arrival.standing.check()
         finally:
             woken.cancel()
         self.woken.clear()

@@ -7,7 +7,6 @@ in whatever process it says so, or its session or the access that it was made by
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
-from itertools import count
 from typing import Any, Final
 
 from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
@@ -22,11 +21,10 @@ from holdfast.gateway.mcp.legacy.signals import Signals, What
 from holdfast.gateway.mcp.requests import Request
 from holdfast.mcp.protocol import INVALID_REQUEST
 from holdfast.server.arrivals import Arrival
-from holdfast.server.authentication import CHECKED
 from holdfast.server.mcp.legacy.exchanges import Exchange
 
 QUICK: Final = 1.0  # seconds after which it is shown that a request is worked on
-BEATS: Final = 3  # looks at the caller between two signs that a request is worked on
+BEAT: Final = 4.5  # seconds between two signs that a request is worked on
 MARGIN: Final = 10.0  # seconds beyond the time of a call that its answer may take
 LONGEST_ID: Final = 200  # characters of a request's id that is told to other processes
 
@@ -148,18 +146,20 @@ class Answering:
     async def _keep(self) -> None:
         """Show that requests that take their time are worked on, and end them with their session and their caller."""
         await asyncio.sleep(QUICK)
-        for look in count():
-            try:
-                await self._arrival.standing.check()
-                if look % BEATS == 0:
+        with self._arrival.standing.watched() as ended:
+            while True:
+                try:
+                    await self._arrival.standing.check()
                     if await self._sessions.current(self._session) is None:  # a signal may get lost
                         self._end(SESSION_ENDED)
                     await self._exchange.beat()
-            except (Unauthenticated, Forbidden):
-                self._end("the access that it was made by has ended")
-            except HoldfastError as error:
-                log.warning("a stream of MCP could not be kept alive, trying again: %s", error)
-            await asyncio.sleep(CHECKED)
+                except (Unauthenticated, Forbidden):
+                    break
+                except HoldfastError as error:
+                    log.warning("a stream of MCP could not be kept alive, trying again: %s", error)
+                if (await asyncio.wait([ended], timeout=BEAT))[0]:
+                    break
+        self._end("the access that it was made by has ended")
 
     def _hear(self, what: What, about: str) -> None:
         if what == "ended":
