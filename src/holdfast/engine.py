@@ -484,5 +484,8 @@ def _options(config: Config, revive: Callable[[], Awaitable[None]] | None) -> Op
         connect_timeout=settings.connect_timeout,
         acquire_timeout=settings.acquire_timeout,
         statement_timeout=settings.statement_timeout,
+        lock_timeout=settings.lock_timeout,
+        tenant_share=config.limits.tenant_share,
+        user_share=config.limits.user_share,
         revive=revive,
     )

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Overloaded
-from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, work_for
+from holdfast.core.settings import LimitSettings
+from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, shared, work_for
 
 ANN: Holder = ("acme", "ann")
 BOB: Holder = ("acme", "bob")
@@ -14,9 +15,8 @@ EVE: Holder = ("umbrella", "eve")
 pytestmark = pytest.mark.req("SAFE-06")
 
 
-def shares(total: int = 100, **options: float) -> Shares:
-    given = {"tenant_share": 0.9, "user_share": 0.9, **options}
-    return Shares("running requests", total, setting="limits.requests", **given)
+def shares(total: int = 100) -> Shares:
+    return shared(LimitSettings(), "running requests", total, setting="limits.requests")
 
 
 def fill(places: Shares, holder: Holder) -> int:

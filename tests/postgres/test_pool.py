@@ -6,7 +6,8 @@ from typing import Any
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
-from holdfast.core.errors import Overloaded, Unavailable
+from holdfast.core.errors import Overloaded, TimedOut, Unavailable
+from holdfast.core.shares import work_for
 from holdfast.postgres.database import BIND, Database, Postgres
 from tests.postgres.backends import Backends, backend
 
@@ -87,7 +88,7 @@ async def test_who_waits_too_long_for_a_connection_is_told_to_come_back(
     narrow = open_postgres(pool_size=1, acquire_timeout=0.1).tenant(await database.tenant())
 
     async with narrow.transaction():
-        with pytest.raises(Overloaded, match="all database connections are busy") as refused:
+        with pytest.raises(Overloaded, match="all database connections are taken") as refused:
             await narrow.value(WORK)
 
     assert refused.value.retry_after > 0
@@ -170,3 +171,68 @@ async def test_a_closed_pool_refuses_at_once_and_takes_nothing_with_it(
 
     await backends.until("true", others)
     assert monotonic() - started < 30
+
+
+@both_modes
+@pytest.mark.req("SAFE-06")
+async def test_a_tenant_that_waits_for_a_lock_leaves_connections_for_others(
+    three: list[Database], open_postgres: Opens
+) -> None:
+    postgres = open_postgres(pool_size=16, acquire_timeout=30, lock_timeout=None)
+    ann, bob = [postgres.tenant(await one.tenant()) for one in three[:2]]
+    locked = "select pg_advisory_xact_lock(4711) where $1::uuid is not null"
+    async with open_postgres(pool_size=1).tenant(await ann.tenant()).transaction() as tx:
+        await tx.value(locked)
+        waiting = [asyncio.create_task(ann.value(locked)) for _ in range(40)]
+        async with asyncio.timeout(20):
+            others = [await backend(bob) for _ in range(20)]
+            other_user = await asyncio.create_task(as_user(ann, "zoe"))
+
+        assert not any(task.done() for task in waiting)
+    async with asyncio.timeout(20):
+        await asyncio.gather(*waiting)
+
+    assert len(set(others)) <= 2
+    assert other_user > 0
+
+
+async def as_user(database: Database, user: str) -> int:
+    work_for(await database.tenant(), user)
+    return await backend(database)
+
+
+@both_modes
+@pytest.mark.req("SAFE-06")
+async def test_those_who_wait_get_connections_in_turn(three: list[Database], open_postgres: Opens) -> None:
+    postgres = open_postgres(pool_size=1, acquire_timeout=30)
+    ann, bob = [postgres.tenant(await one.tenant()) for one in three[:2]]
+    order: list[str] = []
+
+    async def work(database: Database, name: str) -> None:
+        await database.value(WORK)
+        order.append(name)
+
+    async with ann.transaction():
+        tasks = [asyncio.create_task(work(ann, "ann")) for _ in range(10)]
+        await asyncio.sleep(0)
+        tasks.append(asyncio.create_task(work(bob, "bob")))
+        await asyncio.sleep(0)
+    async with asyncio.timeout(20):
+        await asyncio.gather(*tasks)
+
+    assert order.index("bob") <= 1
+
+
+@both_modes
+@pytest.mark.req("SAFE-06")
+async def test_a_statement_waits_only_so_long_for_a_lock(database: Database, open_postgres: Opens) -> None:
+    impatient = open_postgres(lock_timeout=0.1).tenant(await database.tenant())
+    locked = "select pg_advisory_xact_lock(4711) where $1::uuid is not null"
+    async with database.transaction() as tx:
+        await tx.value(locked)
+
+        with pytest.raises(TimedOut, match="locked for too long") as refused:
+            await impatient.value(locked)
+
+    assert "database.lock_timeout" in refused.value.next
+    await impatient.value(locked)

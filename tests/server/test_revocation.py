@@ -44,7 +44,7 @@ async def socket(site: Site, who: dict[str, str]) -> AsyncGenerator[Gone]:
 @asynccontextmanager
 async def asked(
     site: Site, who: dict[str, str], request: str, headers: dict[str, str], body: Any
-) -> AsyncIterator[Wire]:
+) -> AsyncGenerator[Wire]:
     """A connection on which somebody asked for something."""
     content = b"" if body is None else json.dumps(body).encode()
     sent = {"host": "127.0.0.1", "content-type": "application/json", **who, **headers}

@@ -17,6 +17,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.core.errors import Broken, DatabaseAway, HoldfastError
 from holdfast.core.ids import TenantId
+from holdfast.core.shares import NOBODY, Holder, Shares, current_holder
 from holdfast.core.text import dumps, loads
 from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
 from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, is_lost, is_unsent, sqlstate, translated
@@ -33,6 +34,7 @@ Result = TypeVar("Result")
 _connect_driver = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
 
 SYSTEM_POOL_SIZE = 4
+CONNECTIONS = "database connections"
 SETTLING = 5  # seconds for a cancelled statement to end
 BIND = "select set_config('holdfast.tenant', $1, false)"
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
@@ -151,7 +153,7 @@ class PooledStatements(Statements):
             args = (*self._lead, *args)
         attempt = 0
         while True:
-            link = self._pool.at_hand(self._name) or await self._take()
+            link = self._pool.at_hand(self._name, self._holder()) or await self._take()
             try:
                 return await getattr(link.connection, method)(statement, *args)
             except DRIVER_ERRORS as error:
@@ -233,7 +235,11 @@ class PooledStatements(Statements):
         self._pool.give(link)
 
     async def _take(self) -> Link[Any]:
-        return await self._pool.take(None)
+        return await self._pool.take(None, self._holder())
+
+    def _holder(self) -> Holder:
+        """Whose the connection is counted as: the system's statements are nobody's."""
+        return NOBODY
 
     async def _find_tenant(self) -> None:
         """The system's statements are for no tenant."""
@@ -242,9 +248,9 @@ class PooledStatements(Statements):
 class Database(PooledStatements):
     """The statements of one tenant; the tenant is `$1` of each."""
 
-    def __init__(self, pool: Pool[Any], tenant: TenantSource, *, tenancy: str = "connection") -> None:
+    def __init__(self, pool: Pool[Any], tenant: TenantSource, options: Options) -> None:
         super().__init__(pool, opening=None)
-        self._tenancy = tenancy
+        self._options = options
         self._tenant: TenantId | None = None
         if callable(tenant):
             self._source = tenant
@@ -273,8 +279,10 @@ class Database(PooledStatements):
         self._source = None
         self._lead = (tenant,)
         self._name = str(tenant)
-        if self._tenancy == "transaction":
+        if self._options.tenancy == "transaction":
             self._opening = f"set local role holdfast_app; set local holdfast.tenant = '{tenant}'"
+            if self._options.lock_timeout is not None:
+                self._opening += f"; set local lock_timeout = {1000 * self._options.lock_timeout:.0f}"
 
     async def many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Run it once for each row of parameters: all of them or none."""
@@ -285,13 +293,19 @@ class Database(PooledStatements):
         if self._source is not None:
             await self.tenant()
         if self._opening is not None:
-            return await self._pool.take(None)
+            return await self._pool.take(None, self._holder())
         for left in reversed(range(TRIES)):
-            link = await self._pool.take(self._name)
+            link = await self._pool.take(self._name, self._holder())
             if link.tenant == self._name or await self._begun(link, BIND, self._name, again=left > 0):
                 link.tenant = self._name
                 return link
         raise AssertionError
+
+    def _holder(self) -> Holder:
+        """The user whom this task works for, if it is one of this tenant's; else the tenant itself."""
+        holder = current_holder()
+        name = self._name or ""
+        return holder if holder[0] == name else (name, "")
 
 
 class Owner(Statements):
@@ -333,18 +347,24 @@ class Postgres:
         self._owner_url = owner_url
         self._options = options
         opening = "set local role holdfast_system" if options.tenancy == "transaction" else None
-        self._pool = Pool(
-            lambda: _open_link(url, options, "holdfast_app"), size=options.pool_size, timeout=options.acquire_timeout
+        places = Shares(
+            CONNECTIONS,
+            options.pool_size,
+            setting="database.pool_size",
+            tenant_share=options.tenant_share,
+            user_share=options.user_share,
         )
+        few = Shares(CONNECTIONS, SYSTEM_POOL_SIZE, setting="database.pool_size")
+        self._pool = Pool(lambda: _open_link(url, options, "holdfast_app"), places, timeout=options.acquire_timeout)
         self._system_pool = Pool(
-            lambda: _open_link(url, options, "holdfast_system"), size=SYSTEM_POOL_SIZE, timeout=options.acquire_timeout
+            lambda: _open_link(url, options, "holdfast_system"), few, timeout=options.acquire_timeout
         )
         self._listener = Listener(lambda: _connect(listen_url or url, options, None))
         self.system = PooledStatements(self._system_pool, opening=opening)
 
     def tenant(self, tenant: TenantSource) -> Database:
         """The statements of one tenant, given by its id or by what finds it at the first statement."""
-        return Database(self._pool, tenant, tenancy=self._options.tenancy)
+        return Database(self._pool, tenant, self._options)
 
     def owner(self) -> AbstractAsyncContextManager[Owner]:
         """The schema's owner, for index builds and partitions."""
@@ -418,6 +438,8 @@ async def _connect(url: str, options: Options, role: str | None) -> Any:
         settings["statement_timeout"], timeout = f"{1000 * timeout:.0f}", None
     if role is not None and options.tenancy == "connection":
         settings["role"] = role
+        if options.lock_timeout is not None:
+            settings["lock_timeout"] = f"{1000 * options.lock_timeout:.0f}"
     deadline = asyncio.get_running_loop().time() + options.connect_timeout
     attempt = 0
     while True:

@@ -59,6 +59,13 @@ def translated(error: BaseException) -> HoldfastError:
             next="Try again; whether a write under way took effect is not known.",
             sqlstate=state,
         )
+    if state == "55P03":
+        return TimedOut(
+            "somebody else had a row locked for too long",
+            why=said,
+            next="Try again when their transaction has ended; database.lock_timeout says how long is waited.",
+            sqlstate=state,
+        )
     if state in LOST_A_RACE:
         return Overloaded("others changed the same rows again and again", why=said, retry_after=1, sqlstate=state)
     if state == "42704" and "holdfast.tenant" in said:
@@ -77,7 +84,6 @@ _KINDS: dict[str, tuple[type[HoldfastError], str]] = {
     "25P02": (InvalidInput, "the transaction takes no more, for an earlier statement in it has failed"),
     "25006": (Unavailable, "the database is read-only"),
     "53300": (Unavailable, "the database has no connection left"),
-    "55P03": (TimedOut, "somebody else had a row locked for too long"),
     "3D000": (Unavailable, "there is no such database"),
 }
 _CLASSES: dict[str, tuple[type[HoldfastError], str]] = {

@@ -15,4 +15,7 @@ class Options:
     connect_timeout: float = 10
     acquire_timeout: float = 10
     statement_timeout: float | None = 30
+    lock_timeout: float | None = None  # as the server has it
+    tenant_share: float = 1.0  # of the connections
+    user_share: float = 1.0
     revive: Callable[[], Awaitable[None]] | None = None  # brings a server back that is ours to start

@@ -2,16 +2,18 @@
 
 A connection carries its tenant: to hand it to the same tenant again costs nothing, to another one a round trip. So the
 pool hands out one that already is the tenant's, then a new one, then the one that has been idle longest.
+
+Tenants and users share them: however many statements of one wait, for a lock for instance, others find a connection.
 """
 
 import asyncio
 import select
-from collections import deque
 from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Generic, Protocol, TypeVar
 
-from holdfast.core.errors import Overloaded, Unavailable
+from holdfast.core.errors import Unavailable
+from holdfast.core.shares import NOBODY, Holder, Shares
 
 SURELY_ALIVE = 0.1  # seconds after its last use in which a connection is not checked for a server that went away
 
@@ -30,11 +32,12 @@ C = TypeVar("C", bound=Connection)
 class Link(Generic[C]):
     """A pooled connection and the tenant it was last bound to."""
 
-    __slots__ = ("connection", "poller", "tenant", "used")
+    __slots__ = ("connection", "holder", "poller", "tenant", "used")
 
     def __init__(self, connection: C, descriptor: int) -> None:
         self.connection = connection
         self.tenant: str | None = None
+        self.holder: Holder = NOBODY  # who has it now
         self.used = monotonic()
         self.poller = select.poll()
         self.poller.register(descriptor, select.POLLIN | select.POLLHUP)
@@ -50,51 +53,63 @@ class Link(Generic[C]):
 
 
 class Pool(Generic[C]):
-    """At most `size` connections, shared by all tenants."""
+    """As many connections as there are places, shared by all tenants."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Link[C]]], *, size: int, timeout: float) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[Link[C]]], places: Shares, *, timeout: float) -> None:
         self._connect = connect
-        self._size = size
+        self._places = places
         self._timeout = timeout
         self._open: set[Link[C]] = set()
         self._opening = 0
         self._idle: dict[Link[C], None] = {}  # in the order of release
         self._idle_of: dict[str | None, list[Link[C]]] = {}
-        self._waiters: deque[asyncio.Future[None]] = deque()
-        self._promised = 0  # places of waiters who were woken and have not come for them yet
         self._closed = False
 
-    def at_hand(self, tenant: str | None) -> Link[C] | None:
-        """The connection that `tenant` gave back last, if it is surely alive and nobody waits: no pause, no check."""
+    def at_hand(self, tenant: str | None, holder: Holder = NOBODY) -> Link[C] | None:
+        """The connection that `tenant` gave back last, if it is surely alive and has a place: no pause, no check."""
         own = self._idle_of.get(tenant)
-        if not own or self._promised or self._closed:
+        if not own or self._closed:
             return None
         link = own[-1]
-        if monotonic() - link.used > SURELY_ALIVE or link.connection.is_closed():
+        if monotonic() - link.used > SURELY_ALIVE or link.connection.is_closed() or not self._places.try_take(holder):
             return None
         own.pop()
         del self._idle[link]
+        link.holder = holder
         return link
 
-    async def take(self, tenant: str | None) -> Link[C]:
+    async def take(self, tenant: str | None, holder: Holder = NOBODY) -> Link[C]:
         """A connection nobody else has, bound to `tenant` if one is there."""
         if self._closed:
             raise _closed()
-        # A task in a tight loop would otherwise take its connection again before those who wait for it can.
-        if len(self._idle) + self._size - len(self._open) - self._opening <= self._promised:
-            await self._wait()
+        await self._places.wait(holder, self._timeout)
+        try:
+            link = await self._found(tenant)
+        except BaseException:
+            self._places.give(holder)
+            raise
+        link.holder = holder
+        return link
+
+    async def _found(self, tenant: str | None) -> Link[C]:
+        if self._closed:
+            raise _closed()
         while (link := self._pick(tenant)) is not None:
             try:
                 if await link.alive():
                     return link
             except asyncio.CancelledError:
-                self.give(link)
+                self._put(link)
                 raise
             self._discard(link)
         return await self._open_one()
 
     def give(self, link: Link[C]) -> None:
         """Take a connection back; its transaction, if any, has ended."""
+        self._put(link)
+        self._places.give(link.holder)
+
+    def _put(self, link: Link[C]) -> None:
         if self._closed:
             self._discard(link)
         else:
@@ -105,20 +120,16 @@ class Pool(Generic[C]):
                 self._idle_of[link.tenant] = [link]
             else:
                 own.append(link)
-        if self._waiters:
-            self._wake()
 
     def discard(self, link: Link[C]) -> None:
         """Take a connection back that must not be used again."""
         self._discard(link)
-        self._wake()
+        self._places.give(link.holder)
 
     async def close(self) -> None:
         """Close what is idle now, and what is in use when it comes back."""
         self._closed = True
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_exception(_closed())
+        self._places.fail(_closed())
         idle, self._idle, self._idle_of = list(self._idle), {}, {}
         for link in idle:
             self._open.discard(link)
@@ -139,7 +150,7 @@ class Pool(Generic[C]):
         own = self._idle_of.get(tenant)
         if own:
             link = own[-1]
-        elif self._idle and len(self._open) + self._opening >= self._size:
+        elif self._idle and len(self._open) + self._opening >= self._places.total:
             link = next(iter(self._idle))
         else:
             return None
@@ -160,11 +171,8 @@ class Pool(Generic[C]):
         self._opening += 1
         try:
             link = await self._connect()
-        except BaseException:
+        finally:
             self._opening -= 1
-            self._wake()
-            raise
-        self._opening -= 1
         self._open.add(link)
         return link
 
@@ -172,40 +180,6 @@ class Pool(Generic[C]):
         self._open.discard(link)
         if not link.connection.is_closed():
             link.connection.terminate()
-
-    async def _wait(self) -> None:
-        waiter = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        try:
-            async with asyncio.timeout(self._timeout):
-                await waiter
-        except (TimeoutError, asyncio.CancelledError) as error:
-            if waiter.done() and not waiter.cancelled() and not self._closed:
-                self._promised -= 1
-                self._wake()  # it was our turn, and we cannot take it
-            if isinstance(error, asyncio.CancelledError):
-                raise
-            raise Overloaded(
-                "all database connections are busy",
-                why=f"{self._size} are in use and none came free within {self._timeout:g} seconds",
-                next="try again, or raise database.pool_size",
-                retry_after=1,
-            ) from None
-        else:
-            self._promised -= 1
-            if self._closed:
-                raise _closed()
-        finally:
-            if waiter in self._waiters:
-                self._waiters.remove(waiter)
-
-    def _wake(self) -> None:
-        while self._waiters:
-            waiter = self._waiters.popleft()
-            if not waiter.done():
-                waiter.set_result(None)
-                self._promised += 1
-                return
 
 
 def _closed() -> Unavailable:
