@@ -39,6 +39,7 @@ from holdfast.conversations import Conversations, Notes, Sessions, Snapshots, St
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
+from holdfast.core.shares import Shares, shared_by_tenant
 from holdfast.embeddings import Embeddings
 from holdfast.execution.admission import Admission
 from holdfast.execution.documents import Documents
@@ -136,6 +137,8 @@ class Shared:
     functions: FunctionRunner
     updates: Updates
     connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
+    tool_calls: Shares
+    turns: Shares
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
     audiences: "WeakValueDictionary[TenantId, Audience]" = field(default_factory=WeakValueDictionary)  # pyright: ignore[reportUnknownVariableType]
@@ -220,6 +223,7 @@ class Engine:
             events=EventRunner(self.commands, Outputs(self.database)),
             presence=Presence(self.database),
             max_whole_bytes=execution.max_response_bytes,
+            places=shared.tool_calls,
         )
         self.executions = Executions(
             self.database,
@@ -309,7 +313,7 @@ class Engine:
             self.postgres.listen,
             turns,
             lease=settings.lease,
-            concurrency=settings.concurrency,
+            places=self._shared.turns,
             grace=grace,
         )
         brought = app.brought
@@ -396,15 +400,24 @@ async def open_engine(
         await stack.enter_async_context(Indexes(postgres.owner, config.memory))
         small = partial(connect, replace(place.options, pool_size=1))
         memory = (embeddings, usage, indexer, MemoryGauges(postgres.system, embeddings))
-        caller = await stack.enter_async_context(Caller(config.llm))
+        caller = await stack.enter_async_context(Caller(config.llm, limits=config.limits))
         tools = await _open_tools(stack, config, postgres, embeddings, secret)
         yield Engine(
             Shared(
                 *(config, place, postgres, secret, tenants, keys, tokens, wakes, bus, background),
-                *(*memory, caller, *tools, small),
+                *(*memory, caller, *tools, small, *_places(config)),
             ),
             config.tenant,
         )
+
+
+def _places(config: Config) -> tuple[Shares, Shares]:
+    """How many tools and turns of all tenants run in this process at once."""
+    limits = config.limits
+    return (
+        shared_by_tenant(limits, "calls of tools", limits.tool_calls, setting="limits.tool_calls"),
+        shared_by_tenant(limits, "turns of agents", config.agents.concurrency, setting="agents.concurrency"),
+    )
 
 
 async def _open_tools(
@@ -413,7 +426,7 @@ async def _open_tools(
     """What tools of all tenants are found, run and counted with, and resources told of."""
     settings = config.execution
     allowed = Allowed.parse(settings.allow_private)
-    egress = await stack.enter_async_context(Egress(allowed, connections=settings.connections))
+    egress = await stack.enter_async_context(Egress(allowed, connections=settings.connections, limits=config.limits))
     usage = ToolUsage()
     stack.push_async_callback(usage.close)
     await stack.enter_async_context(ExecutionSweeper(postgres, settings))

@@ -100,9 +100,9 @@ def changed(config: Config, settings: dict[str, Any]) -> Config:
     )
 
 
-def caller_of(model: Player) -> Callable[[Any], Caller]:
+def caller_of(model: Player) -> Callable[..., Caller]:
     """What the engine makes its caller with, so that this model is asked."""
-    return lambda settings: Caller(settings, models=[model])
+    return lambda settings, **options: Caller(settings, models=[model], **options)
 
 
 async def told(engine: Engine, agent: str, message: str, **options: Any) -> list[Event]:

@@ -12,6 +12,7 @@ from holdfast import App
 from holdfast.agents import Agent, Run
 from holdfast.agents.runner import Runner
 from holdfast.agents.runs import Finished, Runs
+from holdfast.core.shares import Shares
 from holdfast.engine import Engine
 from holdfast.llm import Request
 from holdfast.llm.scripted import Given
@@ -231,7 +232,8 @@ NAMES = ("one", "two", "three")
 
 def runner_of(engine: Engine, runs: Runs, doing: Doing, **options: Any) -> Runner:
     """A runner of agents that only wait."""
-    given: dict[str, Any] = {"lease": 600, "concurrency": 100, **options}
+    places = Shares("turns", options.pop("concurrency", 100), setting="agents.concurrency")
+    given: dict[str, Any] = {"lease": 600, "places": places, **options}
     runner = Runner(engine.database, runs, engine.postgres.listen, doing, **given)
     for name in NAMES:
         runner.serve(Agent(name))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import Overloaded
 from holdfast.core.settings import LimitSettings
-from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, shared, work_for
+from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, shared_by_tenant, work_for
 
 ANN: Holder = ("acme", "ann")
 BOB: Holder = ("acme", "bob")
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.req("SAFE-06")
 
 
 def shares(total: int = 100) -> Shares:
-    return shared(LimitSettings(), "running requests", total, setting="limits.requests")
+    return shared_by_tenant(LimitSettings(), "running requests", total, setting="limits.requests")
 
 
 def fill(places: Shares, holder: Holder) -> int:

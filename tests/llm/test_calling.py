@@ -270,7 +270,8 @@ async def test_waiting_for_a_free_place_has_an_end(open_caller: OpenCaller) -> N
     first, second = await asyncio.gather(failure(caller), failure(caller))
 
     assert "the model scripted did not end its answer in time" in str(first)
-    assert "the model scripted was not asked: 1 answers are waited for, and none ended in time" in str(second)
+    assert "the model scripted was not asked: all answers of models are taken; there are 1" in str(second)
+    assert "none came free within 0.3 seconds" in str(second)
 
 
 async def test_after_failures_and_cancellations_every_place_is_free(open_caller: OpenCaller) -> None:

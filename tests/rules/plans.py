@@ -57,7 +57,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "agents/sql/stored_agents.sql": Plan("agent_definition_t_"),
     "agents/sql/store_deltas.sql": Plan("runs_pkey", (ID, ID, 1, [1], ["token"], [{"text": ""}])),
     "agents/sql/store_reply.sql": Plan("", (ID, 1, 1, "{}", None, None, 0, 0, 0.0, 1, NOON)),
-    "agents/sql/take_runs.sql": Plan("", (["support"], None, None, MINUTE, "me", 10)),
+    "agents/sql/take_runs.sql": Plan("", (["support"], None, None, MINUTE, "me", 10, 5)),
     "agents/sql/triggers.sql": Plan("node_pkey", (ID, [7, 8])),
     "agents/sql/view.sql": Plan("Index Scan Backward using node_pkey", (ID, 100)),
     # What a function does is seen in its own test: here it is one call.

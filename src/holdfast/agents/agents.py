@@ -234,8 +234,8 @@ class Agents:
     ) -> Sent:
         """Send a message, and have its run done at once where that can be in this process."""
         send = partial(self._send, conversation, agent, message, user, key, busy)
-        runner = next((runner for runner in self.runners if runner.has_room(agent)), None)
-        return await (send(None) if runner is None else runner.send(send))
+        runner = next((runner for runner in self.runners if runner.has_room(agent, user)), None)
+        return await (send(None) if runner is None else runner.send(send, user))
 
     async def _send(
         self,

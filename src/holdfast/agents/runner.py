@@ -21,6 +21,7 @@ from holdfast.bus.postgres_feed import Listen
 from holdfast.bus.wakes import until
 from holdfast.core.errors import Busy, HoldfastError
 from holdfast.core.ids import uuid7
+from holdfast.core.shares import Holder, Shares, work_for
 from holdfast.postgres.database import Database
 
 LOOK = 1.0  # seconds between two looks for runs that are due
@@ -49,11 +50,12 @@ class Held:
 
     run: Run
     task: "asyncio.Task[None]"
+    holder: Holder
     stop: str | None = None
 
 
 class Runner:
-    """Does the runs of agents of one tenant, a bounded number at once."""
+    """Does the runs of agents of one tenant, a bounded number at once, which it shares with those of other tenants."""
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class Runner:
         does: Does,
         *,
         lease: float,
-        concurrency: int,
+        places: Shares,
         grace: float = 0,
     ) -> None:
         self._database = database
@@ -71,12 +73,12 @@ class Runner:
         self._listen = listen
         self._does = does
         self._lease = timedelta(seconds=lease)
-        self._concurrency = concurrency
+        self._places = places  # shared with the runners of other tenants
+        self._tenant = ""
         self._grace = grace  # seconds that runs have to end by themselves when it is left
         self._holder = f"process {uuid7()}"
         self._agents: dict[str, Agent] = {}
         self._held: dict[UUID, Held] = {}
-        self._reserved = 0  # of the room, for runs that are being taken
         self._more = False  # there was no room for some
         self._taking: set[asyncio.Task[Any]] = set()
         self._begun: OrderedDict[UUID, object] = OrderedDict()
@@ -99,6 +101,8 @@ class Runner:
         self._agents.pop(name, None)
 
     async def __aenter__(self) -> Self:
+        self._tenant = str(await self._database.tenant())
+        self._places.on_free.append(self._look_if_room)
         self._watching = [
             asyncio.create_task(self._keep(), name="leases of runs"),
             asyncio.create_task(self._look(), name="runs that are due"),
@@ -106,6 +110,7 @@ class Runner:
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        self._places.on_free.remove(self._look_if_room)
         self._agents.clear()
         for task in self._watching[1:]:
             task.cancel()
@@ -127,19 +132,20 @@ class Runner:
         except HoldfastError as error:
             log.info("runs are left to their leases: %s", error)
 
-    def has_room(self, agent: str) -> bool:
-        """Whether it would do a run of an agent at once."""
-        return agent in self._agents and len(self._held) + self._reserved < self._concurrency
+    def has_room(self, agent: str, user: str | None = None) -> bool:
+        """Whether it would do a run of an agent for a user at once."""
+        return agent in self._agents and self._places.offers((self._tenant, user or ""))
 
-    async def send(self, sending: Callable[[Claim], Coroutine[Any, Any, Sent]]) -> Sent:
+    async def send(self, sending: Callable[[Claim], Coroutine[Any, Any, Sent]], user: str | None) -> Sent:
         """Have a message sent whose run is taken as it is stored; it is begun whether somebody waits for it or not."""
-        self._reserved += 1
-        task = asyncio.create_task(self._send(sending), name="sending")
+        holder = (self._tenant, user or "")
+        self._places.add(holder)
+        task = asyncio.create_task(self._send(sending, holder), name="sending")
         self._taking.add(task)
         task.add_done_callback(self._sent)
         return await asyncio.shield(task)
 
-    async def _send(self, sending: Callable[[Claim], Coroutine[Any, Any, Sent]]) -> Sent:
+    async def _send(self, sending: Callable[[Claim], Coroutine[Any, Any, Sent]], holder: Holder) -> Sent:
         claim = Claim(uuid7(), self._holder, self._lease)
         try:
             sent = await sending(claim)
@@ -148,7 +154,7 @@ class Runner:
                 self._left.append(claim.run)
             raise
         finally:
-            self._reserved -= 1
+            self._places.give(holder)
         agent = self._agents.get(sent.held.agent) if sent.held is not None else None
         if sent.held is not None and agent is not None:
             self._begun[sent.held.trigger] = None
@@ -187,17 +193,25 @@ class Runner:
             log.error("a defect: runs that are due cannot be taken, trying again", exc_info=error)
 
     async def _take(self, names: Sequence[str], nodes: Sequence[UUID] | None) -> None:
-        room = max(0, self._concurrency - len(self._held) - self._reserved)
-        most = min(room, TAKEN if nodes is None else len(nodes))
+        self._tenant = self._tenant or str(await self._database.tenant())
+        most = min(self._places.room_of_tenant(self._tenant), TAKEN if nodes is None else len(nodes))
         if nodes is None and not most:
             self._more = True
             return
-        self._reserved += most
+        reserved = (self._tenant, "")
+        self._places.add(reserved, most)
         try:
             # Without room, runs that strangers' messages ask for are still stored.
-            taken = await self._runs.take(names, nodes=nodes, holder=self._holder, lease=self._lease, most=most)
+            taken = await self._runs.take(
+                names,
+                nodes=nodes,
+                holder=self._holder,
+                lease=self._lease,
+                most=most,
+                most_of_user=self._places.most_of_user,
+            )
         finally:
-            self._reserved -= most
+            self._places.give(reserved, most)
         strange: list[UUID] = []  # of agents that were left meanwhile
         for run in taken:
             agent = self._agents.get(run.agent)
@@ -214,8 +228,11 @@ class Runner:
         former = self._held.get(run.id)
         if former is not None:  # its lease ran out here, while the database was away
             former.task.cancel()
+            self._places.give(former.holder)
+        holder = (self._tenant, run.user or "")
+        self._places.add(holder)
         task = asyncio.create_task(self._do(agent, run), name=f"run {run.id}")
-        held = self._held[run.id] = Held(run, task)
+        held = self._held[run.id] = Held(run, task, holder)
         task.add_done_callback(lambda _: self._ended(held))
 
     def _ended(self, held: Held) -> None:
@@ -226,14 +243,18 @@ class Runner:
     def _let_go(self, held: Held | None) -> None:
         if held is not None and self._held.get(held.run.id) is held:
             del self._held[held.run.id]
+            if self._places.held(held.holder) >= self._places.most_of_user:  # more of theirs may wait
+                self._more = True
+            self._places.give(held.holder)
             self._look_if_room()
 
     def _look_if_room(self) -> None:
-        if self._more and len(self._held) + self._reserved < self._concurrency:
+        if self._more and self._places.room_of_tenant(self._tenant) > 0:
             self._more = False
             self._woken.set()
 
     async def _do(self, agent: Agent, run: Run) -> None:
+        work_for(self._tenant, run.user)
         try:
             finished = await self._finished(agent, run)
         except Busy as error:  # another has it by now

@@ -151,11 +151,15 @@ class Runs:
         holder: str,
         lease: timedelta,
         most: int,
+        most_of_user: int | None = None,
     ) -> list[Run]:
-        """Hold the runs that answer these nodes, stored where there are none yet; without nodes, runs that are due."""
+        """Hold the runs that answer these nodes, stored where there are none yet; without nodes, runs that are due.
+
+        Users have turns: who has the fewest under way here comes first, and none gets more than `most_of_user`.
+        """
         fresh = None if nodes is None else [uuid7() for _ in nodes]
         rows = await self._database.all(
-            sql("take_runs"), [store(agent) for agent in agents], nodes, fresh, lease, store(holder), most
+            sql("take_runs"), [store(agent) for agent in agents], nodes, fresh, lease, store(holder), most, most_of_user
         )
         return [run_of(row) for row in rows]
 

@@ -163,6 +163,7 @@ class Shares:
         """Take a place as soon as it is this holder's turn; Overloaded when that takes too long."""
         if self.try_take(holder):
             return
+        refusal = self.refusal(holder, waited=timeout)  # as it is now: when the time is over, another may be the reason
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.push(holder, turn)
         try:
@@ -173,21 +174,21 @@ class Shares:
                 self.give(holder)  # it was our turn, and we cannot take it
             if isinstance(error, asyncio.CancelledError):
                 raise
-            raise self.refusal(holder, waited=timeout) from None
+            raise refusal from None
         finally:
             self._waiting.remove(holder, turn)
 
-    def add(self, holder: Holder) -> None:
-        """Count a place as taken, whether there was one or not."""
-        self.taken += 1
-        self._by_tenant[holder[0]] = self._by_tenant.get(holder[0], 0) + 1
-        self._by_user[holder] = self._by_user.get(holder, 0) + 1
+    def add(self, holder: Holder, count: int = 1) -> None:
+        """Count places as taken, whether there were any or not."""
+        self.taken += count
+        self._by_tenant[holder[0]] = self._by_tenant.get(holder[0], 0) + count
+        self._by_user[holder] = self._by_user.get(holder, 0) + count
 
-    def give(self, holder: Holder) -> None:
-        """Give a place back: to whoever waits for one, in turn."""
-        self.taken -= 1
-        _subtract(self._by_tenant, holder[0])
-        _subtract(self._by_user, holder)
+    def give(self, holder: Holder, count: int = 1) -> None:
+        """Give places back: to those who wait for one, in turn."""
+        self.taken -= count
+        _subtract(self._by_tenant, holder[0], count)
+        _subtract(self._by_user, holder, count)
         while self._waiting and (found := self._waiting.pop(self.offers)) is not None:
             next_holder, turn = found
             if not turn.done():
@@ -227,7 +228,7 @@ class Shares:
             scope, setting, what = "user", "limits.user_share", f"the user has their share of the {self.what}"
             why = f"{user[:SHOWN]!r} has {by_user} of {self.total}, and the rest is kept for others"
         if waited is not None:
-            why += f"; none came free within {waited:g} seconds"
+            why += f"; none came free within {waited:.3g} seconds"
         raised = setting if scope == "all" else f"{setting} or {self._setting}"
         return Overloaded(
             what,
@@ -240,7 +241,7 @@ class Shares:
         )
 
 
-def shared(limits: LimitSettings, what: str, total: int, *, setting: str) -> Shares:
+def shared_by_tenant(limits: LimitSettings, what: str, total: int, *, setting: str) -> Shares:
     """Places that are shared as the settings say."""
     return Shares(what, total, setting=setting, tenant_share=limits.tenant_share, user_share=limits.user_share)
 
@@ -250,8 +251,8 @@ def shared_by_address(limits: LimitSettings, what: str, total: int, *, setting: 
     return Shares(what, total, setting=setting, tenant_share=limits.address_share, by_address=True)
 
 
-def _subtract(counts: "dict[Item, int]", key: Item) -> None:
-    left = counts[key] - 1
+def _subtract(counts: "dict[Item, int]", key: Item, count: int) -> None:
+    left = counts[key] - count
     if left:
         counts[key] = left
     else:

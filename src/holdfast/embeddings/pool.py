@@ -2,18 +2,18 @@
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from holdfast.core.errors import Broken
+from holdfast.core.shares import FairQueue, current_holder
 
 Result = TypeVar("Result")
 
 
 class Pool:
-    """Runs short work on so many threads: what is urgent first, else in the order of asking.
+    """Runs short work on so many threads: what is urgent first, else for tenant after tenant and user after user.
 
     Whoever waits is not yet in the executor: a cancelled caller leaves behind at most what is running.
     """
@@ -23,8 +23,8 @@ class Pool:
         self._executor = ThreadPoolExecutor(self.threads, thread_name_prefix="holdfast embedding")
         self._free = self.threads
         self._closed = False
-        self._urgent: deque[asyncio.Future[None]] = deque()
-        self._ordinary: deque[asyncio.Future[None]] = deque()
+        self._urgent: FairQueue[asyncio.Future[None]] = FairQueue()
+        self._ordinary: FairQueue[asyncio.Future[None]] = FairQueue()
 
     async def run(self, work: Callable[[], Result], *, urgent: bool = False) -> Result:
         """What `work` returns, done on one of the threads."""
@@ -41,12 +41,12 @@ class Pool:
         self._closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    async def _enter(self, line: deque[asyncio.Future[None]]) -> None:
+    async def _enter(self, line: "FairQueue[asyncio.Future[None]]") -> None:
         if self._free:
             self._free -= 1
             return
         turn = asyncio.get_running_loop().create_future()
-        line.append(turn)
+        line.push(current_holder(), turn)
         try:
             await turn
         except asyncio.CancelledError:
@@ -56,9 +56,8 @@ class Pool:
 
     def _leave(self) -> None:
         for line in (self._urgent, self._ordinary):
-            while line:
-                turn = line.popleft()
-                if not turn.done():
-                    turn.set_result(None)
+            while (found := line.pop()) is not None:
+                if not found[1].done():
+                    found[1].set_result(None)
                     return
         self._free += 1

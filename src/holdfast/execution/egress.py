@@ -4,7 +4,6 @@ What is not globally routable is refused, unless it is allowed. The address is j
 after names are resolved, however they were written, for each attempt, and for each redirect anew.
 """
 
-import asyncio
 import ipaddress
 import re
 import socket
@@ -18,6 +17,8 @@ from weakref import WeakValueDictionary
 from yarl import URL
 
 from holdfast.core.errors import BadSetting, Forbidden, InvalidInput, Unavailable
+from holdfast.core.settings import LimitSettings
+from holdfast.core.shares import Shares, shared_by_tenant
 
 if TYPE_CHECKING:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse, ClientSession
@@ -165,14 +166,20 @@ class Egress:
     """
 
     def __init__(
-        self, allowed: Allowed | None = None, *, connections: int = 100, resolver: "AbstractResolver | None" = None
+        self,
+        allowed: Allowed | None = None,
+        *,
+        connections: int = 100,
+        resolver: "AbstractResolver | None" = None,
+        limits: LimitSettings | None = None,
     ) -> None:
         self._allowed = allowed or Allowed()
         self._resolver = resolver
         self._session: ClientSession | None = None
         self._closed = False
-        self._turns = asyncio.Semaphore(connections)
-        self._turns_of_host: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._limits = limits or LimitSettings()
+        self._turns = self._shared("connections to back ends", connections)
+        self._turns_of_host: WeakValueDictionary[str, Shares] = WeakValueDictionary()
 
     async def __aenter__(self) -> Self:
         return self
@@ -186,15 +193,20 @@ class Egress:
     @asynccontextmanager
     async def way(self, hop: Hop) -> AsyncGenerator[None]:
         """Wait until there is a connection for a hop; while it is entered, sockets know for whom they are made."""
-        turns = self._turns_of_host.setdefault(hop.host, asyncio.Semaphore(PER_HOST))
+        turns = self._turns_of_host.get(hop.host)
+        if turns is None:
+            turns = self._turns_of_host[hop.host] = self._shared("connections to one back end", PER_HOST)
         hop.waits = True
-        async with turns, self._turns:
+        async with turns.hold(), self._turns.hold():
             hop.waits = False
             token = _under_way.set(hop)
             try:
                 yield
             finally:
                 _under_way.reset(token)
+
+    def _shared(self, what: str, total: int) -> Shares:
+        return shared_by_tenant(self._limits, what, total, setting="execution.connections")
 
     def session(self) -> "ClientSession":
         """The session that all requests share; each is made on the `way` of a hop to its host."""

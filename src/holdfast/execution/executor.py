@@ -1,11 +1,13 @@
 """The executor: runs tools by the runner of their kind, here or by a worker, within limits of time and output."""
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from time import monotonic
 from typing import Any
 from uuid import UUID
 
 from holdfast.core.errors import Unavailable
+from holdfast.core.shares import Shares
 from holdfast.execution.admission import Admission
 from holdfast.execution.events import EventRunner, Untaken
 from holdfast.execution.outcomes import MAX_WHOLE_BYTES, Outcome, outcome_of
@@ -16,6 +18,8 @@ from holdfast.skills.run import Run
 from holdfast.skills.tool import Kind, Mode, Tool
 
 MARGIN = 5.0  # seconds beyond a call's own that it takes to end one that a worker has
+
+_has_place: ContextVar[bool] = ContextVar("holdfast_tool_has_place", default=False)
 
 
 class Executor:
@@ -29,8 +33,10 @@ class Executor:
         events: EventRunner | None = None,
         presence: Presence | None = None,
         max_whole_bytes: int = MAX_WHOLE_BYTES,
+        places: Shares | None = None,
     ) -> None:
         self._runners = runners
+        self._places = places  # for calls that run in this process
         self._admission = admission
         self._events = events
         self._presence = presence
@@ -115,7 +121,15 @@ class Executor:
             raise Unavailable(
                 f"tools of the kind {tool.kind} cannot be run here", next="`holdfast tools show` tells what it is."
             )
-        return await runner.run(tool, arguments, run, timeout=timeout)
+        # A tool that calls another has its place: were it to wait for a second one, all could wait for one another.
+        if self._places is None or _has_place.get():
+            return await runner.run(tool, arguments, run, timeout=timeout)
+        async with self._places.hold(timeout=timeout):
+            token = _has_place.set(True)
+            try:
+                return await runner.run(tool, arguments, run, timeout=timeout)
+            finally:
+                _has_place.reset(token)
 
     async def _by_event(
         self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float, awaited: bool

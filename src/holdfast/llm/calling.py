@@ -11,8 +11,9 @@ from typing import Literal, Self
 
 import msgspec
 
-from holdfast.core.errors import ModelFailed
-from holdfast.core.settings import LlmSettings
+from holdfast.core.errors import ModelFailed, Overloaded
+from holdfast.core.settings import LimitSettings, LlmSettings
+from holdfast.core.shares import current_holder, shared_by_tenant
 from holdfast.llm.answering import Answer, Handing, Patience
 from holdfast.llm.endpoint import Connections
 from holdfast.llm.kinds import OFFLINE, missing_key, open_model
@@ -27,6 +28,7 @@ LONGEST_PAUSE = 8.0
 LONGEST_RETRY_AFTER = 30.0  # a model that wants us to wait longer has had its chance
 PER_MESSAGE = 4  # tokens that a message takes beside its text
 
+SETTING = "llm.concurrency"
 KEPT_MODELS = 100  # that agents have named: whoever stores agents may name ever others
 
 ALONE = "the offline model answers, from tools, memories and notes alone; set HOLDFAST_LLM__MODEL for another"
@@ -35,7 +37,9 @@ ALONE = "the offline model answers, from tools, memories and notes alone; set HO
 class Caller:
     """Asks the models of the settings, or `models` instead of them: the first, then its fallbacks."""
 
-    def __init__(self, settings: LlmSettings, *, models: Sequence[Model] = ()) -> None:
+    def __init__(
+        self, settings: LlmSettings, *, models: Sequence[Model] = (), limits: LimitSettings | None = None
+    ) -> None:
         self._settings = settings
         self._connections = Connections()
         self._models = {model.name: model for model in models}
@@ -43,7 +47,9 @@ class Caller:
         self._loaded: set[str] = set()  # counters
         self._names = [model.name for model in models] or [settings.model, *settings.fallbacks]
         self._prices = Prices(settings.prices)
-        self._slots = asyncio.Semaphore(settings.concurrency)
+        self._slots = shared_by_tenant(
+            limits or LimitSettings(), "answers of models", settings.concurrency, setting=SETTING
+        )
         self._failure: ModelFailed | None = None
 
     async def __aenter__(self) -> Self:
@@ -161,21 +167,21 @@ class Caller:
 
     @asynccontextmanager
     async def _slot(self, model: str, patience: Patience) -> AsyncGenerator[None]:
+        holder = current_holder()
         try:
-            async with asyncio.timeout(patience.left()):
-                await self._slots.acquire()
-        except TimeoutError:
+            await self._slots.wait(holder, patience.left())
+        except Overloaded as error:
             raise ModelFailed(
                 f"the model {model} was not asked",
                 model=model,
                 retryable=True,
-                why=f"{self._settings.concurrency} answers are waited for, and none ended in time",
-                next="Try again, or raise llm.concurrency.",
+                why=f"{error.what}; {error.why}",
+                next=error.next,
             ) from None
         try:
             yield
         finally:
-            self._slots.release()
+            self._slots.give(holder)
 
     async def _estimate(self, model: str, request: Request, answer: Answer) -> Usage:
         count = (await self.counter(model)).count

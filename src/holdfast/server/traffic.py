@@ -13,7 +13,7 @@ from time import monotonic
 from holdfast.access.principals import Principal
 from holdfast.core.errors import Overloaded, ShuttingDown
 from holdfast.core.settings import LimitSettings
-from holdfast.core.shares import Holder, Shares, shared, shared_by_address, work_for
+from holdfast.core.shares import Holder, Shares, shared_by_address, shared_by_tenant, work_for
 
 VISIT = "holdfast.visit"  # where a request's scope has it
 QUICK = 0.05  # seconds after which a call waits for something else, and no longer keeps others from running
@@ -34,10 +34,10 @@ class Traffic:
         self.anonymous = shared_by_address(limits, "anonymous requests", limits.anonymous, setting=few)
         self.sign_ins = shared_by_address(limits, "sign-ins", limits.sign_ins, setting="limits.sign_ins")
         self.sign_in_rate = Rate(limits.sign_ins_per_minute, setting="limits.sign_ins_per_minute")
-        self.running = shared(limits, "running requests", limits.requests, setting=number)
-        self.waiting = shared(limits, "waiting requests", limits.waiting, setting="limits.waiting")
-        self.streams = shared(limits, "streams", limits.streams, setting="limits.streams")
-        self.sockets = shared(limits, "sockets", limits.sockets, setting="limits.sockets")
+        self.running = shared_by_tenant(limits, "running requests", limits.requests, setting=number)
+        self.waiting = shared_by_tenant(limits, "waiting requests", limits.waiting, setting="limits.waiting")
+        self.streams = shared_by_tenant(limits, "streams", limits.streams, setting="limits.streams")
+        self.sockets = shared_by_tenant(limits, "sockets", limits.sockets, setting="limits.sockets")
         self._visits: set[Visit] = set()
         self._idle = asyncio.Event()
         self._idle.set()

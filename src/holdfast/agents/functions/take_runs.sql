@@ -1,11 +1,13 @@
 -- Gives a process the runs that answer these nodes, and those that are due where none are named: each for the length of a lease.
 -- A node that nobody has stored a run for yet, because a stranger published it, gets one, if it is said to the agent and no run is shown it anyway. A run is due when it is the first of its
--- conversation that has not ended, and nobody has it, or whoever had it was not heard of for a lease: the one that waits longest comes first. Each claim has the
+-- conversation that has not ended, and nobody has it, or whoever had it was not heard of for a lease. Users have turns: whoever has the fewest under way with this
+-- process comes first, none gets more than `most_of_user`, and of one user's the run that waits longest comes first. Each claim has the
 -- next token: under the conversation's lock, so that what the former holder still writes is either there already or refused.
 -- A conversation that somebody has locked is left for the next look; a node in one cannot be, and is refused after a while, for nobody else to wait here.
 -- A run stalls when its holder was not heard of again, and had neither a reply nor an outcome of a tool stored: one that stalls ten times in a row is given up.
+drop function if exists holdfast.take_runs(uuid, text[], uuid[], uuid[], interval, text, int);
 create or replace function holdfast.take_runs(
-  tenant uuid, agents text[], nodes uuid[], fresh uuid[], lease interval, claimant text, most int
+  tenant uuid, agents text[], nodes uuid[], fresh uuid[], lease interval, claimant text, most int, most_of_user int default null
 ) returns setof public.runs language plpgsql set lock_timeout = '2s' as $$
 #variable_conflict use_column
 declare
@@ -32,14 +34,23 @@ begin
     end loop;
   end if;
   for due in
-    select r.id, c.revision from public.runs r join public.conversation c on c.tenant_id = tenant and c.id = r.root
-    where r.tenant_id = tenant and r.agent = any(agents) and r.state in ('queued', 'running') and r.run_at <= holdfast.now()
-      and (r.leased_until is null or r.leased_until <= holdfast.now())
-      and (nodes is null or r.trigger = any(nodes))
-      and not exists (
-        select from public.runs former where former.tenant_id = tenant and former.root = r.root and former.number < r.number
-          and former.finished_at is null)
-    order by r.run_at, r.number limit most for update of c skip locked
+    select ranked.id, c.revision from (
+      select r.id, r.root, r.run_at, r.number,
+        coalesce(held.count, 0) + row_number() over (partition by r.user_name order by r.run_at, r.number) as turn
+      from public.runs r left join (
+        select busy.user_name, count(*) from public.runs busy
+        where busy.tenant_id = tenant and busy.state = 'running' and busy.holder = claimant and busy.leased_until > holdfast.now()
+        group by busy.user_name
+      ) held on held.user_name is not distinct from r.user_name
+      where r.tenant_id = tenant and r.agent = any(agents) and r.state in ('queued', 'running') and r.run_at <= holdfast.now()
+        and (r.leased_until is null or r.leased_until <= holdfast.now())
+        and (nodes is null or r.trigger = any(nodes))
+        and not exists (
+          select from public.runs former where former.tenant_id = tenant and former.root = r.root and former.number < r.number
+            and former.finished_at is null)
+    ) ranked join public.conversation c on c.tenant_id = tenant and c.id = ranked.root
+    where most_of_user is null or ranked.turn <= most_of_user
+    order by ranked.turn, ranked.run_at, ranked.number limit most for update of c skip locked
   loop
     update public.runs r
       set state = 'running', holder = claimant, leased_until = holdfast.now() + lease, token = r.token + 1,
