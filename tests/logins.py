@@ -1,6 +1,5 @@
 """Tenants' own logins, and LangChain's own client on them."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -10,7 +9,8 @@ from langchain_postgres import PostgresChatMessageHistory
 
 from holdfast.conversations import Node
 from holdfast.engine import Engine
-from holdfast.postgres.tenancy import ensure_tenant_login
+from holdfast.postgres.database import Owner
+from holdfast.postgres.logins import LoginLimits, TenantLogins
 
 VIEW = "chat_message_history"
 Connection = psycopg.Connection[Any]
@@ -57,11 +57,13 @@ async def tenant_login(engine: Engine, name: str) -> AsyncGenerator[Login]:
     """A new tenant with its login, which belongs to the server and so has to be removed."""
     tenant = await engine.tenants.create(name)
     async with engine.postgres.owner() as owner:
-        url = await ensure_tenant_login(owner, engine.place.owner_url, tenant.id, b"secret")
+        logins = tenant_logins(engine, owner)
+        url = await logins.ensure(tenant.id)
         async with AsyncExitStack() as connections:
             yield Login(url, engine.tenant(name), connections)
-        role = f"hf_{tenant.id.hex}"
-        async with asyncio.timeout(10):  # its connections take what was temporary with them
-            while await owner.value("select exists (select from pg_stat_activity where usename = $1)", role):
-                pass
-        await owner.script(f"drop role {role}")
+        await logins.remove(tenant.id)
+
+
+def tenant_logins(engine: Engine, owner: Owner, *, secret: bytes = b"secret", **limits: Any) -> TenantLogins:
+    """The service for tenants' logins."""
+    return TenantLogins(owner, engine.place.owner_url, secret, LoginLimits(**limits))

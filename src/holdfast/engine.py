@@ -70,6 +70,7 @@ from holdfast.postgres.database import Database, Postgres, Transaction, open_own
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.failures import REFUSED_LOGIN
 from holdfast.postgres.folder import DataFolder
+from holdfast.postgres.logins import LoginLimits
 from holdfast.postgres.migrate import migrate
 from holdfast.postgres.options import Options
 from holdfast.postgres.sql import statements
@@ -486,6 +487,12 @@ async def _check_login(config: Config, place: Place, postgres: Postgres) -> None
         async with open_owner(place.owner_url, place.options) as owner:
             await ensure_login(owner, place.owner_url, by_account=place.embedded is not None, renew=True)
         await refuse_bypass(postgres.system)
+
+
+def login_limits(config: Config) -> LoginLimits:
+    """What a tenant's own login may take of the server."""
+    settings = config.database
+    return LoginLimits(settings.login_connections, settings.login_statement_timeout, settings.login_idle_timeout)
 
 
 def _options(config: Config, revive: Callable[[], Awaitable[None]] | None) -> Options:

@@ -126,3 +126,22 @@ def test_a_call_for_a_tenant_never_ends_up_as_the_owner_of_all(prepared: Program
     assert (empty.code, empty.stdout) == (2, "")
     assert by_environment.stdout.startswith("postgresql://hf_")
     assert asked.stdout.startswith("postgresql://postgres@")
+
+
+@pytest.mark.req("SAFE-02", "SAFE-03")
+def test_logins_of_tenants_are_listed_rotated_and_removed(prepared: Program) -> None:
+    tenant = f"t-{uuid4().hex[:8]}"
+    prepared("tenants", "create", tenant)
+    none = prepared("db", "logins", "rotate", "--tenant", tenant)
+    first = prepared("db", "url", "--tenant", tenant).stdout
+
+    rotated = prepared("db", "logins", "rotate", "--tenant", tenant).stdout
+    listed = [row for row in prepared("db", "logins", "ls", "--json").json if row["tenant"] == tenant]
+    shown = prepared("db", "url", "--tenant", tenant).stdout
+    removed = prepared("db", "logins", "remove", "--tenant", tenant)
+
+    assert (none.code, removed.code) == (3, 0)
+    assert first != rotated == shown
+    assert [row["login"] for row in listed] == [rotated.partition("//")[2].partition(":")[0]]
+    assert listed[0]["temp_files_limited"]
+    assert not [row for row in prepared("db", "logins", "ls", "--json").json if row["tenant"] == tenant]

@@ -1,9 +1,10 @@
 """`holdfast db url --tenant T`: an address for other people's programs, held to one tenant whatever they set."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
@@ -14,7 +15,7 @@ from holdfast.engine import Engine
 from holdfast.postgres.database import Database, Owner, open_owner
 from holdfast.postgres.migrate import LOCK, Schema, Step, migrate
 from holdfast.postgres.options import Options
-from holdfast.postgres.tenancy import ensure_tenant_login
+from tests.logins import tenant_logins
 
 pytestmark = pytest.mark.req("ENG-04", "SAFE-02")
 
@@ -34,9 +35,9 @@ ESCAPES = (
     "set role holdfast_tenant",
     "set role postgres",
     "set session authorization postgres",
-    "set session authorization hf_{other_hex}",
-    "alter role hf_{own_hex} bypassrls",
-    "grant holdfast_app to hf_{own_hex}",
+    "set session authorization {other_login}",
+    "alter role {own_login} bypassrls",
+    "grant holdfast_app to {own_login}",
 )
 WRITES = (
     "insert into item values ('{own}', 9)",
@@ -52,42 +53,53 @@ READS = (
     "select 1 from tenant",
     "select 1 from holdfast.migration",
     "select rolpassword from pg_authid",
-    "select holdfast.ensure_login('hf_{own_hex}', 'known', '{{holdfast_app}}', true)",
+    "select holdfast.ensure_login('{own_login}', 'known', '{{holdfast_app}}')",
     "call holdfast.hold_to_tenant('item')",
     "call holdfast.open_to_system('item', 'select')",
+    "select 1 from holdfast.tenant_login",
+    "select holdfast.renew_tenant_login('{other_login}', 'known')",
+    "select holdfast.drop_tenant_login('{other_login}')",
 )
 
 
 class Login:
     """A tenant's own login and what it could try to reach."""
 
-    def __init__(self, connection: Owner, own: TenantId, other: TenantId) -> None:
+    def __init__(self, connection: Owner, own: TenantId, other: TenantId, logins: Sequence[str]) -> None:
         self.connection = connection
-        self.names: dict[str, Any] = {"own": own, "own_hex": own.hex, "other": other, "other_hex": other.hex}
+        own_login, other_login = logins
+        self.names: dict[str, Any] = {"own": own, "own_login": own_login, "other": other, "other_login": other_login}
 
     async def values(self) -> list[Any]:
         return [row["value"] for row in await self.connection.all("select value from item")]
 
 
 @pytest.fixture
-async def url(engine: Engine, three: list[Database]) -> AsyncIterator[str]:
-    """The address of ann's login; ann and bob have an item each."""
+async def urls(engine: Engine, three: list[Database]) -> AsyncIterator[list[str]]:
+    """The addresses of ann's login and of bob's; they have an item each."""
     ann, bob, _ = three
     await ann.run(INSERT, 1, "ann's")
     await bob.run(INSERT, 1, "bob's")
-    tenants = [await bob.tenant(), await ann.tenant()]
+    tenants = [await ann.tenant(), await bob.tenant()]
     async with engine.postgres.owner() as owner:
-        urls = [await ensure_tenant_login(owner, engine.place.owner_url, tenant, b"secret") for tenant in tenants]
-        yield urls[-1]
+        logins = tenant_logins(engine, owner)
+        yield [await logins.ensure(tenant) for tenant in tenants]
         for tenant in tenants:
-            await owner.script(f"drop role hf_{tenant.hex}")
+            await logins.remove(tenant)
 
 
 @pytest.fixture
-async def login(url: str, three: list[Database]) -> AsyncIterator[Login]:
+def url(urls: list[str]) -> str:
+    """The address of ann's login."""
+    return urls[0]
+
+
+@pytest.fixture
+async def login(urls: list[str], three: list[Database]) -> AsyncIterator[Login]:
     """A connection to that address."""
-    async with open_owner(url, Options()) as connection:
-        yield Login(connection, await three[0].tenant(), await three[1].tenant())
+    names = [str(urlsplit(url).username) for url in urls]
+    async with open_owner(urls[0], Options()) as connection:
+        yield Login(connection, await three[0].tenant(), await three[1].tenant(), names)
 
 
 async def test_the_address_works_with_any_driver_and_shows_the_tenants_rows_alone(url: str) -> None:
@@ -139,8 +151,8 @@ async def test_a_login_is_made_once_and_renewed_with_the_secret(
 ) -> None:
     tenant = await three[0].tenant()
     async with engine.postgres.owner() as owner:
-        again = await ensure_tenant_login(owner, engine.place.owner_url, tenant, b"secret")
-        changed = await ensure_tenant_login(owner, engine.place.owner_url, tenant, b"another")
+        again = await tenant_logins(engine, owner).ensure(tenant)
+        changed = await tenant_logins(engine, owner, secret=b"another").ensure(tenant)
 
     assert again == url
     assert changed != url
@@ -151,14 +163,14 @@ async def test_a_login_is_made_once_and_renewed_with_the_secret(
             pass
 
 
-async def test_a_lock_that_it_takes_hinders_nobody(login: Login, engine: Engine, database_url: str) -> None:
+async def test_a_lock_that_it_takes_hinders_nobody(login: Login, engine: Engine) -> None:
     await login.connection.script(f"select pg_advisory_lock({LOCK}), pg_advisory_lock({LOCK + 1})")
     schema = Schema.packaged()
     changed = replace(schema, functions=(*schema.functions, Step("x/one_more", "select 1")))
 
     async with asyncio.timeout(10), engine.postgres.owner() as owner:
         applied = await migrate(owner, changed)
-        address = await ensure_tenant_login(owner, database_url, login.names["other"], engine.secret)
+        address = await tenant_logins(engine, owner).ensure(login.names["other"])
 
     assert [step.name for step in applied.functions] == ["x/one_more"]
     assert address.startswith("postgresql://hf_")

@@ -18,6 +18,7 @@ GLOBAL_TABLES = {
     "public.api_key": "a key is looked up by its hash before anybody knows whose it is",
     "public.relay_lease": "a process carries records of all tenants to Kafka, and its lease is no tenant's",
     "public.memory_model": "processes serve all tenants, and which models they want is no tenant's",
+    "holdfast.tenant_login": "whose a login is, is looked up before there is a tenant to ask for",
     "holdfast.migration": "belongs to the schema",
     "holdfast.function_file": "belongs to the schema",
 }
@@ -101,11 +102,11 @@ RULES = (
         """,
     ),
     Rule(
-        "a tenant's login is held by its name",
+        "a tenant's login is held to the tenant whose it is",
         """
         select name from held where not relispartition and not exists (
           select from pg_policy where polrelid = held.oid and polroles = array['holdfast_tenant'::regrole::oid]
-            and pg_get_expr(polqual, polrelid) = format('(%I = (substr((SESSION_USER)::text, 4))::uuid)', tenant)
+            and pg_get_expr(polqual, polrelid) = format('(%I = holdfast.tenant_of_login())', tenant)
             and pg_get_expr(polwithcheck, polrelid) = pg_get_expr(polqual, polrelid))
         """,
     ),
@@ -177,6 +178,14 @@ RULES = (
         """
         select name from functions
         where prosecdef and not coalesce(array_to_string(proconfig, ',') ~ 'search_path=', false)
+        """,
+    ),
+    Rule(
+        "a function with its owner's rights belongs to no superuser",
+        """
+        select name from functions where prosecdef and proowner <> 'holdfast_owner'::regrole
+        union all
+        select rolname from pg_roles where rolname = 'holdfast_owner' and (rolsuper or rolcreaterole or rolcanlogin)
         """,
     ),
     Rule(

@@ -83,6 +83,10 @@ OWN_CLOCK = {
     ("src/holdfast/postgres/migrations/0001_foundation.sql", "bits bytea :="): "keeps identifiers apart, dates nothing",
     ("src/holdfast/postgres/ledger.sql", "applied_at"): _PROGRAM,
     ("src/holdfast/postgres/sql/record_function.sql", "applied_at"): _PROGRAM,
+    (
+        "src/holdfast/postgres/sql/end_overdue_logins.sql",
+        "clock_timestamp() - ",
+    ): "sessions of the server go by the server's clock",
     ("src/holdfast/cli/sql/server.sql", "clock_timestamp() as now"): "compares the server's clock with the machine's",
 }
 _CLOCK = re.compile(

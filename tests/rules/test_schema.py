@@ -48,7 +48,7 @@ PLANTED = [
         "no other policy opens a table to the application, a tenant's login or everybody",
         GOOD + "create policy more on public.planted using (true)",
     ),
-    ("a tenant's login is held by its name", BARE + POLICY.format(ASKED, ASKED)),
+    ("a tenant's login is held to the tenant whose it is", BARE + POLICY.format(ASKED, ASKED)),
     (
         "no policy has a subquery",
         GOOD + "create policy more on public.planted to holdfast_system using (exists (select from tenant))",
@@ -77,6 +77,10 @@ PLANTED = [
     ("a view is written through its own triggers or not at all", WRITTEN.replace(" or delete", "")),
     (
         "a function with its owner's rights has its own search_path",
+        "create function holdfast.planted() returns int language plpgsql security definer as 'begin return 1; end'",
+    ),
+    (
+        "a function with its owner's rights belongs to no superuser",
         "create function holdfast.planted() returns int language plpgsql security definer as 'begin return 1; end'",
     ),
     (

@@ -30,6 +30,7 @@ from holdfast.execution.issuers import open_fetch
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import Owner, Postgres, Row, open_owner
 from holdfast.postgres.folder import DataFolder
+from holdfast.postgres.logins import TEMP_FILES, tenant_logins
 from holdfast.postgres.migrate import Schema, pending
 from holdfast.postgres.sql import statements
 from holdfast.postgres.version import check_server
@@ -191,7 +192,8 @@ async def check_schema(config: Config, place: Place, owner: Owner) -> list[Check
         return [
             Check("schema", "warn", f"not yet applied: {names}", "`holdfast db migrate` or the next start does it.")
         ]
-    return [Check("schema", "ok", "up to date"), await check_roles(owner), await check_keys(config, place)]
+    checks = [Check("schema", "ok", "up to date"), await check_roles(owner), await check_keys(config, place)]
+    return [*checks, *await check_logins(owner)]
 
 
 async def check_roles(owner: Owner) -> Check:
@@ -202,6 +204,25 @@ async def check_roles(owner: Owner) -> Check:
         next = f"As an administrator of the server: alter role {passing[0]} nosuperuser nobypassrls."
         return Check("roles", "fail", f"{', '.join(passing)} can pass row-level security", next, Forbidden.code)
     return Check("roles", "ok", f"{', '.join(role['name'] for role in roles)} are held by row-level security")
+
+
+async def check_logins(owner: Owner) -> list[Check]:
+    """Whether tenants' own logins are limited as far as the server can; nothing where there is none."""
+    logins = await tenant_logins(owner)
+    if not logins:
+        return []
+    part, found = "logins", f"{len(logins)} of tenants"
+    if any(login.shows_tenant for login in logins):
+        fix = "`holdfast db logins rotate --tenant NAME` gives one a new name."
+        return [Check(part, "warn", f"{found}; names of some show a tenant's id to the others", fix)]
+    if any(login.usable and not login.temp_files_limited for login in logins):
+        name = next(login.login for login in logins if login.usable and not login.temp_files_limited)
+        fix = f"As an administrator of the server: alter role {name} set temp_file_limit = '{TEMP_FILES}'."
+        return [Check(part, "warn", f"{found}; their temporary files are not limited", fix)]
+    if not await owner.value(sql("reserved_connections")):
+        fix = "As an administrator of the server: set reserved_connections, and grant pg_use_reserved_connections."
+        return [Check(part, "warn", f"{found}; no connections are reserved for the engine", fix)]
+    return [Check(part, "ok", f"{found}, limited")]
 
 
 async def check_keys(config: Config, place: Place) -> Check:

@@ -5,6 +5,7 @@ import shutil
 import signal
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,9 @@ import typer
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.core.config import Config
 from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.ids import TenantId
 from holdfast.core.wires import EXIT_CODE
-from holdfast.engine import open_engine, open_place
+from holdfast.engine import login_limits, open_engine, open_place, prepare
 from holdfast.postgres.address import for_program
 from holdfast.postgres.backup import backup as write_backup
 from holdfast.postgres.backup import restore as restore_backup
@@ -22,12 +24,23 @@ from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import open_owner
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.folder import DataFolder
+from holdfast.postgres.logins import TenantLogin, TenantLogins, tenant_logins
 from holdfast.postgres.migrate import Plan, Schema, pending
 from holdfast.postgres.migrate import migrate as apply
-from holdfast.postgres.tenancy import ensure_tenant_login
 
 app = group("The database under the engine.")
 
+logins = group("Tenants' own logins, which `db url --tenant NAME` makes.")
+app.add_typer(logins, name="logins")
+
+LOGIN_COLUMNS = {
+    "tenant": "TENANT",
+    "login": "LOGIN",
+    "created_at": "MADE",
+    "sessions": "SESSIONS",
+    "most_sessions": "AT MOST",
+    "note": "NOTE",
+}
 WHILE_IT_RUNS = "The address works while the engine runs: PostgreSQL stops when nobody uses it."
 
 
@@ -130,17 +143,62 @@ def _names_a_tenant(config: Config) -> bool:
     return config.origin("tenant").startswith(("flag", "environment"))
 
 
+@command(logins, "ls")
+async def list_logins(invocation: Invocation) -> None:
+    """List the logins of all tenants."""
+    config = invocation.config()
+    with invocation.output.progress() as progress:
+        async with open_place(config, progress) as place:
+            await prepare(config, place)
+            async with open_owner(place.owner_url, place.options) as owner:
+                found = await tenant_logins(owner)
+    listed = [{**asdict(login), "tenant_id": str(login.tenant_id), "note": _note(login)} for login in found]
+    invocation.output.rows(listed, LOGIN_COLUMNS)
+
+
+@command(logins)
+async def rotate(invocation: Invocation) -> None:
+    """Give the tenant's login a new name and password, print the new address, and end the old login's sessions."""
+    async with _logins(invocation) as (service, tenant):
+        address = await service.rotate(tenant)
+    invocation.output.say("The login before and its sessions have ended.")
+    invocation.output.value(address, {"url": address})
+
+
+@command(logins)
+async def remove(invocation: Invocation) -> None:
+    """Remove the tenant's login and end its sessions. `db url --tenant NAME` makes a new one."""
+    async with _logins(invocation) as (service, tenant):
+        await service.remove(tenant)
+    invocation.output.record({"removed": True})
+    invocation.output.say("The login and its sessions have ended.")
+
+
+def _note(login: TenantLogin) -> str:
+    if not login.usable:
+        return "not on this server; `db url --tenant NAME` makes it again"
+    if login.shows_tenant:
+        return "its name shows the tenant's id to other tenants; rotate it"
+    return "" if login.temp_files_limited else "the server does not limit its temporary files"
+
+
 @asynccontextmanager
 async def _tenant_login(invocation: Invocation) -> AsyncGenerator[str]:
     """An address that is held to the tenant which the call names, usable while this lasts."""
+    async with _logins(invocation) as (service, tenant):
+        yield await service.ensure(tenant)
+
+
+@asynccontextmanager
+async def _logins(invocation: Invocation) -> AsyncGenerator[tuple[TenantLogins, TenantId]]:
+    """The service for tenants' logins, and the tenant that the call is for."""
     async with AsyncExitStack() as stack:
         with invocation.output.progress() as progress:
-            opening = open_engine(config=invocation.config(), progress=progress)
-            engine = await stack.enter_async_context(opening)
+            config = invocation.config()
+            engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
             tenant = await engine.database.tenant()
             owner = await stack.enter_async_context(engine.postgres.owner())
-            address = await ensure_tenant_login(owner, engine.place.owner_url, tenant, engine.secret)
-        yield address
+        yield TenantLogins(owner, engine.place.owner_url, engine.secret, login_limits(config)), tenant
 
 
 async def _run_psql(address: str, arguments: list[str]) -> int:

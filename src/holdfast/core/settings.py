@@ -150,7 +150,7 @@ class DatabaseSettings(Section):
     )
     tenancy: Literal["connection", "transaction"] = Field(
         default="connection",
-        description="what carries the tenant: `connection`, or `transaction` for a pooler or Citus",
+        description="what carries the tenant: `connection`, or `transaction` for a pooler",
     )
     pool_size: Whole = Field(default=16, ge=1, le=1000, description="connections at most, 1 to 1000")
     statement_cache_size: Whole = Field(
@@ -161,6 +161,13 @@ class DatabaseSettings(Section):
     statement_timeout: Seconds = Field(default=30, description="seconds for one statement")
     lock_timeout: Seconds = Field(
         default=5, description="seconds that a statement waits for rows that another transaction has locked"
+    )
+    login_connections: Count = Field(default=20, description="connections of a tenant's own login, at most")
+    login_statement_timeout: Seconds = Field(
+        default=30, description="seconds for one statement of a tenant's own login"
+    )
+    login_idle_timeout: Seconds = Field(
+        default=300, description="seconds that a transaction of a tenant's own login may be idle"
     )
 
 

@@ -19,7 +19,7 @@ from holdfast.postgres.database import open_owner
 from holdfast.postgres.migrate import migrate
 from holdfast.postgres.options import Options
 from holdfast.postgres.sql import statements
-from holdfast.postgres.tenancy import ensure_roles
+from holdfast.postgres.tenancy import ensure_roles, settle_definers
 
 Progress = Callable[[str], None]
 
@@ -76,6 +76,7 @@ async def restore(url: str, options: Options, file: Path, progress: Progress) ->
             tell = _tables(progress, "processing data for table ")
             await _tool("pg_restore", [*arguments, "--verbose", str(file)], url, tell)
         await migrate(owner)
+        await settle_definers(owner)  # whoever restores owns everything else
         names = [row["name"] for row in await owner.all(sql("tables"))]
         rows = sum([await owner.value(f"select count(*) from {name}") for name in names])  # noqa: S608 - the catalogue's names, quoted
     return Restored(len(names), rows)

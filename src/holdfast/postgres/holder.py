@@ -162,6 +162,7 @@ class Holder:
             "jit": "off",
             "max_wal_size": "4GB",
             "max_connections": "200",
+            "reserved_connections": "50",  # the engine's, whatever logins of tenants take
             "deadlock_timeout": "100ms",  # whoever lost one tries again: not after a second
             "log_min_messages": "warning",
             **memory_settings(),

@@ -14,7 +14,7 @@ from importlib.resources.abc import Traversable
 from holdfast.core.errors import HoldfastError, SchemaMismatch
 from holdfast.postgres.database import Owner
 from holdfast.postgres.sql import statements
-from holdfast.postgres.tenancy import ensure_roles
+from holdfast.postgres.tenancy import ensure_roles, settle_definers
 
 LOCK = 7_238_451_906  # any number, as long as nobody else takes it
 
@@ -131,6 +131,8 @@ async def migrate(owner: Owner, schema: Schema | None = None) -> Plan:
         for step in todo.functions:
             await _apply(owner, step)
             await owner.run(sql("record_function"), step.name, step.hash)
+        if todo:
+            await settle_definers(owner)
     return todo
 
 

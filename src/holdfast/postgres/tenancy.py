@@ -1,9 +1,9 @@
 """The roles that keep tenants apart.
 
-    holdfast_owner    owns the schema: migrations, index builds, partitions, backups
+    holdfast_owner    sees every row: migrations, index builds, backups; owns the functions that run as their owner
     holdfast_app      runs every statement of a tenant; owns nothing, cannot pass row-level security
     holdfast_system   runs the few statements across tenants, on listed tables (relays, sweeps, claims, key look-ups)
-    holdfast_tenant   the group of tenants' own logins, `hf_<tenant>`, held to their tenant by their name
+    holdfast_tenant   the group of tenants' own logins, held to their tenant by a row that they cannot read: logins.py
 
 Nobody logs in as these four. The engine logs in as a role of its own that may only become `holdfast_app` or
 `holdfast_system`; where it may not make such a login it logs in as the owner and becomes one of the two as it connects.
@@ -14,7 +14,6 @@ import hmac
 from importlib.resources import files
 
 from holdfast.core.errors import Forbidden
-from holdfast.core.ids import TenantId
 from holdfast.postgres.address import login_of, with_login
 from holdfast.postgres.database import Owner, Statements
 from holdfast.postgres.sql import statements
@@ -36,6 +35,11 @@ async def ensure_roles(owner: Owner) -> None:
         ) from error
 
 
+async def settle_definers(owner: Owner) -> None:
+    """Give functions that run with their owner's rights to a role that is no superuser."""
+    await owner.script((files("holdfast.postgres") / "definers.sql").read_text())
+
+
 async def ensure_login(owner: Owner, url: str, *, by_account: bool, renew: bool = False) -> str:
     """The address the engine connects with: a login of its own where the owner may make one, else the owner's.
 
@@ -48,16 +52,8 @@ async def ensure_login(owner: Owner, url: str, *, by_account: bool, renew: bool 
     login = f"holdfast_engine_{able['database']}"
     derived = None if password is None else derive(password.encode(), login)
     if renew or not able["has_login"]:
-        await owner.run(sql("ensure_login"), login, derived, ["holdfast_app", "holdfast_system"], False)
+        await owner.run(sql("ensure_login"), login, derived, ["holdfast_app", "holdfast_system"])
     return with_login(url, login, derived)
-
-
-async def ensure_tenant_login(owner: Owner, url: str, tenant: TenantId, secret: bytes) -> str:
-    """An address for other people's programs, held to one tenant whatever they set."""
-    login = f"hf_{tenant.hex}"
-    password = derive(secret, login)
-    await owner.run(sql("ensure_login"), login, password, ["holdfast_tenant"], True)
-    return with_login(url, login, password, options=f"-c holdfast.tenant={tenant}")
 
 
 async def refuse_bypass(database: Statements) -> None:

@@ -17,8 +17,9 @@ import uvloop
 
 from holdfast.app import App
 from holdfast.core.config import Config
-from holdfast.engine import Engine
+from holdfast.engine import Engine, login_limits
 from holdfast.gateway.mcp.legacy.sweep import SessionSweeper
+from holdfast.postgres.logins import LoginWatch
 from holdfast.server.app import OPERATIONS, build_app
 from holdfast.server.connections import KEEP_ALIVE, Connection, Gate
 from holdfast.server.listening import BACKLOG, address_of
@@ -56,7 +57,7 @@ async def serve(
     traffic = Traffic(config.limits)
     served = build_app(engine, address, token=file.token, traffic=traffic, operations=operations, app=app)
     server = _Server(served, traffic, config)
-    async with SessionSweeper(engine.postgres):
+    async with SessionSweeper(engine.postgres), LoginWatch(engine.postgres.owner, login_limits(config)):
         with _signals(server.stop):
             running = asyncio.create_task(server.serve(sockets=[listener]))
             try:

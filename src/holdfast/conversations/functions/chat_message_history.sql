@@ -97,9 +97,11 @@ grant select, insert, delete on public.chat_message_history to holdfast_app, hol
 -- For whom the triggers below work, who have their owner's rights: a tenant's login for its tenant whatever it sets, and
 -- who may run statements of any tenant for the one it asks for.
 create or replace function holdfast.tenant_of_caller() returns uuid language plpgsql stable as $$
+declare
+  own constant uuid := holdfast.tenant_of_login();
 begin
-  if session_user ~ '^hf_[0-9a-f]{32}$' then
-    return substr(session_user, 4)::uuid;
+  if own is not null then
+    return own;
   end if;
   if not pg_has_role(session_user, 'holdfast_app', 'member') then
     raise insufficient_privilege using message = format('the login %s is no tenant''s', session_user),

@@ -1,7 +1,6 @@
--- Makes or renews a login that is a member of the given roles. The owner alone may call it, with its own right to make roles.
--- The engine's login inherits nothing: it may only become one of its roles. A tenant's login is its group's member,
--- and cannot use up the server's connections.
-create or replace function holdfast.ensure_login(login text, secret text, roles text[], inherits boolean) returns void language plpgsql as $$
+-- Makes or renews the engine's login, a member of the given roles. The owner alone may call it, with its own right to make roles.
+-- The login inherits nothing: it may only become one of its roles. Where the server reserves connections, it may use them.
+create or replace function holdfast.ensure_login(login text, secret text, roles text[]) returns void language plpgsql as $$
 declare
   granted text;
 begin
@@ -10,9 +9,15 @@ begin
   if not exists (select from pg_catalog.pg_roles where rolname = login) then
     execute format('create role %I', login);
   end if;
-  execute format('alter role %I login password %L connection limit %s', login, secret, case when inherits then 50 else -1 end);
+  execute format('alter role %I login password %L', login, secret);
   foreach granted in array roles loop
-    execute format('grant %I to %I with inherit %s, set %s', granted, login, inherits::text, (not inherits)::text);
+    execute format('grant %I to %I with inherit false, set true', granted, login);
   end loop;
+  begin
+    execute format('grant pg_use_reserved_connections to %I with inherit true, set false', login);
+  exception when insufficient_privilege then
+    null; -- an administrator can grant it: docs/access.md
+  end;
 end $$;
 revoke execute on function holdfast.ensure_login from public;
+drop function if exists holdfast.ensure_login(text, text, text[], boolean);

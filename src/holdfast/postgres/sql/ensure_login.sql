@@ -1,2 +1,2 @@
--- Make or renew a login: its name, its password (null where the server knows it by account), its roles, whether it has their rights by itself.
-select holdfast.ensure_login($1, $2, $3, $4)
+-- Make or renew the engine's login: its name, its password (null where the server knows it by account), its roles.
+select holdfast.ensure_login($1, $2, $3)

@@ -1,0 +1,19 @@
+-- Functions with their owner's rights belong to holdfast_owner, who is no superuser whoever migrates: a defect in one of them
+-- reaches rows, and never the server's files and programs. It has the rights on tables and functions that they need.
+do $$
+declare
+  found record;
+begin
+  grant usage, create on schema holdfast to holdfast_owner;
+  grant select on holdfast.tenant_login to holdfast_owner;
+  grant execute on all functions in schema holdfast to holdfast_owner;
+  for found in select polrelid::regclass as name from pg_catalog.pg_policy where polname = 'of_the_owner' loop
+    execute format('grant select, insert, update, delete on %s to holdfast_owner', found.name);
+  end loop;
+  for found in
+    select p.oid::regprocedure as name from pg_catalog.pg_proc p
+    where p.pronamespace = 'holdfast'::regnamespace and p.prosecdef and p.proowner <> 'holdfast_owner'::regrole
+  loop
+    execute format('alter function %s owner to holdfast_owner', found.name);
+  end loop;
+end $$

@@ -1,0 +1,179 @@
+"""Tenants' own logins: addresses for other people's programs, each held to one tenant whatever it sets.
+
+A login's name is random, because everybody who can log in reads the names of all roles. Whose it is stands in the table
+`holdfast.tenant_login`, which tenants cannot read; the policies of all tables look it up.
+
+The role of a login begins with time-outs and memory limits. PostgreSQL lets a session lift all of them but the number
+of connections and the size of temporary files, so `LoginWatch` ends sessions that stay over the time limits.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Protocol, Self
+
+from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.ids import TenantId
+from holdfast.postgres.address import with_login
+from holdfast.postgres.database import Owner
+from holdfast.postgres.sql import statements
+from holdfast.postgres.tenancy import derive
+
+WORK_MEM: Final = "16MB"  # for each sort or hash of a statement, unless the session asks for more
+TEMP_FILES: Final = "1GB"  # of all sessions' sorts and hashes on disk, each
+PAUSE: Final = 5.0  # seconds between two looks at sessions
+SLACK: Final = timedelta(seconds=2)  # in which the server ends by itself what is over its time
+BLOCKING: Final = timedelta(seconds=5)  # for which the engine may wait for a tenant's session
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class LoginLimits:
+    """What one tenant's login may take of the server; times in seconds."""
+
+    connections: int = 20
+    statement: float = 30
+    idle_transaction: float = 300
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """What its sessions begin with."""
+        return {
+            "statement_timeout": f"{1000 * self.statement:.0f}",
+            "idle_in_transaction_session_timeout": f"{1000 * self.idle_transaction:.0f}",
+            "work_mem": WORK_MEM,
+            "temp_file_limit": TEMP_FILES,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TenantLogin:
+    """A tenant's login. `usable`: its role is on this server. `shows_tenant`: its name is made of the tenant's id."""
+
+    login: str
+    tenant_id: TenantId
+    tenant: str
+    created_at: datetime
+    usable: bool
+    most_sessions: int | None
+    sessions: int
+    shows_tenant: bool
+    temp_files_limited: bool
+
+
+class TenantLogins:
+    """Makes, lists, rotates and removes tenants' logins, on the owner's connection."""
+
+    def __init__(self, owner: Owner, url: str, secret: bytes, limits: LoginLimits) -> None:
+        self._owner = owner
+        self._url = url
+        self._secret = secret
+        self._limits = limits
+
+    async def ensure(self, tenant: TenantId) -> str:
+        """The address of the tenant's login, which is made if there is none."""
+        async with self._owner.transaction():
+            login: str = await self._owner.value(sql("claim_login"), tenant, _new_name())
+            return await self._renew(tenant, login)
+
+    async def rotate(self, tenant: TenantId) -> str:
+        """The address of a new login; the one before ends, with its sessions."""
+        async with self._owner.transaction():
+            former = await self._login_of(tenant)
+            login = _new_name()
+            await self._owner.run(sql("rename_login"), tenant, login)
+            address = await self._renew(tenant, login)
+        await self._owner.value(sql("drop_tenant_login"), former)
+        return address
+
+    async def remove(self, tenant: TenantId) -> None:
+        """End the tenant's login, with its sessions."""
+        async with self._owner.transaction():
+            former = await self._login_of(tenant)
+            await self._owner.run(sql("forget_login"), tenant)
+        await self._owner.value(sql("drop_tenant_login"), former)
+
+    async def ls(self) -> Sequence[TenantLogin]:
+        """Every tenant's login."""
+        return await tenant_logins(self._owner)
+
+    async def _login_of(self, tenant: TenantId) -> str:
+        login = await self._owner.value(sql("login_of_tenant"), tenant)
+        if login is None:
+            raise NotFound("the tenant has no login", next="`holdfast db url --tenant NAME` makes one.")
+        return str(login)
+
+    async def _renew(self, tenant: TenantId, login: str) -> str:
+        password = derive(self._secret, login)
+        await self._owner.value(sql("renew_tenant_login"), login, password)
+        await limit(self._owner, login, self._limits)
+        return with_login(self._url, login, password, options=f"-c holdfast.tenant={tenant}")
+
+
+class OpenOwner(Protocol):
+    """Opens a connection of the schema's owner."""
+
+    def __call__(self) -> AbstractAsyncContextManager[Owner]: ...
+
+
+class LoginWatch:
+    """Ends sessions of tenants' logins that stay over their time or block the engine, while `async with` lasts."""
+
+    def __init__(self, open_owner: OpenOwner, limits: LoginLimits, *, blocking: timedelta = BLOCKING) -> None:
+        self._open_owner = open_owner
+        self._limits = limits
+        self._blocking = blocking
+        self._limited = False
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._keep(), name="holdfast login watch")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def look(self) -> int:
+        """End the sessions that have to end; how many."""
+        async with self._open_owner() as owner:
+            if not self._limited:  # the settings may have changed, or a login its own defaults
+                for found in await tenant_logins(owner):
+                    if found.usable:
+                        await limit(owner, found.login, self._limits)
+                self._limited = True
+            idle = timedelta(seconds=self._limits.idle_transaction) + SLACK
+            statement = timedelta(seconds=self._limits.statement) + SLACK
+            ended = await owner.all(sql("end_overdue_logins"), idle, statement, self._blocking)
+        for row in ended:
+            log.warning("a session of the tenant login %s was ended: %s", row["login"], row["why"])
+        return len(ended)
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                await self.look()
+            except HoldfastError as error:
+                log.warning("sessions of tenants' logins could not be looked at, trying again: %s", error)
+            except Exception:
+                log.exception("a defect: sessions of tenants' logins could not be looked at, trying again")
+            await asyncio.sleep(PAUSE)
+
+
+async def tenant_logins(owner: Owner) -> Sequence[TenantLogin]:
+    """Every tenant's login."""
+    return [TenantLogin(**dict(row)) for row in await owner.all(sql("tenant_logins"))]
+
+
+async def limit(owner: Owner, login: str, limits: LoginLimits) -> None:
+    """Limit what a login takes of the server."""
+    await owner.value(sql("limit_tenant_login"), login, limits.connections, limits.settings)
+
+
+def _new_name() -> str:
+    return f"hf_{secrets.token_hex(8)}"
