@@ -3,6 +3,9 @@
 import base64
 import html
 import json
+from collections.abc import Callable
+from functools import partial
+from time import process_time
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -11,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.text import render
-from holdfast.execution.redaction import STRUCK, struck
+from holdfast.execution.redaction import STRUCK, WINDOW, Redaction, struck
 
 SECRET = 's3cr/et+ké"y'
 TEXTS = st.text(max_size=20)
@@ -41,6 +44,139 @@ def test_every_form_of_a_secret_is_struck_out_of_text_keys_and_values(form: str)
 
     assert left == {"said": f"you sent {STRUCK}!", STRUCK: [STRUCK, {"deep": f"<{STRUCK}>"}], "n": 1, "none": None}
     assert struck(f"a {form} b", [SECRET]) == f"a {STRUCK} b"
+
+
+TRICKY = "p'a&s<s>w/o\"r+d é\\x"
+MARKS = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"}
+
+
+def marked(text: str, marks: dict[str, str]) -> str:
+    return "".join(marks.get(letter, letter) for letter in text)
+
+
+def hexed(text: str, form: str) -> str:
+    """Every character that is no letter or digit, in a form of its code."""
+    return "".join(each if each.isascii() and each.isalnum() else form.format(ord(each)) for each in text)
+
+
+FORMS = {
+    "encodeURIComponent": quote(TRICKY, safe="~()*!.'-_"),
+    "encodeURI": quote(TRICKY, safe="~()*!.'-_;,/?:@&=+$#"),
+    "percent in mixed case": "".join(
+        f"%{byte:02x}" if number % 2 else f"%{byte:02X}" for number, byte in enumerate(TRICKY.encode())
+    ),
+    "percent here and there": TRICKY.replace("'", "%27").replace("a", "%61"),
+    "percent of Latin-1": TRICKY.replace("é", "%E9"),
+    "form": quote_plus(TRICKY),
+    "Jinja": marked(TRICKY, {**MARKS, "'": "&#39;", '"': "&#34;"}),
+    "PHP htmlspecialchars": marked(TRICKY, {**MARKS, "'": "&#039;"}),
+    "XML": marked(TRICKY, {**MARKS, "'": "&apos;"}),
+    "HTML named": marked(TRICKY, {**MARKS, "é": "&eacute;", "/": "&sol;", "+": "&plus;"}),
+    "HTML decimal": hexed(TRICKY, "&#{:d};"),
+    "HTML hexadecimal": hexed(TRICKY, "&#x{:X};"),
+    "HTML without semicolons": TRICKY.replace("'", "&#39").replace("<", "&lt"),
+    "Go's JSON": json.dumps(TRICKY, ensure_ascii=False)[1:-1]
+    .replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"),
+    "JSON of capital escapes": hexed(TRICKY, "\\u{:04X}"),
+    "PHP's JSON": json.dumps(TRICKY)[1:-1].replace("/", "\\/"),
+    "Python's repr": repr(TRICKY)[1:-1],
+    "bytes of Python": repr(TRICKY.encode("latin-1"))[2:-1],
+    "JavaScript's braces": hexed(TRICKY, "\\u{{{:x}}}"),
+    "percent twice": quote(quote(TRICKY, safe=""), safe=""),
+    "HTML in JSON": json.dumps(html.escape(TRICKY)).replace("&", "\\u0026")[1:-1],
+    "percent in HTML": hexed(quote(TRICKY, safe=""), "&#{:d};"),
+    "base64 in a query": quote(base64.b64encode(TRICKY.encode()).decode(), safe=""),
+    "base64 in HTML": base64.b64encode(TRICKY.encode()).decode().replace("+", "&#43;").replace("=", "&#61;"),
+    "base64 of percent": base64.b64encode(quote(TRICKY, safe="").encode()).decode(),
+    "base64 of HTML": base64.b64encode(html.escape(TRICKY).encode()).decode().rstrip("="),
+}  # fmt: skip
+
+
+@pytest.mark.req("EXEC-04")
+@pytest.mark.parametrize("form", FORMS)
+def test_whatever_encodes_a_secret_it_is_struck_out(form: str) -> None:
+    said = FORMS[form]
+    value = {"said": f"you sent {said}!", said: [f"<{said}>"]}
+
+    left = struck(value, [TRICKY])
+
+    assert left["said"].startswith("you sent [secret]")
+    assert left["said"].removeprefix("you sent [secret]").strip("=&#61;%3D") == "!"
+    assert list(left)[1].startswith(STRUCK)
+    assert Redaction([TRICKY]).is_in(f'{{"echo": "{said}"}}'.encode())
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_secret_in_a_basic_header_is_struck_out_at_each_offset(place: int) -> None:
+    told = base64.b64encode(f"{'u' * place}:correct-horse-battery".encode()).decode()
+    wrapped = base64.encodebytes(b"x" * (58 + place) + b"correct-horse-battery" + b"y" * 99).decode()
+
+    assert STRUCK in struck(f"Basic {told}", ["correct-horse-battery"])
+    assert STRUCK in struck({"mime": wrapped}, ["correct-horse-battery"])["mime"]
+
+
+@pytest.mark.parametrize("secret", ["a%41%42%43b", "x&amp;y&lt;z", "back\\nslash\\t!"])
+@pytest.mark.parametrize("encode", [str, html.escape, partial(quote, safe=""), json.dumps])
+def test_a_secret_that_looks_encoded_itself_is_struck_out(secret: str, encode: Callable[[str], str]) -> None:
+    left = struck(f"> {encode(secret + chr(39))} <", [secret + "'"])
+
+    assert left.replace('"', "") == f"> {STRUCK} <"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "100% of R&D went to C:\\new\\users\\x and &lt;b&gt;",
+        "%zz %4 &#; &#x; &nothing; \\u12 \\x \\",
+        "&#99999999999; &#x110000; \\U00110000 %ff%fe",
+        "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVo=",
+    ],
+)
+def test_text_without_a_secret_stays_as_it_is(text: str) -> None:
+    value = {"text": text}
+
+    assert struck(value, ["s3cret/'value", "abcd", "1234"]) is value
+    assert struck(text, ["s3cret/'value", "abcd", "1234"]) is text
+
+
+def test_what_stands_around_an_encoded_secret_stays() -> None:
+    said = quote("name=ann&token=s3cr/et+key&more=1", safe="")
+
+    assert struck(said, ["s3cr/et+key"]) == quote("name=ann&token=", safe="") + STRUCK + quote("&more=1", safe="")
+
+
+def test_a_secret_at_the_edge_of_a_window_is_struck_out() -> None:
+    for before in range(WINDOW - 40, WINDOW + 8, 7):
+        assert struck("-" * before + "s3cr%2Fet+key" + "-", ["s3cr/et+key"]) == "-" * before + STRUCK + "-"
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "%41",
+        "&#39;",
+        "\\u0041",
+        "%2541",
+        "a%41",
+        "&amp;",
+        "\\\\",
+        "word and ",
+        "QUJD" * 16 + " ",
+        "%41&#39;\\n",
+        "A" * 64,
+    ],
+)
+def test_the_time_grows_with_the_length_of_the_text_alone(unit: str) -> None:
+    secrets = ["s3cr/et+'key", "A" * 63 + "%", "ann:'&" * 20]
+
+    def seconds(size: int) -> float:
+        text = unit * (size // len(unit))
+        started = process_time()
+        struck(text, secrets)
+        return process_time() - started
+
+    seconds(1000)
+    assert seconds(2_000_000) < 8 * seconds(500_000) + 0.5
 
 
 @pytest.mark.req("EXEC-04")

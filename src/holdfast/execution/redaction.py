@@ -1,23 +1,77 @@
-"""Redaction: secrets are struck out of whatever a back end gives back, in any form they are likely to come in."""
+"""Redaction: secrets are struck out of whatever a back end gives back, in whatever encoding it comes.
+
+The secret is looked for in the text as it stands, and decoded once and twice: percent, JSON and HTML escapes may stand
+in any mix. Base64 is found by what it makes of the secret at each of three offsets; long base64 is decoded as well. The
+time that it takes grows with the length of the text, not with what is in it.
+"""
 
 import base64
 import html
-import json
 import re
-from collections.abc import Iterable, Iterator
-from functools import cached_property
-from typing import Any, cast
-from urllib.parse import quote, quote_plus
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property, lru_cache
+from itertools import accumulate
+from typing import Any, NamedTuple, cast
 
 from holdfast.core.text import render
 
 STRUCK = "[secret]"
 LEAST = 4  # characters of a password that is looked for without its user; what is a secret by itself is, however short
+LEAST_DECODED = 6  # characters of a secret that is looked for as it looks decoded itself
 LEAST_BASE64 = 8  # characters of a secret within other base64: fewer could be anything
+DEPTH = 2  # encodings around a secret
+WINDOW = 262_144  # characters that are decoded at once
+STRETCH = 40  # characters at most that encodings make of one
 
-_PLAIN = re.compile(r"[a-zA-Z0-9_.~-]*")  # what no escaping changes
+# One encoded character each: percent, backslash, HTML; and line breaks within base64, which stand for nothing.
+_ESCAPE = re.compile(
+    r"(%[cCdD][0-9a-fA-F]%[89abAB][0-9a-fA-F]"
+    r"|%[eE][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){2}"
+    r"|%[fF][0-7](?:%[89abAB][0-9a-fA-F]){3}"
+    r"|%[0-9a-fA-F]{2}"
+    r"|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|\\u[0-9a-fA-F]{4}|\\u\{[0-9a-fA-F]{1,6}\}|\\U[0-9a-fA-F]{8}|\\x[0-9a-fA-F]{2}|\\[^ux\n]"
+    r"|&(?:#[xX][0-9a-fA-F]{1,8}|#[0-9]{1,10}|[A-Za-z][A-Za-z0-9]{1,31});?"
+    r"|(?<=[A-Za-z0-9+/_-]{60})\r?\n(?=[A-Za-z0-9+/_-]))"
+)
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f", "a": "\a", "v": "\v", "0": "\0"}
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{16,}")
 _URL_SAFE = str.maketrans("+/", "-_")
-_TRIPLET = re.compile(r"%[0-9A-F]{2}")
+_STANDARD = str.maketrans("-_", "+/")
+
+
+class Span(NamedTuple):
+    """Where a secret begins and ends."""
+
+    start: int
+    end: int
+
+
+class View:
+    """A text, decoded; `span` leads back to where something stands in the text."""
+
+    def __init__(self, text: str) -> None:
+        self._parts = _ESCAPE.split(text)
+        decoded = {escape: _decoded(escape) for escape in set(self._parts[1::2])}
+        self._plain = [*self._parts]
+        self._plain[1::2] = map(decoded.__getitem__, self._parts[1::2])
+        self.text = "".join(self._plain)
+
+    def span(self, found: Span) -> Span:
+        """Where it stands in the text that was decoded; an escape belongs to it as a whole."""
+        return Span(self._place(found.start), self._place(found.end - 1, end=True))
+
+    @cached_property
+    def _edges(self) -> tuple[list[int], list[int]]:
+        return ([0, *accumulate(map(len, self._plain))], [0, *accumulate(map(len, self._parts))])
+
+    def _place(self, position: int, *, end: bool = False) -> int:
+        plain, given = self._edges
+        part = bisect_right(plain, position) - 1
+        if part % 2:
+            return given[part + 1] if end else given[part]
+        return given[part] + position - plain[part] + end
 
 
 class Redaction:
@@ -25,6 +79,7 @@ class Redaction:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._forms = {form for secret in secrets if secret for form in _forms(secret)}
+        self._longest = max(map(len, self._forms), default=0)
 
     def struck(self, value: Any) -> Any:
         """Text, or JSON with its keys and numbers, without the secrets; the same object where there are none."""
@@ -32,24 +87,57 @@ class Redaction:
             return value
         if isinstance(value, str):
             return self._text(value)
-        data = render(value).decode()
-        return self._walk(value) if any(form in data for form in self._written) else value
+        data = render(value).decode()  # which is one more encoding
+        return self._walk(value) if self._is_in(data, DEPTH + 1) else value
 
     def is_in(self, data: bytes) -> bool:
         """Whether bytes have a secret in them."""
-        return any(form.encode(errors="replace") in data for form in self._forms)
-
-    @cached_property
-    def _written(self) -> list[str]:
-        """The forms as they are within JSON."""
-        return sorted({render(form)[1:-1].decode() for form in self._forms})
+        return bool(self._forms) and self._is_in(data.decode(errors="replace"), DEPTH)
 
     @cached_property
     def _pattern(self) -> re.Pattern[str]:
         return re.compile("|".join(map(re.escape, sorted(self._forms, key=lambda form: (-len(form), form)))))
 
     def _text(self, text: str) -> str:
-        return self._pattern.sub(STRUCK, text) if any(form in text for form in self._forms) else text
+        left, pieces = 0, list[str]()
+        for span in _merged(self._spans(text, DEPTH)):
+            pieces += [text[left : span.start], STRUCK]
+            left = span.end
+        return "".join([*pieces, text[left:]]) if pieces else text
+
+    def _is_in(self, text: str, depth: int) -> bool:
+        return next(self._spans(text, depth), None) is not None
+
+    def _spans(self, text: str, depth: int) -> Iterator[Span]:
+        """Where the secrets are, in windows that overlap by as much as an encoded secret may take."""
+        overlap = STRETCH * self._longest
+        step = max(WINDOW, 3 * overlap)
+        for start in range(0, max(len(text), 1), step):
+            for span in self._within(text[start : start + step + overlap], depth):
+                yield Span(start + span.start, start + span.end)
+
+    def _within(self, text: str, depth: int) -> Iterator[Span]:
+        yield from self._found(text)
+        yield from self._in_base64(text, depth)
+        if not depth or not _has_escapes(text):
+            return
+        view = View(text)
+        if view.text != text:
+            yield from map(view.span, self._within(view.text, depth - 1))
+
+    def _found(self, text: str) -> Iterator[Span]:
+        if any(form in text for form in self._forms):
+            yield from (Span(*match.span()) for match in self._pattern.finditer(text))
+
+    def _in_base64(self, text: str, depth: int) -> Iterator[Span]:
+        """What is base64 of an encoded secret: all of it."""
+        for run in _BASE64.finditer(text) if depth else ():
+            data = run[0].translate(_STANDARD)
+            for offset in range(4):
+                plain = _text_of(data[offset:])
+                if _has_escapes(plain) and any(self._within(plain, depth - 1)):
+                    yield Span(*run.span())
+                    break
 
     def _walk(self, value: Any) -> Any:
         if isinstance(value, str):
@@ -70,24 +158,19 @@ def struck(value: Any, secrets: Iterable[str]) -> Any:
 
 
 def _forms(secret: str) -> Iterator[str]:
+    """What is looked for: the secret and its password, as they are, as they look decoded, and as base64 has them."""
     user, _, password = secret.partition(":")
     parts = (secret, password) if user and len(password) >= LEAST else (secret,)  # as basic authentication has them
     for part in {*parts, *map(str.strip, parts)} - {""}:  # a header has no space at its ends
         yield part
-        if not _PLAIN.fullmatch(part):
-            yield from _escaped_forms(part)
+        if " " in part.strip():
+            yield part.strip().replace(" ", "+")  # as forms have it
+        seen = part
+        for _ in range(DEPTH + 1):  # where a secret has escapes itself, they are decoded with all the others
+            seen = View(seen).text
+            if len(seen) >= LEAST_DECODED:
+                yield seen
         yield from _base64_forms(part.encode(errors="replace"))
-
-
-def _escaped_forms(part: str) -> Iterator[str]:
-    """As addresses, JSON and HTML have it."""
-    for encode, safe in ((quote, ""), (quote, "/"), (quote_plus, "")):
-        encoded = encode(part, safe=safe, errors="replace")
-        yield encoded
-        yield _TRIPLET.sub(lambda found: found[0].lower(), encoded)
-    escaped = json.dumps(part)[1:-1]
-    yield from (escaped, escaped.replace("/", "\\/"), json.dumps(part, ensure_ascii=False)[1:-1])
-    yield html.escape(part)
 
 
 def _base64_forms(data: bytes) -> Iterator[str]:
@@ -102,3 +185,55 @@ def _base64_forms(data: bytes) -> Iterator[str]:
             yield form
             if "+" in form or "/" in form:
                 yield form.translate(_URL_SAFE)
+
+
+def _text_of(encoded: str) -> str:
+    """The text that base64 stands for; nothing where it is no text."""
+    whole = encoded[:-1] if len(encoded) % 4 == 1 else encoded
+    try:
+        return base64.b64decode(whole + "=" * (-len(whole) % 4)).decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def _has_escapes(text: str) -> bool:
+    return "%" in text or "\\" in text or "&" in text or "\n" in text
+
+
+@lru_cache(maxsize=4096)
+def _decoded(escape: str) -> str:
+    """The character that an escape stands for."""
+    return _DECODERS.get(escape[0], lambda _: "")(escape)
+
+
+def _percent(escape: str) -> str:
+    data = bytes.fromhex(escape.replace("%", ""))
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _backslash(escape: str) -> str:
+    kind, digits = escape[1], escape[2:].strip("{}")
+    if kind not in "uUx" or not digits:
+        return _CONTROL.get(kind, kind)
+    if len(digits) > 8:  # two halves of one character
+        high, low = (int(half, 16) for half in (digits[:4], digits[-4:]))
+        return chr(0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF))
+    number = int(digits, 16)
+    return chr(number) if number < 0x110000 else escape
+
+
+_DECODERS: dict[str, Callable[[str], str]] = {"%": _percent, "\\": _backslash, "&": html.unescape}
+
+
+def _merged(spans: Iterable[Span]) -> list[Span]:
+    """Spans in order; those that overlap are one."""
+    merged: list[Span] = []
+    for span in sorted(spans):
+        if merged and span.start < merged[-1].end:
+            merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
+        else:
+            merged.append(span)
+    return merged
