@@ -14,6 +14,14 @@ from typing import Any
 from holdfast.core.errors import DataFolderUnusable, Unavailable
 from holdfast.postgres.binaries import Binaries
 
+# What programs of the server may know of this environment, which has passwords and keys in it.
+HARMLESS = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "LD_LIBRARY_PATH")
+
+
+def clean_environment(*more: str) -> dict[str, str]:
+    """The variables that a program needs to run, and `more` by their names."""
+    return {name: os.environ[name] for name in (*HARMLESS, *more) if name in os.environ}
+
 
 @dataclass(frozen=True, slots=True)
 class Account:

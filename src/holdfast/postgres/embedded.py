@@ -19,6 +19,7 @@ from typing import IO, Self
 from urllib.parse import quote
 
 from holdfast.core.errors import Broken, DataFolderUnusable, HoldfastError, Unavailable
+from holdfast.postgres.account import clean_environment
 from holdfast.postgres.folder import SOCKET_NAME, DataFolder
 from holdfast.postgres.version import check_version
 
@@ -26,6 +27,7 @@ OWNER = "postgres"  # not named like our schema: what its owner makes without na
 DATABASE = "holdfast"
 START_TIMEOUT = 300.0  # crash recovery of a full log on a slow disk takes minutes
 POLL = 0.02
+PYTHON = ("PYTHONHOME", "PYTHONUSERBASE", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_ENV", "LC_ALL", "LC_CTYPE")
 
 
 class EmbeddedServer:
@@ -95,7 +97,7 @@ def start_holder(folder: DataFolder, deadline: float) -> bool:
             stdout=subprocess.PIPE,
             stderr=log,
             cwd="/",
-            env={**os.environ, "PYTHONPATH": path},
+            env={**clean_environment(*PYTHON), "PYTHONPATH": path},
             start_new_session=True,
         )
     assert process.stdout is not None

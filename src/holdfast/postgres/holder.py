@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import Broken, HoldfastError, Unavailable
-from holdfast.postgres.account import runnable, server_account, within_reach
+from holdfast.postgres.account import clean_environment, runnable, server_account, within_reach
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.embedded import DATABASE, OWNER, answers
 from holdfast.postgres.folder import SOCKET_NAME, DataFolder
@@ -185,8 +185,7 @@ class Holder:
             )
 
     def _environment(self) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
-        return {**kept, "LC_ALL": "C"}
+        return {**clean_environment(), "LC_ALL": "C"}
 
 
 def remove(folder: Path) -> None:
