@@ -1,8 +1,7 @@
 """The default app: what there is to talk to for those who have declared nothing themselves."""
 
+from holdfast.agents.definitions import DEFAULT_AGENT
 from holdfast.app import App
-
-DEFAULT_AGENT = "default"
 
 INSTRUCTIONS = """\
 You are a friendly assistant who remembers the person you talk to.

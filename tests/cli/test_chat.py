@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from holdfast.cli.screens import AnswerAlone, called, shortened
+from tests.cli.conftest import serving
 from tests.cli.desk import at_desk
 from tests.cli.program import MODULE, Done, Program
 from tests.cli.terminal import CTRL_C, CTRL_D, Terminal
@@ -215,7 +216,7 @@ def test_nobody_talks_in_another_s_session(desk: Program) -> None:
     ("words", "code", "said"),
     [
         (["nobody", "Hello!"], 3, "there is no agent 'nobody'"),
-        (["Hello there!"], 3, "holdfast chat default MESSAGE"),
+        (["Hello there!"], 3, "holdfast chat AGENT MESSAGE"),
         (["desk", " "], 2, "the message is empty"),
         (["desk"], 2, "the message is empty"),
         (["desk", "Hello!", "-c", "--session", "x"], 2, "either -c or --session"),
@@ -283,6 +284,28 @@ def test_a_message_that_nobody_takes_up_is_told(own_desk: Program, up: "Up", at_
     chat.say("Hello!")
 
     chat.wait_for("(Nobody has taken it up yet.")
+
+
+@pytest.mark.req("UI-05")
+def test_an_agent_of_a_former_start_is_marked_never_chosen_and_does_not_answer_in_silence(
+    own_desk: Program, at_terminal: AtTerminal
+) -> None:
+    with serving(own_desk):  # without an app: it brings `default`
+        assert asked(own_desk, "Hello!").code == 0
+    with serving(own_desk, "desk.py"):
+        agents = {agent["name"]: agent["served"] for agent in own_desk("agents", "ls", "--json").json}
+        chosen = own_desk("chat", "--json", typed="Hello!")
+        named = own_desk("chat", "default", "Hello?", "--json")
+        chat = at_terminal(own_desk, "chat", "default")
+        chat.wait_for(READY)
+        chat.say("Hello?")
+        chat.wait_for("(nobody serves the agent default now")
+        chat.wait_for(READY)
+
+    assert agents == {"default": False, "desk": True}
+    assert (chosen.code, events(chosen)[0]["agent"]) == (0, "desk")
+    assert (named.code, named.error["code"]) == (6, "unavailable")
+    assert "nobody serves the agent default" in named.error["what"]
 
 
 # When the server goes

@@ -47,10 +47,12 @@ export type AgentEntry = {
   readonly kind: "llm" | "system" | "ui";
   readonly description: string;
   readonly active: boolean;
+  readonly served: boolean;
 };
 
 export type AgentList = {
   readonly agents: ReadonlyArray<AgentEntry>;
+  readonly chosen: string | null;
 };
 
 export type AgentSkill = {
@@ -133,13 +135,13 @@ export type ChangedTool = {
 export type ChatMessage = {
   readonly message: string;
   readonly session_id?: string | null;
-  readonly agent_id?: string;
+  readonly agent_id?: string | null;
   readonly busy?: "enqueue" | "fork" | "interrupt" | "merge" | "reject";
   readonly key?: string | null;
 };
 
 export type ChatReply = {
-  readonly state: "cancelled" | "done" | "waiting";
+  readonly state: "cancelled" | "done" | "queued" | "waiting";
   readonly reply: string | null;
   readonly session_id: string;
   readonly agent_id: string;
@@ -149,6 +151,7 @@ export type ChatReply = {
   readonly cursor: string;
   readonly usage: Record<string, unknown>;
   readonly approvals: ReadonlyArray<Approval>;
+  readonly note?: string;
 };
 
 export type Choice = {

@@ -15,6 +15,7 @@ interface Props {
   attempt: Attempt;
   message: Said | null;
   agent: string;
+  isServed: boolean;
   isLast: boolean;
   isChosen: boolean;
   choose: (run: string) => void;
@@ -22,7 +23,7 @@ interface Props {
 }
 
 /** One try of the agent to answer: how it got there, what it said, and what became of it. */
-export function AttemptView({ attempt, message, agent, isLast, isChosen, choose, retried }: Props) {
+export function AttemptView({ attempt, message, agent, isServed, isLast, isChosen, choose, retried }: Props) {
   const { run, state, answers, end } = attempt;
   const text = useSlowly(attempt.text);
   return (
@@ -40,7 +41,11 @@ export function AttemptView({ attempt, message, agent, isLast, isChosen, choose,
           {answer.isEdited && <Tag>edited</Tag>}
         </div>
       ))}
-      {state === "queued" && <p className="quiet">Waits for the answers before it.</p>}
+      {state === "queued" && (
+        <p className="quiet">
+          {isServed ? "Waits for the answers before it." : `Waits until somebody serves ${agent}.`}
+        </p>
+      )}
       {state === "running" && text === "" && attempt.thinking === "" && (
         <p className={styles.working}>
           <span aria-hidden="true" /> {agent} works on it

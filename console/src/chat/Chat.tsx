@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { getRouteApi } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import { talkative } from "../api/agents.ts";
-import { reading } from "../api/queries.ts";
+import { PACE, reading } from "../api/queries.ts";
 import { keep, kept } from "../design/kept.ts";
 import { EmptyState, ErrorState, Loading } from "../design/States.tsx";
 import { useMe } from "../shell/identity.ts";
@@ -18,7 +18,7 @@ const LAST = "holdfast.agent";
 export function Chat() {
   const given = route.useParams();
   const { user } = useMe();
-  const agents = useQuery(reading("GET /api/agents", {}));
+  const agents = useQuery({ ...reading("GET /api/agents", {}), refetchInterval: PACE.steady });
   const known = talkative(agents.data?.agents ?? []);
   const agent = given.agent ?? preferred(known, kept(LAST))?.name;
 
@@ -42,10 +42,13 @@ export function Chat() {
   if (agent === undefined) {
     return (
       <Before>
-        <EmptyState title="There is nobody to talk to yet.">
+        <EmptyState title={known.length === 0 ? "There is nobody to talk to yet." : "No agent is served now."}>
+          {known.length > 0 && (
+            <p>Known are {known.map(({ name }) => name).join(", ")}; their program is not running.</p>
+          )}
           <p>
-            Start the engine with <code>holdfast up</code>, which brings an agent, or write your own:{" "}
-            <code>holdfast init my-agent</code>.
+            Start the engine with <code>holdfast up</code>, which brings an agent, or with a program of yours:{" "}
+            <code>holdfast up APP</code>. <code>holdfast init my-agent</code> makes one to begin with.
           </p>
         </EmptyState>
       </Before>

@@ -16,6 +16,7 @@ import { Inspector } from "./Inspector.tsx";
 import { OtherSession } from "./OtherSession.tsx";
 import styles from "./Room.module.css";
 import { Transcript } from "./Transcript.tsx";
+import { Unserved } from "./Unserved.tsx";
 import { draftOf, keepDraft } from "./drafts.ts";
 import { newestRun, newsOf, unfinished } from "./progress.ts";
 import { activeSession, beginSession } from "./sessions.ts";
@@ -42,6 +43,7 @@ export function Room({ user, agent, session, agents }: Props) {
   const field = useRef<HTMLTextAreaElement>(null);
   const chosen = asked ?? newestRun(live.turns);
   const underway = unfinished(live.turns);
+  const isServed = agents.find(({ name }) => name === agent)?.served ?? true;
 
   const write = (text: string): void => {
     setDraft(text);
@@ -96,9 +98,9 @@ export function Room({ user, agent, session, agents }: Props) {
               }}
             >
               {agents.every(({ name }) => name !== agent) && <option>{agent}</option>}
-              {agents.map(({ name, description }) => (
-                <option key={name} title={description}>
-                  {name}
+              {agents.map(({ name, description, served }) => (
+                <option key={name} value={name} title={description}>
+                  {served ? name : `${name} (not served)`}
                 </option>
               ))}
             </select>
@@ -116,7 +118,9 @@ export function Room({ user, agent, session, agents }: Props) {
       <div className={styles.room} data-open={isOpen}>
         <div className={styles.talk}>
           {active !== session && live.line.kind !== "ended" && <OtherSession {...{ user, agent, session, active }} />}
+          {!isServed && <Unserved agent={agent} agents={agents} />}
           <Transcript
+            isServed={isServed}
             live={live}
             talk={talk}
             agent={agent}

@@ -18,6 +18,7 @@ interface Props {
   live: Live;
   talk: Conversation;
   agent: string;
+  isServed: boolean;
   session: string;
   chosen: string | null;
   choose: (run: string) => void;
@@ -27,7 +28,18 @@ interface Props {
 }
 
 /** All that was said, the newest at the end, where it stays until somebody scrolls up. */
-export function Transcript({ live, talk, agent, session, chosen, choose, retried, takeBack, suggest }: Props) {
+export function Transcript({
+  live,
+  talk,
+  agent,
+  isServed,
+  session,
+  chosen,
+  choose,
+  retried,
+  takeBack,
+  suggest,
+}: Props) {
   const { turns, past } = live;
   const letters = live.outbox.filter(({ isHeard }) => !isHeard);
   const isEmpty = turns.length === 0 && letters.length === 0;
@@ -77,7 +89,11 @@ export function Transcript({ live, talk, agent, session, chosen, choose, retried
           </EmptyState>
         )}
         {turns.map((turn) => (
-          <TurnView key={turn.key} {...{ turn, agent, choose, retried }} chosen={isIn(turn, chosen) ? chosen : null} />
+          <TurnView
+            key={turn.key}
+            {...{ turn, agent, isServed, choose, retried }}
+            chosen={isIn(turn, chosen) ? chosen : null}
+          />
         ))}
         {letters.map((letter) => (
           <LetterView key={letter.key} letter={letter} takeBack={takeBack} />

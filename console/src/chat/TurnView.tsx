@@ -10,13 +10,14 @@ import styles from "./Turn.module.css";
 interface Props {
   turn: Turn;
   agent: string;
+  isServed: boolean;
   chosen: string | null;
   choose: (run: string) => void;
   retried: (run: Run) => void;
 }
 
 /** A message and what came of it. */
-export const TurnView = memo(function TurnView({ turn, agent, chosen, choose, retried }: Props) {
+export const TurnView = memo(function TurnView({ turn, agent, isServed, chosen, choose, retried }: Props) {
   const { message, attempts } = turn;
   return (
     <article className={styles.turn} aria-label={message ? "Message and answer" : "Answer"} tabIndex={-1}>
@@ -34,6 +35,7 @@ export const TurnView = memo(function TurnView({ turn, agent, chosen, choose, re
           attempt={attempt}
           message={message}
           agent={agent}
+          isServed={isServed}
           isLast={index === attempts.length - 1}
           isChosen={attempt.run !== null && attempt.run === chosen}
           choose={choose}

@@ -19,6 +19,13 @@ export interface Sent {
   readonly key?: string;
 }
 
+/** Nobody serves the agent now: the message is kept, and answered by this run once somebody does. */
+export interface Queued {
+  readonly kind: "queued";
+  readonly run_id: string;
+  readonly text: string;
+}
+
 /** A frame was not taken; nothing came of it. */
 export interface Refused {
   readonly kind: "refused";
@@ -28,7 +35,7 @@ export interface Refused {
   readonly key?: string;
 }
 
-export type Frame = Event | Ready | Sent | Refused | { readonly kind: "pong" };
+export type Frame = Event | Ready | Sent | Queued | Refused | { readonly kind: "pong" };
 
 /** What the server said; null where a newer one speaks of what this page does not know. */
 export function readFrame(text: unknown): Frame | null {

@@ -1,6 +1,7 @@
 import { generateNewSessionId } from "chat-session";
 import { call } from "../api/client.ts";
 import { Problem } from "../api/problem.ts";
+import { stale } from "../api/queries.ts";
 import type { Event, Run } from "../api/schema.ts";
 import { diagnose, refusal, tooLarge } from "./diagnosis.ts";
 import { type Frame, type Ready, said } from "./frames.ts";
@@ -106,6 +107,8 @@ function begin(user: string, agent: string, session: string, forget: () => void)
     } else if (frame.kind === "sent") {
       settle();
       tell(expect(talk, frame), { outbox: deliver(live.outbox, frame.key ?? "", frame.node_id) });
+    } else if (frame.kind === "queued") {
+      void stale("GET /api/agents"); // which says who is served
     } else if (frame.kind === "refused") {
       show({ outbox: refuse(live.outbox, frame.key ?? "", refusal(frame)) });
     } else {

@@ -5,9 +5,10 @@ tells whoever serves the agent, and what happens comes back by the conversation.
 process, the run is taken as it is stored.
 """
 
+import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -16,9 +17,10 @@ from uuid import UUID, uuid5
 from holdfast.access.identities import Identities
 from holdfast.agents.announcements import Announcements
 from holdfast.agents.approvals import Approval, Approvals, wake_runs
-from holdfast.agents.definitions import Definitions, unknown_agent
+from holdfast.agents.definitions import DEFAULT_AGENT, Definitions, unknown_agent
 from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
 from holdfast.agents.journal import Journal, Past, Step, step_of
+from holdfast.agents.presence import AgentPresence
 from holdfast.agents.runner import Runner
 from holdfast.agents.runs import Claim, Run, Runs, Sent
 from holdfast.agents.watch import Watch
@@ -31,13 +33,15 @@ from holdfast.conversations.conversations import Conversation, Conversations
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.refusals import unknown
 from holdfast.conversations.turns import POLICIES, Policy
-from holdfast.core.errors import AlreadyExists, Busy, HoldfastError, InvalidInput, NotFound, TooLarge
+from holdfast.core.errors import AlreadyExists, Busy, HoldfastError, InvalidInput, NotFound, TooLarge, Unavailable
 from holdfast.core.settings import AgentSettings
 from holdfast.core.text import store
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
 KNOWN_FOR = 10.0  # seconds for which an agent is taken to be as it was
+UNSERVED_AFTER = 1.2  # seconds that a process has to come, or come back, before it is said that nobody serves an agent
+LOOK = 0.2  # seconds between two looks meanwhile
 
 log = logging.getLogger(__name__)
 sql = statements(__name__)
@@ -67,6 +71,7 @@ class Agents:
         self._known: dict[str, tuple[str, float]] = {}  # topics, and until when they are taken for granted
         self.definitions = definitions
         self.announcements = Announcements(log)
+        self.presence = AgentPresence(database)
         self.runs = Runs(database)
         self.runners: list[Runner] = []  # of this process
         self.approvals = Approvals(database, wakes)
@@ -101,9 +106,14 @@ class Agents:
         key: str | None = None,
         busy: Policy = "enqueue",
     ) -> AsyncGenerator[Event]:
-        """Say something to an agent, and follow its answer: what it thinks, does, sees and says, until it is done."""
+        """Say something to an agent, and follow its answer: what it thinks, does, sees and says, until it is done.
+
+        Unavailable where nobody serves the agent: the message is kept, and is answered once somebody does.
+        """
         said = self.saying(agent, message, user=user, session_id=session_id, key=key, busy=busy)
         async with said as (sent, events):
+            if await self.is_stranded(sent.run_id, agent, within=UNSERVED_AFTER):
+                raise unserved(agent, sent.run_id)
             async for event in events:
                 if event.run_id == sent.run_id:
                     yield event
@@ -173,6 +183,38 @@ class Agents:
                 next="Talk to that one, or start a new session.",
             )
         return talk
+
+    async def is_served(self, agent: str) -> bool:
+        """Whether a process serves an agent now."""
+        return any(runner.serves(agent) for runner in self.runners) or await self.presence.serves(agent)
+
+    async def served(self) -> frozenset[str]:
+        """The names of the agents that are served now."""
+        return await self.presence.served()
+
+    async def choose(self) -> str:
+        """Whom to talk to where nobody was named: the only agent that is served, else the one called `default`."""
+        served = await self.served()
+        names = [each.name for each in await self.definitions.list() if each.kind != "ui" and each.name in served]
+        chosen = likeliest(names)
+        if chosen is not None:
+            return chosen
+        if names:
+            raise InvalidInput(
+                "it is not clear which agent is meant", why=f"several are served: {', '.join(names)}", next="Name one."
+            )
+        raise Unavailable("no agent is served", next="Start one with `holdfast up` or `holdfast up APP`.")
+
+    async def is_stranded(self, run_id: UUID, agent: str, *, within: float = 0) -> bool:
+        """Whether nobody works on a run and nobody serves its agent, and this stays so `within` some seconds."""
+        end = time.monotonic() + within
+        while not await self.is_served(agent):
+            if not await self._database.value(sql("is_left"), run_id):
+                return False
+            if time.monotonic() >= end:
+                return True
+            await asyncio.sleep(LOOK)
+        return False
 
     async def cancel(self, run_id: UUID) -> None:
         """Have a run stop; what it has said so far stays. One that has ended is no error."""
@@ -330,6 +372,21 @@ class Agents:
             )
         if busy not in POLICIES:
             raise InvalidInput(f"there is no policy {busy!r:.100}", next=f"Use one of {', '.join(POLICIES)}.")
+
+
+def likeliest(names: Sequence[str]) -> str | None:
+    """Of agents that are served, the one that is meant where none is named: the only one, else `default`."""
+    return names[0] if len(names) == 1 else DEFAULT_AGENT if DEFAULT_AGENT in names else None
+
+
+def unserved(agent: str, run_id: UUID) -> Unavailable:
+    """Nobody serves the agent; what was said to it waits."""
+    return Unavailable(
+        f"nobody serves the agent {agent} now",
+        why="the message is kept, and answered once somebody does",
+        next="Start the program that declares it: `holdfast up APP`.",
+        run_id=str(run_id),
+    )
 
 
 def start_of(sent: Sent) -> Cursor:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from holdfast.agents.agents import Agents
 
 AgentKind = Literal["llm", "system", "ui"]
+DEFAULT_AGENT = "default"
 RESERVED = frozenset({"ui", "tool", "user", "system", "assistant"})  # who else speaks in a conversation
 MAX_INSTRUCTIONS = 200_000  # characters
 

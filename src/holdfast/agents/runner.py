@@ -132,6 +132,10 @@ class Runner:
         except HoldfastError as error:
             log.info("runs are left to their leases: %s", error)
 
+    def serves(self, agent: str) -> bool:
+        """Whether it does the runs of an agent."""
+        return agent in self._agents
+
     def has_room(self, agent: str, user: str | None = None) -> bool:
         """Whether it would do a run of an agent for a user at once."""
         return agent in self._agents and self._places.offers((self._tenant, user or ""))

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Self
 
 from holdfast.agents.agents import Agents
@@ -35,6 +35,7 @@ class Serving:
         declare: Callable[[], Awaitable[None]],
     ) -> None:
         self._definitions: Definitions = agents.definitions
+        self._announced = agents.presence.announced()
         self._runners = agents.runners
         self._log = log
         self._runner = runner
@@ -72,6 +73,7 @@ class Serving:
             await self._follow_rows()
             await stack.enter_async_context(self._channels)
             await stack.enter_async_context(self._following())
+            await self._tell()
             self._stack = stack.pop_all()
         return self
 
@@ -102,14 +104,21 @@ class Serving:
         finally:
             task.cancel()
             await asyncio.wait([task])
+            with suppress(HoldfastError):  # whoever cannot be told finds out by itself
+                await self._announced.end()
 
     async def _follow(self) -> None:
         while True:
             await asyncio.sleep(LOOK)
             try:
                 await self._follow_rows()
+                await self._tell()
             except HoldfastError as error:
                 log.warning("stored agents cannot be read, trying again: %s", error)
+
+    async def _tell(self) -> None:
+        """Tell other processes which agents are served here."""
+        await self._announced.tell([*{*self._mailboxes, *self._declared}])
 
     async def _follow_rows(self) -> None:
         """Serve the agents that are stored as rows, as they are now; what they are told is read when it has changed."""

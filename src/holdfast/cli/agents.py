@@ -12,12 +12,12 @@ from holdfast.cli.output import printable, write
 
 app = group("Agents: those of programs, and those that are stored.")
 
-COLUMNS = {"name": "NAME", "kind": "KIND", "active": "ACTIVE", "description": "DESCRIPTION"}
+COLUMNS = {"name": "NAME", "kind": "KIND", "active": "ACTIVE", "served": "SERVED", "description": "DESCRIPTION"}
 
 
 @command(app)
 async def ls(invocation: Invocation) -> None:
-    """List agents, by name."""
+    """List agents, by name; those that are served answer now, others when somebody starts their program."""
     async with reach(invocation) as api:
         found = await api.get(address("agents"))
     invocation.output.rows(found["agents"], COLUMNS)

@@ -13,7 +13,7 @@ from holdfast.cli.addresses import address
 from holdfast.cli.invocation import Invocation
 from holdfast.cli.lines import Door, Frame, reach_agents
 from holdfast.cli.talks import Talk
-from holdfast.core.errors import HoldfastError
+from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
 from holdfast.core.ids import uuid7
 
 Result = TypeVar("Result")
@@ -29,7 +29,7 @@ class Calling:
     """A talk in the background, as long as `with` lasts; all but `interrupt` is for one thread."""
 
     def __init__(
-        self, invocation: Invocation, agent: str, *, user: str | None, session: str | None, go_on: bool
+        self, invocation: Invocation, agent: str | None, *, user: str | None, session: str | None, go_on: bool
     ) -> None:
         self._invocation = invocation
         self._agent = agent
@@ -148,16 +148,29 @@ class Calling:
     async def _follow(self) -> None:
         self._task = asyncio.current_task()
         async with reach_agents(self._invocation, self._agent, user=self._user) as door:
-            self._talk = Talk(door, self._agent, await self._session_id(door))
+            agent = self._agent or await _chosen(door)
+            self._talk = Talk(door, agent, await self._session_id(door, agent))
             async for frame in self._talk.frames():
                 self._happened.put(frame)
 
-    async def _session_id(self, door: Door) -> str:
+    async def _session_id(self, door: Door, agent: str) -> str:
         if self._go_on:
-            active = await door.api.get(address("sessions", "active", agent_id=self._agent))
+            active = await door.api.get(address("sessions", "active", agent_id=agent))
             self._session = active["session_id"]
         return self._session or str(uuid7())
 
     def _leave(self) -> None:
         if self._task is not None:
             self._task.cancel()
+
+
+async def _chosen(door: Door) -> str:
+    """Whom to talk to where nobody was named."""
+    found = await door.api.get(address("agents"))
+    if found["chosen"] is not None:
+        return found["chosen"]
+    served = [agent["name"] for agent in found["agents"] if agent["served"] and agent["kind"] != "ui"]
+    if served:
+        why = f"several are served: {', '.join(served)}"
+        raise InvalidInput("it is not clear which agent is meant", why=why, next="Name one: `holdfast chat AGENT`.")
+    raise Unavailable("no agent is served", next="Start one with `holdfast up` or `holdfast up APP`.")

@@ -13,7 +13,7 @@ from holdfast.cli.calling import INTERRUPTED, SILENT, Calling
 from holdfast.cli.invocation import Invocation, command, single
 from holdfast.cli.lines import Frame
 from holdfast.cli.screens import AnswerAlone, JsonLines, Screen, Terminal, called, in_colour
-from holdfast.core.errors import Conflict, Forbidden, HoldfastError, InvalidInput, NotFound
+from holdfast.core.errors import Conflict, Forbidden, HoldfastError, InvalidInput, NotFound, Unavailable
 
 PROMPT = "> "
 YES = ("y", "yes")
@@ -24,7 +24,10 @@ app = single()
 @command(app)
 def chat(
     invocation: Invocation,
-    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whom to talk to.")] = "default",
+    agent: Annotated[
+        str | None,
+        typer.Argument(metavar="AGENT", help="Whom to talk to. [default: the only one that is served, else `default`]"),
+    ] = None,
     message: Annotated[
         list[str] | None, typer.Argument(metavar="MESSAGE", help="One question, and no more.", show_default=False)
     ] = None,
@@ -45,13 +48,13 @@ def chat(
     """
     if go_on and session is not None:
         raise InvalidInput("it is not clear which session is meant", next="Give either -c or --session.")
-    if " " in agent:
-        raise NotFound(f"there is no agent {agent[:80]!r}", next="Name one first: `holdfast chat default MESSAGE`.")
+    if agent is not None and " " in agent:
+        raise NotFound(f"there is no agent {agent[:80]!r}", next="Name one first: `holdfast chat AGENT MESSAGE`.")
     question = _question(invocation, message)
     with Calling(invocation, agent, user=user, session=session, go_on=go_on) as calling, _interrupts(calling.interrupt):
         ready = calling.wait_until_ready()
         if question is None:
-            _talk(invocation, calling, agent)
+            _talk(invocation, calling, ready["agent"])
         else:
             invocation.output.line(ready)
             _ask_once(invocation, calling, question)
@@ -81,6 +84,8 @@ def _talk(invocation: Invocation, calling: Calling, agent: str) -> None:
             ended = turns.turn(text)
             if ended["kind"] == "refused":
                 screen.remark(f"({_error(ended)})")
+            elif ended["kind"] == "queued":
+                continue
             elif recalled := calling.recalled():
                 screen.remark(f"({recalled} {'memory' if recalled == 1 else 'memories'} recalled)")
 
@@ -91,6 +96,8 @@ def _ask_once(invocation: Invocation, calling: Calling, question: str) -> None:
     ended = turns.turn(question)
     if turns.stopped:
         raise KeyboardInterrupt
+    if ended["kind"] == "queued":
+        raise Unavailable(ended["text"], run_id=ended["run_id"])
     if ended["kind"] != "done":
         raise _error(ended)
     if ended.get("state") != "done":

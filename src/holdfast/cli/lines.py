@@ -244,7 +244,7 @@ class _Inner:
 
 
 @asynccontextmanager
-async def reach_agents(invocation: Invocation, agent: str, *, user: str | None) -> AsyncGenerator[Door]:
+async def reach_agents(invocation: Invocation, agent: str | None, *, user: str | None) -> AsyncGenerator[Door]:
     """The door of the server that runs on the data folder, or of an engine opened here, which then serves agents."""
     config = invocation.config()
     door = ServerDoor(config, user)
@@ -262,11 +262,11 @@ async def reach_agents(invocation: Invocation, agent: str, *, user: str | None) 
             engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
             tenant = await engine.tenants.find(config.tenant)
             served = await stack.enter_async_context(engine.tenant(tenant.id).serving(default_app()))
-        if agent not in served.agents:
-            await engine.definitions.get(agent)
+        if agent is not None and agent not in served.agents:
+            await engine.tenant(tenant.id).definitions.get(agent)
             raise Unavailable(
                 f"nobody serves the agent {agent}",
-                why="it is declared in a program, and no server runs",
+                why=f"it is declared in a program, and no server runs on {config.data}",
                 next="Start it with `holdfast up APP`.",
             )
         token = secrets.token_urlsafe()

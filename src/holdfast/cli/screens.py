@@ -52,6 +52,8 @@ class Terminal:
                 self.remark("(stopped)")
             case "error":
                 self.remark(f"(failed: {text})")
+            case "queued":
+                self.remark(f"({text})")
             case "lost":
                 self.remark("(the connection broke, trying again)")
             case "found":

@@ -73,7 +73,7 @@ class Talk:
                 await self._activate()
                 if self._unwanted:
                     await self.cancel()
-            case "done" | "error" if frame["run_id"] == self.run_id:
+            case "done" | "error" | "queued" if frame["run_id"] == self.run_id:
                 self._message = None
             case "refused":
                 self._message = None

@@ -16,6 +16,7 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 
 from holdfast.agents import Agents
+from holdfast.agents.agents import LOOK, UNSERVED_AFTER, unserved
 from holdfast.agents.events import parse_cursor
 from holdfast.agents.runs import unknown_run
 from holdfast.agents.watching import Watch
@@ -35,6 +36,7 @@ from holdfast.server.subprotocols import (
     Opened,
     PingFrame,
     PlainText,
+    Queued,
     RetryFrame,
     SayFrame,
     Subprotocol,
@@ -43,6 +45,7 @@ from holdfast.server.traffic import VISIT, Visit
 
 MAX_UNANSWERED = 100  # messages of one socket
 MAX_REASON = 123  # bytes in a close frame
+UNHEARD = 5.0  # seconds between two looks whether somebody still serves an agent that has said nothing yet
 POLICY_VIOLATION = 1008
 SERVER_ERROR = 500
 
@@ -102,6 +105,8 @@ class Socket:
         self._receive = receive
         self._send = send
         self._unanswered: set[UUID] = set()
+        self._unheard: dict[UUID, float] = {}  # those that nothing came of yet, and when to look who serves the agent
+        self._noticing: asyncio.Task[None] | None = None
         self._ended: deque[UUID] = deque(maxlen=MAX_UNANSWERED)  # also those whose message is not known here yet
 
     async def serve(self, watch: Watch) -> None:
@@ -114,9 +119,10 @@ class Socket:
             try:
                 await asyncio.wait([hearing, telling, ended], return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in (hearing, telling):
+                ending = [hearing, telling, *([self._noticing] if self._noticing else [])]
+                for task in ending:
                     task.cancel()
-                await asyncio.wait([hearing, telling])
+                await asyncio.wait(ending)
         errors = [task.exception() for task in (hearing, telling) if not task.cancelled()]
         errors += [ended.result()] if ended.done() else []
         error = next((error for error in errors if error is not None), None)
@@ -143,6 +149,8 @@ class Socket:
         """Tell what happens."""
         async for event in watch:
             await self._standing.check()
+            if event.run_id is not None:
+                self._unheard.pop(event.run_id, None)
             if event.kind in ("done", "error") and event.run_id is not None:
                 self._unanswered.discard(event.run_id)
                 self._ended.append(event.run_id)
@@ -182,6 +190,25 @@ class Socket:
         if sent.is_new and sent.run_id not in self._ended:
             self._unanswered.add(sent.run_id)
         await self._say(self._way.sent(sent, frame.key))
+        if sent.held is None and sent.run_id in self._unanswered:
+            self._unheard[sent.run_id] = asyncio.get_running_loop().time() + UNSERVED_AFTER
+            if self._noticing is None or self._noticing.done():
+                self._noticing = asyncio.create_task(self._notice())
+
+    async def _notice(self) -> None:
+        """Tell of messages that wait because nobody serves the agent."""
+        now = asyncio.get_running_loop().time
+        while self._unheard:
+            await asyncio.sleep(LOOK)
+            with suppress(HoldfastError, ClientDisconnected):
+                for run_id in [run_id for run_id, due in self._unheard.items() if due <= now()]:
+                    stranded = await self._agents.is_stranded(run_id, self._agent)
+                    if self._unheard.pop(run_id, None) is None:
+                        continue
+                    if stranded:
+                        await self._say(self._way.queued(Queued(run_id, str(unserved(self._agent, run_id)))))
+                    else:
+                        self._unheard[run_id] = now() + UNHEARD
 
     async def _own(self, run_id: UUID) -> UUID:
         """The run, if it is one of this conversation."""

@@ -71,6 +71,13 @@ class Taken(msgspec.Struct, frozen=True, tag_field="kind", tag="sent", omit_defa
     key: str | None = None
 
 
+class Queued(msgspec.Struct, frozen=True, tag_field="kind", tag="queued"):
+    """Nobody serves the agent now: the message is kept, and answered by this run once somebody does."""
+
+    run_id: UUID
+    text: str
+
+
 class Refused(msgspec.Struct, frozen=True, tag_field="kind", tag="refused", omit_defaults=True):
     """A frame was not taken; nothing came of it. `key` is that of the message."""
 
@@ -99,6 +106,10 @@ class Subprotocol(Protocol):
 
     def sent(self, sent: Sent, key: str | None) -> str | None:
         """A message was stored."""
+        ...
+
+    def queued(self, queued: Queued) -> str | None:
+        """A message waits for somebody to serve the agent."""
         ...
 
     def pong(self) -> str | None:
@@ -144,6 +155,10 @@ class PlainText:
         """That it was stored shows by the answer."""
         return None
 
+    def queued(self, queued: Queued) -> str | None:
+        """In a sentence."""
+        return _whole(queued.text)
+
     def pong(self) -> str | None:
         """There is no ping."""
         return None
@@ -180,6 +195,10 @@ class Events:
     def sent(self, sent: Sent, key: str | None) -> str | None:
         """With the run that answers it."""
         return render(Taken(sent.run_id, sent.node_id, key)).decode()
+
+    def queued(self, queued: Queued) -> str | None:
+        """With the run that will answer it."""
+        return render(queued).decode()
 
     def pong(self) -> str | None:
         """Somebody is there."""

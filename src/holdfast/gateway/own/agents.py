@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from holdfast.agents import Agents, Event, Sent
-from holdfast.agents.agents import start_of
+from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved
 from holdfast.core.errors import Unavailable
 from holdfast.gateway.own.whose import agent_named, user_of
 from holdfast.gateway.runs import seconds_left
@@ -24,9 +24,10 @@ def agent_tools(agents: Agents) -> list[Tool]:
     """The tools that list agents, and that talk to one."""
 
     async def list_agents(run: Run) -> dict[str, Any]:
-        """List the agents that you can hand a task to with ask_agent."""
+        """List the agents that you can hand a task to with ask_agent; one that is not served answers later."""
+        served = await agents.served()
         found = [
-            {"name": each.name, "description": each.description}
+            {"name": each.name, "description": each.description, "served": each.name in served}
             for each in await agents.definitions.list()
             if each.active and each.kind != "ui" and run.agent in (None, each.name)
         ]
@@ -58,6 +59,8 @@ def agent_tools(agents: Agents) -> list[Tool]:
 
 async def _answer(agents: Agents, agent: str, sent: Sent, run: Run, told: dict[str, Any]) -> dict[str, Any]:
     """What is told of a turn, and its answer; or that it goes on, where that takes longer than the call may."""
+    if sent.held is None and await agents.is_stranded(sent.run_id, agent, within=UNSERVED_AFTER):
+        return told | {"state": "queued", "note": f"{unserved(agent, sent.run_id)} read_conversation tells the answer."}
     left = seconds_left(run)
     try:
         async with asyncio.timeout(max(left - MARGIN, left / 2)):

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from holdfast.agents import Definition, Limits
+from holdfast.agents.agents import likeliest
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.operations import Call, Operations
 from holdfast.server.visibility import sees_all
@@ -33,28 +34,37 @@ class AgentChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentEntry(msgspec.Struct, frozen=True):
-    """An agent that can be talked to."""
+    """An agent that can be talked to; `served`: a process answers for it now."""
 
     name: str
     kind: Literal["llm", "system", "ui"]
     description: str
     active: bool
+    served: bool
 
 
 class AgentList(msgspec.Struct, frozen=True):
-    """Agents, by name; to others than admins, those that are active."""
+    """Agents, by name; to others than admins, those that are active.
+
+    `chosen`: the one that answers where none is named; null where several are served, or none is.
+    """
 
     agents: list[AgentEntry]
+    chosen: str | None
 
 
 @operations.declare("GET", "/api/agents", needs="read")
 async def list_agents(call: Call) -> AgentList:
     """Who there is to talk to."""
     found = await call.engine.definitions.list()
+    served = await call.engine.agents.served()
     everyone = sees_all(call.principal)
-    return AgentList(
-        [AgentEntry(one.name, one.kind, one.description, one.active) for one in found if everyone or one.active]
-    )
+    listed = [
+        AgentEntry(one.name, one.kind, one.description, one.active, one.name in served)
+        for one in found
+        if everyone or one.active
+    ]
+    return AgentList(listed, likeliest([one.name for one in listed if one.served and one.kind != "ui"]))
 
 
 @operations.declare("GET", "/api/agents/{name}", needs="admin", errors=[NotFound])

@@ -15,12 +15,11 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.agents import Approval, Event, Sent
-from holdfast.agents.agents import start_of
+from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved
 from holdfast.agents.events import parse_cursor
 from holdfast.agents.watching import Watch
 from holdfast.conversations.turns import Policy
 from holdfast.core.errors import Busy, InvalidInput, LimitReached, ModelFailed, NotFound, ShuttingDown
-from holdfast.default import DEFAULT_AGENT
 from holdfast.server.operations import Call, Operations
 from holdfast.server.problems import TurnFailed
 from holdfast.server.routes.conversations import Limit
@@ -37,13 +36,13 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 class ChatMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What to say to an agent, by its name. Without a session a new one begins.
 
-    `key`: the same one twice is said once, and has one answer. `busy`: what happens when the agent still answers the
-    message before.
+    Without an agent the only one that is served answers, else the one called `default`. `key`: the same one twice is
+    said once, and has one answer. `busy`: what happens when the agent still answers the message before.
     """
 
     message: str
     session_id: Name | None = None
-    agent_id: Name = DEFAULT_AGENT
+    agent_id: Name | None = None
     busy: Policy = "enqueue"
     key: Name | None = None
 
@@ -51,10 +50,11 @@ class ChatMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ChatReply(msgspec.Struct, frozen=True):
     """What came of it: the agent's reply; or, where it waits for somebody to allow what it wants to do, `approvals`.
 
+    `queued`: nobody serves the agent now. The message is kept, and answered once somebody does; `note` says what to do.
     `cursor`: from where the conversation's events go on after this.
     """
 
-    state: Literal["done", "cancelled", "waiting"]
+    state: Literal["done", "cancelled", "waiting", "queued"]
     reply: str | None
     session_id: str
     agent_id: str
@@ -64,6 +64,7 @@ class ChatReply(msgspec.Struct, frozen=True):
     cursor: str
     usage: dict[str, Any]
     approvals: list[Approval]
+    note: str = ""
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,6 +76,15 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str
     conversation_id: UUID
     run_id: UUID
+
+
+class Queued(msgspec.Struct, frozen=True, kw_only=True):
+    """The last event of a stream where nobody serves the agent: the message is kept, and answered once one does."""
+
+    kind: Literal["queued"] = "queued"
+    cursor: str
+    run_id: UUID
+    text: str
 
 
 class EventPage(msgspec.Struct, frozen=True):
@@ -93,18 +103,23 @@ class EventPage(msgspec.Struct, frozen=True):
     response_format=EVENT_STREAM,
 )
 async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
-    """Say something to an agent and have its answer; with `Accept: text/event-stream` its events as they come."""
+    """Say something to an agent and have its answer; with `Accept: text/event-stream` its events as they come.
+
+    Where nobody serves the agent, the answer is 202 with the state `queued`, within two seconds; a stream ends with
+    the event `queued`. The message is kept, and is answered once somebody serves the agent.
+    """
     call.principal.require("read")
     limit = call.engine.config.agents.max_seconds + MARGIN
     call.visit.stay(limit + MARGIN)  # before anything is said: who is refused has said nothing
+    agent = body.agent_id or await call.engine.agents.choose()
     if wants_stream(call.request):
-        parts = _turn(call, body)
+        parts = _turn(call, body, agent)
         return EventStream(parts, first=await anext(parts))
-    async with _saying(call, body) as (sent, watch):
+    async with _saying(call, body, agent) as (sent, watch):
         session_id = await _session_of(call, body, sent)
         try:
             async with asyncio.timeout(limit):
-                return await _answered(call, sent, body.agent_id, session_id, watch)
+                return await _answered(call, sent, agent, session_id, watch)
         except TimeoutError:
             raise TurnFailed(
                 {
@@ -146,8 +161,14 @@ async def _answered(call: Call, sent: Sent, agent: str, session_id: str, watch: 
     reply: str | None = None
     node: UUID | None = None
     asked: list[UUID] = []
-    async with aclosing(followed(call, watch)) as events:
+    async with aclosing(_followed(call, sent, agent, watch)) as events:
         async for event in events:
+            if isinstance(event, Queued):
+                call.status = HTTPStatus.ACCEPTED
+                return ChatReply(
+                    "queued", None, session_id, agent, sent.conversation, sent.run_id, None, event.cursor, {}, [],
+                    event.text,
+                )  # fmt: skip
             if event is None:
                 continue
             state: Literal["done", "cancelled", "waiting"] | None = None
@@ -184,9 +205,30 @@ async def _session_of(call: Call, body: ChatMessage, sent: Sent) -> str:
     return (await call.engine.conversations.get(sent.conversation)).session_id or ""
 
 
-def _saying(call: Call, body: ChatMessage) -> AbstractAsyncContextManager[tuple[Sent, Watch]]:
+async def _followed(
+    call: Call, sent: Sent, agent: str, watch: Watch, *, stops: bool = False
+) -> AsyncGenerator[Event | Queued | None]:
+    """What happens, as `followed` tells it, and at last that the message is queued, where nobody serves the agent."""
+    heard, within = sent.held is not None, UNSERVED_AFTER  # a process that has just begun is waited for
+    if not heard and await call.engine.agents.is_stranded(sent.run_id, agent, within=within):
+        yield _queued(agent, sent, watch)
+        return
+    async with aclosing(followed(call, watch, stops=stops)) as events:
+        async for event in events:
+            heard = heard or (event is not None and event.run_id == sent.run_id)
+            if event is None and not heard and await call.engine.agents.is_stranded(sent.run_id, agent):
+                yield _queued(agent, sent, watch)
+                return
+            yield event
+
+
+def _queued(agent: str, sent: Sent, watch: Watch) -> Queued:
+    return Queued(cursor=str(watch.cursor), run_id=sent.run_id, text=str(unserved(agent, sent.run_id)))
+
+
+def _saying(call: Call, body: ChatMessage, agent: str) -> AbstractAsyncContextManager[tuple[Sent, Watch]]:
     return call.engine.agents.saying(
-        body.agent_id,
+        agent,
         body.message,
         user=call.principal.user,
         session_id=body.session_id,
@@ -195,22 +237,24 @@ def _saying(call: Call, body: ChatMessage) -> AbstractAsyncContextManager[tuple[
     )
 
 
-async def _turn(call: Call, body: ChatMessage) -> AsyncGenerator[bytes]:
+async def _turn(call: Call, body: ChatMessage, agent: str) -> AsyncGenerator[bytes]:
     """A turn: that it was asked for, then what its run does, until it is done."""
-    async with _saying(call, body) as (sent, watch):
+    async with _saying(call, body, agent) as (sent, watch):
         ready = Ready(
             cursor=str(start_of(sent)),
             session_id=await _session_of(call, body, sent),
-            agent_id=body.agent_id,
+            agent_id=agent,
             conversation_id=sent.conversation,
             run_id=sent.run_id,
         )
         call.visit.stay(None)
         yield framed(ready.kind, ready.cursor, ready)
-        async with aclosing(followed(call, watch, stops=True)) as events:
+        async with aclosing(_followed(call, sent, agent, watch, stops=True)) as events:
             async for event in events:
                 if event is None:
                     yield SIGN_OF_LIFE
+                elif isinstance(event, Queued):
+                    yield framed(event.kind, event.cursor, event)
                 elif event.run_id == sent.run_id:
                     yield framed(event.kind, event.cursor, event)
                     if event.kind in ("done", "error"):

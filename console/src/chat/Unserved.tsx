@@ -1,0 +1,31 @@
+import { Link } from "@tanstack/react-router";
+import type { AgentEntry } from "../api/schema.ts";
+import styles from "./Room.module.css";
+
+/** Says that nobody serves the agent, and who else can be talked to. */
+export function Unserved({ agent, agents }: { agent: string; agents: readonly AgentEntry[] }) {
+  const others = agents.filter(({ served }) => served);
+  return (
+    <div className={styles.notice} role="note">
+      <p>
+        Nobody serves {agent} now. What you say is kept, and answered when its program runs:{" "}
+        <code>holdfast up APP</code>.
+        {others.length > 0 && (
+          <>
+            {" "}
+            Served now:{" "}
+            {others.map(({ name }, index) => (
+              <span key={name}>
+                {index > 0 && ", "}
+                <Link to="/chat/{-$agent}/{-$session}" params={{ agent: name, session: undefined }}>
+                  {name}
+                </Link>
+              </span>
+            ))}
+            .
+          </>
+        )}
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,8 @@
+-- Says which agents a process serves, and forgets processes that have not been heard of for long. Nobody waits for it to be on disk.
+with gone as (
+  delete from worker_presence where tenant_id = $1 and worker <> $2 and seen_at < holdfast.now() - interval '10 minutes'
+)
+insert into worker_presence (tenant_id, worker, name, skills, agents)
+select $1, $2, $3, '{}', $4::text[] from (select set_config('synchronous_commit', 'off', true)) as lazily
+on conflict (tenant_id, worker) do update set agents = excluded.agents, seen_at = holdfast.now()
+returning worker
