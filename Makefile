@@ -30,6 +30,7 @@ help: ## show this list
 
 run: $(VENV)/.base ## start the engine; ARGS="--port 4700" passes options on
 	@$(CONSOLE) || echo 'The engine starts without its console.' >&2
+	@echo 'In another terminal: `source $(VENV)/bin/activate`, then `holdfast chat`; or `$(VENV)/bin/holdfast chat`.' >&2
 	@$(VENV)/bin/holdfast up $(ARGS)
 
 test: $(VENV)/.dev check ## the rules, then every test; ARGS="-k tenant" passes options on to pytest

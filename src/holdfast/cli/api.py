@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from holdfast.cli.invocation import Invocation
+from holdfast.cli.running_server import find_server, no_server, say_where
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Unavailable
 
 Headers = dict[str, bytes]
@@ -197,16 +198,14 @@ class OpenedEngine:
 @asynccontextmanager
 async def reach(invocation: Invocation, *, of_a_tenant: bool = True, running: bool = False) -> AsyncGenerator[Api]:
     """The API of the server that runs on the data folder, or of an engine opened here unless it must be `running`."""
-    from holdfast.server.server_file import ServerFile
-
     config = invocation.config()
     tenant = config.tenant if of_a_tenant else None
-    server = ServerFile.read(config.data)
+    server = find_server(config)
     if server is not None:
         yield Api(RunningServer(server.url), server.token, tenant)
         return
     if running:
-        raise Unavailable(f"no server runs on {config.data}", next="Start one with `holdfast up`.")
+        raise no_server(config)
     from holdfast.engine import open_engine
     from holdfast.server.app import build_app
     from holdfast.server.listening import Address
@@ -215,6 +214,7 @@ async def reach(invocation: Invocation, *, of_a_tenant: bool = True, running: bo
     async with AsyncExitStack() as stack:
         with invocation.output.progress() as progress:
             engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
+        say_where(invocation, config)
         token = secrets.token_urlsafe()
         yield Api(OpenedEngine(build_app(engine, Address("127.0.0.1", 0), token=token)), token, tenant)
 

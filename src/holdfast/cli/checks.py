@@ -21,6 +21,7 @@ from holdfast.access.keys import Keys
 from holdfast.access.secret import installation_secret
 from holdfast.access.tokens import trust
 from holdfast.cli.output import Progress
+from holdfast.cli.running_server import named_database
 from holdfast.core.config import Config
 from holdfast.core.errors import BadSetting, DataFolderUnusable, Forbidden, HoldfastError
 from holdfast.core.issuers import Issuer
@@ -81,12 +82,19 @@ async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]
     progress("trying the embedding models")
     checks.append(await check_models(config))
     running = ServerFile.read(config.data)
-    found = (
-        f"{running.url}, process {running.pid}, version {running.version}"
-        if running
-        else "none runs on this data folder"
-    )
-    return [*checks, Check("server", "ok", found), check_port(config, running)]
+    return [*checks, check_running(config, running), check_port(config, running)]
+
+
+def check_running(config: Config, running: ServerFile | None) -> Check:
+    """Which server runs on the data folder, and whether it uses the database that the settings name."""
+    if running is None:
+        return Check("server", "ok", f"none runs on {config.data}")
+    found = f"{running.url}, process {running.pid}, version {running.version}"
+    if running.database != named_database(config):
+        where = running.database or "in the data folder"
+        next = "Commands do not ask it. Set HOLDFAST_DATABASE_URL as it has it, or choose another folder with --data."
+        return Check("server", "warn", f"{found}; it uses another database than the settings name: {where}", next)
+    return Check("server", "ok", found)
 
 
 def check_python() -> Check:

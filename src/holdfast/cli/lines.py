@@ -16,6 +16,7 @@ from websockets.typing import Subprotocol
 
 from holdfast.cli.api import Api, Headers, Into, OpenedEngine, RunningServer, caller, error_of
 from holdfast.cli.invocation import Invocation
+from holdfast.cli.running_server import find_server, no_server, say_where
 from holdfast.core.config import Config
 from holdfast.core.errors import Forbidden, HoldfastError, TooLarge, Unavailable
 from holdfast.core.threads import in_thread
@@ -68,9 +69,7 @@ class ServerDoor:
 
     async def find(self) -> tuple[str, Headers] | None:
         """Where the server is, and who it is told calls; None where none runs."""
-        from holdfast.server.server_file import ServerFile
-
-        server = await asyncio.to_thread(ServerFile.read, self._config.data)
+        server = await asyncio.to_thread(find_server, self._config)
         if server is None:
             return None
         tenant = self._config.tenant
@@ -82,7 +81,7 @@ class ServerDoor:
         """A socket of the server."""
         found = await self.find()
         if found is None:
-            raise Unavailable(f"no server runs on {self._config.data}", next="Start one with `holdfast up`.")
+            raise no_server(self._config)
         url, headers = found
         try:
             socket = await connect(
@@ -269,6 +268,7 @@ async def reach_agents(invocation: Invocation, agent: str | None, *, user: str |
                 why=f"it is declared in a program, and no server runs on {config.data}",
                 next="Start it with `holdfast up APP`.",
             )
+        say_where(invocation, config)
         token = secrets.token_urlsafe()
         yield EngineDoor(build_app(engine, Address("127.0.0.1", 0), token=token), token, config.tenant, user)
 

@@ -65,6 +65,11 @@ class Output:
         if not self._json:
             write(sys.stderr, printable(words))
 
+    def hint(self, words: str) -> None:
+        """Words for a person at a terminal; who reads stderr in a program or a file is spared them."""
+        if sys.stderr.isatty():
+            self.say(words)
+
     @contextmanager
     def progress(self) -> Generator[Progress]:
         """Shows what is being done, while it is done, to whoever watches."""

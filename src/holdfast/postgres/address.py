@@ -23,6 +23,23 @@ def with_login(url: str, user: str | None, password: str | None, **parameters: s
     return urlunsplit((parts.scheme, f"{login}@{place}" if login else place, parts.path, query, ""))
 
 
+def place_of(url: str) -> str:
+    """Which database an address leads to, without who logs in: `host:port/database`."""
+    parts = urlsplit(url)
+    given = parse_qs(parts.query)
+    hosts = (
+        given["host"][-1].split(",") if "host" in given else (parts.netloc.rpartition("@")[2] or "localhost").split(",")
+    )
+    ports = given["port"][-1].split(",") if "port" in given else []
+    places = [host if ":" in host.rpartition("]")[2] else f"{host}:{_nth(ports, n)}" for n, host in enumerate(hosts)]
+    database = unquote(parts.path.lstrip("/")) or given.get("dbname", [""])[-1] or login_of(url)[0] or ""
+    return f"{','.join(places).lower()}/{database}"
+
+
+def _nth(ports: list[str], number: int) -> str:
+    return (ports[number] if number < len(ports) else ports[-1] if ports else "") or "5432"
+
+
 def for_program(url: str) -> tuple[str, dict[str, str]]:
     """The address and the environment for a program of PostgreSQL's; others can read arguments: no password there."""
     user, password = login_of(url)

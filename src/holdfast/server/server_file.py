@@ -39,12 +39,13 @@ class ServerFile(msgspec.Struct, frozen=True):
     version: str
     data: str
     started_at: datetime
+    database: str | None = None  # where it is, if not in the data folder; never who logs in
 
     @classmethod
-    def new(cls, url: str, data: Path) -> Self:
+    def new(cls, url: str, data: Path, database: str | None = None) -> Self:
         """The file of a server in this process, with a token of its own."""
         token = secrets.token_urlsafe(32)
-        return cls(url, os.getpid(), token, holdfast_version(), str(data.absolute()), datetime.now(UTC))
+        return cls(url, os.getpid(), token, holdfast_version(), str(data.absolute()), datetime.now(UTC), database)
 
     @property
     def instance(self) -> str:

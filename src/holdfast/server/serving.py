@@ -19,6 +19,7 @@ from holdfast.app import App
 from holdfast.core.config import Config
 from holdfast.engine import Engine, login_limits
 from holdfast.gateway.mcp.legacy.sweep import SessionSweeper
+from holdfast.postgres.address import place_of
 from holdfast.postgres.logins import LoginWatch
 from holdfast.server.app import OPERATIONS, build_app
 from holdfast.server.connections import KEEP_ALIVE, Connection, Gate
@@ -53,7 +54,8 @@ async def serve(
     program that is served here.
     """
     address = address_of(listener)
-    file = ServerFile.new(address.url, config.data)
+    url = config.database.url
+    file = ServerFile.new(address.url, config.data, None if url is None else place_of(url.get_secret_value()))
     traffic = Traffic(config.limits)
     served = build_app(engine, address, token=file.token, traffic=traffic, operations=operations, app=app)
     server = _Server(served, traffic, config)
