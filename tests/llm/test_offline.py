@@ -11,9 +11,13 @@ from tests.llm.asking import TRACK, saying
 pytestmark = pytest.mark.req("AGENT-03")
 
 
+READS = ("get_weather", "add", "recall", "now")  # the others may change something
+
+
 def tool(name: str, description: str, required: tuple[str, ...] = (), /, **properties: Any) -> ToolSpec:
     given = {key: {"type": kind} if isinstance(kind, str) else kind for key, kind in properties.items()}
-    return ToolSpec(name, description, {"type": "object", "properties": given, "required": list(required)})
+    schema = {"type": "object", "properties": given, "required": list(required)}
+    return ToolSpec(name, description, schema, read_only=name in READS)
 
 
 TOOLS = (
@@ -81,7 +85,7 @@ async def answer(*messages: ChatMessage | str, tools: tuple[ToolSpec, ...] = TOO
         ("Please add 3 and -4", "add", {"a": 3, "b": -4}),
         ("Refund order AB-9, 30.5 euros", "refund", {"order": "AB-9", "amount": 30.5}),
         ("refund amount: 12 for the order X-1", "refund", {"order": "X-1", "amount": 12.0}),
-        ("Remember that I like tea.", "remember", {"content": "I like tea."}),
+        ("Remember milk.", "remember", {"content": "milk."}),
         ("Could you remember: my dog is old", "remember", {"content": "my dog is old"}),
         ("Do you remember what I drink?", "recall", {"query": "Do you remember what I drink?"}),
         ("What time is it?", "now", {}),

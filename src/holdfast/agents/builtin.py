@@ -79,7 +79,7 @@ def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
     return [
         tool_of(manage_long_term_memory, idempotent=True),
         tool_of(remember, idempotent=True),
-        tool_of(recall, idempotent=True),
+        tool_of(recall, idempotent=True, access="read"),
     ]
 
 

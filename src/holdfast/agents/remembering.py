@@ -3,10 +3,10 @@
 import logging
 from collections.abc import Sequence
 
-from holdfast.agents.lasting import lasting_part
 from holdfast.conversations.contexts import by_user, parse_context
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import HoldfastError
+from holdfast.llm.lasting_facts import lasting_part
 from holdfast.memory import Memories
 from holdfast.memory.drafts import MAX_CONTENT_BYTES, Draft
 from holdfast.memory.memory import Trust

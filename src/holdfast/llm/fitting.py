@@ -1,10 +1,14 @@
 """Which tool fits what a user said, and with which arguments: by words alone, without any language model.
 
 A tool fits when every argument that it needs is in the message, and when the message speaks of it: a word of its name,
-or half of the words that are left when the arguments are taken out. Arguments are found as `name=value`, as values of
-an enumeration, in quotation marks, as numbers, as identifiers (AB-123, ann@example.com), as names with a capital; a
-tool that takes a text, such as `remember`, gets what follows its name at the beginning, and one that takes a query the
-whole message. A tool that would get no argument is called only if something is asked.
+or half of the words that are left when the arguments are taken out. A tool that takes a text, such as `remember`, gets
+what follows its name at the beginning, and one that takes a query the whole message. A tool that would get no argument
+is called only if something is asked.
+
+An argument is clear when the message says whose it is: as `name=value`, after the parameter's name, as a word of an
+enumeration, as the text after the tool's name; or when nothing else could be meant: the only quotation, identifier
+(AB-123, ann@example.com) or number for the only parameter that wants one. Else it is a guess, such as a word with a
+capital. A tool that may change something is never called with a guess: whoever asks is asked back.
 """
 
 import re
@@ -34,40 +38,98 @@ _IDENTIFIER = re.compile(
     re.ASCII,
 )
 _NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-]|\.\d)", re.ASCII)
-_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'-]*(?: [A-Z][\w'-]*)*")
+_CAPITAL = r"(?!I(?:['\u2019]\w+)?\b)[A-Z][\w'-]*"  # the speaker is nobody's name
+_NAME = re.compile(rf"(?<=[a-z,;:] ){_CAPITAL}(?: {_CAPITAL})*")
+_PLAIN_ENDS = ("id", "number", "name", "code", "no")  # of parameters: the order_id of somebody is their order
 _ASKING = re.compile(
     r"[?？]|\A\s*(?:what|when|where|which|who|whose|why|how|is|are|do|does|did|can|could|will|would"  # noqa: RUF001
     r"|please|show|list|get|give|tell|find|check)\b",
     re.IGNORECASE,
 )
-_COURTESY = r"\s*(?:please\s+|kindly\s+|can\s+you\s+|could\s+you\s+|would\s+you\s+|请\s*)*"
+_COURTESY = (
+    r"\s*(?:please\s+|kindly\s+|(?:can|could|would|will)\s+you\s+|(?:may|can|could)\s+I\s+|I\s+(?:want|need)\s+to\s+"
+    r"|I(?:['\u2019]d|\s+would)\s+like\s+to\s+|let\s+me\s+|let['\u2019]s\s+|请\s*|帮我\s*|我[想要]\s*)*"
+)
 _RUNS = re.compile(r"([A-Za-z])[A-Za-z]*|(\d)\d*", re.ASCII)
 _YES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A tool that fits, and the arguments of each call."""
+    """A tool that fits, and the arguments of each call; `guessed` are those that nobody has said so clearly."""
 
     tool: ToolSpec
     arguments: tuple[dict[str, Any], ...]
+    guessed: tuple[str, ...] = ()
+
+    @property
+    def may_be_called(self) -> bool:
+        """Whether nothing can come of it that nobody asked for."""
+        return self.tool.read_only or not self.guessed
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """A tool that a message speaks of, and what it does not say."""
+
+    tool: ToolSpec
+    missing: tuple[str, ...]
 
 
 def fitting(message: str, tools: Sequence[ToolSpec]) -> Fit | None:
     """The tool that fits a message of at most `READ` characters best; of two that fit alike, the first."""
     best: tuple[float, Fit] | None = None
     for tool in tools:
-        calls = _calls(message, tool)
-        if not calls:
+        fit = _fit(message, tool)
+        if fit is None:
             continue
-        score = _score(message, tool, calls)
+        score = _score(message, fit)
         if score and (best is None or score > best[0]):
-            best = (score, Fit(tool, calls))
+            best = (score, fit)
     return best[1] if best else None
 
 
-def _score(message: str, tool: ToolSpec, calls: Sequence[Mapping[str, Any]]) -> float:
+def lacking(message: str, tools: Sequence[ToolSpec], *, ordered: bool) -> Lack | None:
+    """A tool that the message speaks of by its name, and does not say enough for.
+
+    `ordered`: only one that the message begins with, as one gives an order; else one that it asks about, by name or in
+    no other words than the tool's own.
+    """
+    asked = words(message)
+    for tool in tools:
+        named = begins_with(message, tool) if ordered else _ASKING.search(message) and _is_about(asked, tool)
+        missing = _missing(message, tool) if named else ()
+        if missing:
+            return Lack(tool, missing)
+    return None
+
+
+def begins_with(message: str, tool: ToolSpec) -> bool:
+    """Whether a message begins with the first word of a tool's name, as one gives an order."""
+    verb = _verb(tool)
+    return bool(verb) and re.match(rf"{_COURTESY}{verb}(?!\w)", message, re.IGNORECASE) is not None
+
+
+def parameter(tool: ToolSpec, name: str) -> str:
+    """What is known of a parameter, in a few words."""
+    schema = _properties(tool.parameters).get(name, {})
+    about = schema.get("description")
+    return about if isinstance(about, str) else ""
+
+
+def _is_named(asked: frozenset[str], tool: ToolSpec) -> bool:
+    name = words(tool.name)
+    return bool(name) and name <= asked
+
+
+def _is_about(asked: frozenset[str], tool: ToolSpec) -> bool:
+    known = words(" ".join([tool.name, tool.description, *_properties(tool.parameters)]))
+    return _is_named(asked, tool) or (bool(asked) and asked <= known)
+
+
+def _score(message: str, fit: Fit) -> float:
     """How well a tool fits; 0 where it does not."""
+    tool, calls = fit.tool, fit.arguments
     given = words(" ".join([*Values(message).identifiers, *(str(v) for call in calls for v in call.values())]))
     asked = words(message)
     left = (asked - given) or asked
@@ -77,34 +139,62 @@ def _score(message: str, tool: ToolSpec, calls: Sequence[Mapping[str, Any]]) -> 
     score = IN_NAME * len(asked & name) + len(left & known)
     covered = len(left & (name | known)) / (len(left) or 1)
     if not any(calls):
-        fits = covered >= SHARE and _ASKING.search(message) is not None
+        meant = covered >= SHARE and _ASKING.search(message) is not None
+        fits = meant if tool.read_only else begins_with(message, tool) and _is_named(asked, tool)
     else:
         fits = score >= ENOUGH or covered >= SHARE
     return score + covered if fits else 0
 
 
-def _calls(message: str, tool: ToolSpec) -> tuple[dict[str, Any], ...]:
+def _fit(message: str, tool: ToolSpec) -> Fit | None:
     """The arguments of each call that the message asks for: none where one that is needed is missing."""
     properties = _properties(tool.parameters)
-    required = [name for name in _list(tool.parameters.get("required")) if name in properties]
+    required = _required(tool)
     values = Values(message)
     arguments: dict[str, Any] = {}
+    open: list[str] = []  # required, and not said whose they are
     for name in sorted(properties, key=lambda name: name not in required):
         schema = _schema(properties[name], tool.parameters)
         value = values.named(name, schema)
+        if value is None and name in required:
+            value = values.after(name, schema)
         if value is None:
             value = values.of_enumeration(schema)
-        if value is None and name in required:
-            value = values.text_for(name, tool.name) if _is_text(name, schema) else values.next(schema)
         if value is not None:
             arguments[name] = value
         elif name in required:
-            return ()
+            open.append(name)
+    guessed: list[str] = []
+    for name in open:
+        schema = _schema(properties[name], tool.parameters)
+        is_text = _is_text(name, schema)
+        found = values.text_for(name, tool.name) if is_text else values.next(schema, alone=len(open) == 1)
+        if found is None:
+            return None
+        value, is_clear = found
+        arguments[name] = value
+        if not is_clear:
+            guessed.append(name)
     if len(required) == 1 and arguments.get(required[0]) in values.identifiers:
         first = arguments[required[0]]
         alike = dict.fromkeys([first, *(other for other in values.identifiers if _shape(other) == _shape(first))])
-        return tuple(arguments | {required[0]: value} for value in list(alike)[:MOST_CALLS])
-    return (arguments,)
+        return Fit(tool, tuple(arguments | {required[0]: value} for value in list(alike)[:MOST_CALLS]))
+    return Fit(tool, (arguments,), tuple(guessed))
+
+
+def _missing(message: str, tool: ToolSpec) -> tuple[str, ...]:
+    """The arguments that a tool needs, and that a message does not give."""
+    values = Values(message)
+    properties = _properties(tool.parameters)
+    missing: list[str] = []
+    for name in _required(tool):
+        schema = _schema(properties[name], tool.parameters)
+        given = values.named(name, schema), values.after(name, schema), values.of_enumeration(schema)
+        if all(value is None for value in given) and not (
+            values.text_for(name, tool.name) if _is_text(name, schema) else values.next(schema, alone=False)
+        ):
+            missing.append(name)
+    return tuple(missing)
 
 
 class Values:
@@ -117,6 +207,7 @@ class Values:
         self.identifiers = [match[0].rstrip(".,;") for match in _IDENTIFIER.finditer(outside)]
         names = [match[0] for match in _NAME.finditer(outside)]
         self._strings = [*quoted, *self.identifiers, *names]
+        self._sure = len(quoted) + len(self.identifiers)  # of the strings, those that are no guess
         self._numbers = [match[0] for match in _NUMBER.finditer(outside)]
 
     def named(self, name: str, schema: Mapping[str, Any]) -> Any:
@@ -128,6 +219,37 @@ class Values:
         )
         return None if found is None else _typed(next(filter(None, found.groups()), ""), schema)
 
+    def after(self, name: str, schema: Mapping[str, Any]) -> Any:
+        """The value that stands after the parameter's name: "order AB-9", "the title is Dune"."""
+        if schema.get("enum"):
+            return None
+        parts = [part for part in re.split(r"[_\W]+", name) if part]
+        if not parts or len(name) < 2:
+            return None
+        called = [r"[\s_-]*".join(map(re.escape, parts))]
+        if len(parts) > 1 and parts[-1].lower() in _PLAIN_ENDS:
+            called.append(r"[\s_-]*".join(map(re.escape, parts[:-1])))
+        link = r"s?(?:\s{1,3}(?:is|was|called|named|number|no\.?|id|of))*\s{0,3}#?\s{0,3}"
+        found = re.search(
+            rf"(?<!\w)(?i:(?:{'|'.join(called)}){link})(?<=[\s#])"
+            rf"(?:{_QUOTED.pattern}|({_IDENTIFIER.pattern})|({_NUMBER.pattern})|({_CAPITAL}(?: {_CAPITAL})*))",
+            self._message,
+        )
+        if found is None:
+            return None
+        text = next(filter(None, found.groups())).rstrip(".,;")
+        value = _typed(text, schema)
+        if value is not None:
+            self._take(text)
+        return value
+
+    def _take(self, text: str) -> None:
+        if text in self._strings:
+            self._sure -= self._strings.index(text) < self._sure
+            self._strings.remove(text)
+        elif text in self._numbers:
+            self._numbers.remove(text)
+
     def of_enumeration(self, schema: Mapping[str, Any]) -> Any:
         """The value of an enumeration that the message has as a word."""
         for value in _list(schema.get("enum")):
@@ -135,29 +257,37 @@ class Values:
                 return value
         return None
 
-    def next(self, schema: Mapping[str, Any]) -> Any:
-        """The next value of a kind that nobody has got yet."""
+    def next(self, schema: Mapping[str, Any], *, alone: bool) -> tuple[Any, bool] | None:
+        """The next value of a kind that nobody has got yet, and whether no other can be meant.
+
+        `alone`: no other parameter wants one.
+        """
         if schema.get("enum"):
             return None
         if schema.get("type") in ("number", "integer"):
             for number in self._numbers:
                 value = _typed(number, schema)
                 if value is not None:
+                    is_clear = alone and len(self._numbers) == 1
                     self._numbers.remove(number)
-                    return value
+                    return value, is_clear
         if schema.get("type", "string") == "string":
-            pool = self._strings or self._numbers
-            return pool.pop(0) if pool else None
+            if self._strings:
+                is_clear = alone and self._sure > 0
+                self._sure -= 1
+                return self._strings.pop(0), is_clear
+            return (self._numbers.pop(0), False) if self._numbers else None
         return None
 
-    def text_for(self, name: str, tool: str) -> str | None:
-        """What the message says after the tool's own name; for a query, else the whole of it."""
+    def text_for(self, name: str, tool: str) -> tuple[str, bool] | None:
+        """What the message says after the tool's own name; for a query, else the whole of it, which is a guess."""
         verb = re.escape(re.split(r"[_\W]+", tool.strip("_"))[0])
         after = re.compile(rf"{_COURTESY}{verb}\w*[\s:,：，]+(?:that\s+|this\s*:?\s+)?(.+)", re.IGNORECASE | re.DOTALL)  # noqa: RUF001
         found = after.match(self._message) if verb else None
         if found:
-            return found[1].strip().strip("\"'“”")
-        return self._message.strip() if name.lower() in QUERIES and _ASKING.search(self._message) else None
+            return found[1].strip().strip("\"'“”"), True
+        asks = name.lower() in QUERIES and _ASKING.search(self._message)
+        return (self._message.strip(), False) if asks else None
 
 
 def _typed(text: str, schema: Mapping[str, Any]) -> Any:
@@ -177,6 +307,15 @@ def _typed(text: str, schema: Mapping[str, Any]) -> Any:
                 return None
     except ValueError:
         return None
+
+
+def _verb(tool: ToolSpec) -> str:
+    return re.escape(next(iter(filter(None, re.split(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])", tool.name))), ""))
+
+
+def _required(tool: ToolSpec) -> list[str]:
+    properties = _properties(tool.parameters)
+    return [name for name in _list(tool.parameters.get("required")) if name in properties]
 
 
 def _is_text(name: str, schema: Mapping[str, Any]) -> bool:

@@ -41,12 +41,16 @@ class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
     name: str | None = None
 
 
-class ToolSpec(msgspec.Struct, frozen=True):
-    """A tool, as the model is told of it; `parameters` is a JSON Schema of an object."""
+class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A tool, as the model is told of it; `parameters` is a JSON Schema of an object.
+
+    `read_only`: calling it changes nothing. Models behind an address are not told.
+    """
 
     name: str
     description: str
     parameters: dict[str, Any]
+    read_only: bool = False
 
     def told(self) -> str:
         """What of it costs tokens."""

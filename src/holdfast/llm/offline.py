@@ -1,9 +1,11 @@
 """The model that needs no key: no language model at all, and it says so.
 
 It sees only the request, and answers the same request always with the same words. It calls a tool that fits the last
-message (`holdfast.llm.fitting`), loads a skill that the message speaks of where no tool does, tells what tools gave,
-cites memories, notes, loaded skills and what the user said before that share words with the question, and else says
-that it does not know. Memories and notes are parts of the system's message, between the tags `<memories>` and
+message (`holdfast.llm.fitting`), and asks back where the message does not say enough, or where the tool may change
+something and an argument would be a guess. It loads a skill that the message speaks of where no tool does, tells what
+tools gave, acknowledges what is kept of what the user says of themselves, lists its tools and skills when asked what
+it can do, cites memories, notes, loaded skills and what the user said before that share words with the question, and
+else says that it does not know. Memories and notes are parts of the system's message, between the tags `<memories>` and
 `<notes>`; a memory is a line that begins with "- ", and may lead with its date and author. Neither what was asked
 before nor what it said itself answers anything.
 """
@@ -13,13 +15,18 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.text import render
-from holdfast.llm.fitting import READ, fitting
-from holdfast.llm.model import Call, ChatMessage, Piece, Request, Stop, Text, ToolCall
-from holdfast.llm.wording import is_chinese, words
+from holdfast.llm.fitting import READ, Fit, Lack, fitting, lacking, parameter
+from holdfast.llm.lasting_facts import lasting_part
+from holdfast.llm.model import Call, ChatMessage, Piece, Request, Stop, Text, ToolCall, ToolSpec
+from holdfast.llm.wording import is_chinese, said_back, words
 
 CITED = 3
 USE_SKILL = "use_skill"
 LOADING = (USE_SKILL, "search_skills")
+REMEMBER = "remember"  # who has it has a memory: the turn keeps what users say of themselves
+REMEMBERED = "Remembered: "  # how that tool says that it did
+MEMORY = (REMEMBER, "recall", "manage_long_term_memory")
+LINE = 100  # characters of what a tool is for, in a list
 SHOWN = 4000  # characters of what a tool gave
 
 _PART = re.compile(r"<(memories|notes)>\n(.*?)\n</\1>", re.DOTALL)  # as agents are told what they know
@@ -29,6 +36,16 @@ _SKILLS = re.compile(r"^## Skills\n[^\n]*\n((?:- [^\n]*\n?)+)", re.MULTILINE)  #
 _LINE = re.compile(r"^- ([^:\n]+)(?:: (.*))?$", re.MULTILINE)
 _LOADED = re.compile(r"^## Skill: (.+)$", re.MULTILINE)
 _INSTRUCTIONS = re.compile(r"^## Skill: (.+)\n((?:(?!^## |^<).*\n?)*)", re.MULTILINE)
+_ABILITIES = re.compile(
+    r"[\s/]*(?:(?:please\s+)?help(?:\s+me)?"
+    r"|what\s+(?:else\s+)?(?:can|could|do)\s+(?:you|i)\s+(?:do|ask(?:\s+you)?)(?:\s+(?:for\s+me|here|with\s+you))?"
+    r"|what\s+are\s+you\s+able\s+to\s+do|how\s+(?:can|could)\s+you\s+help(?:\s+me)?"
+    r"|(?:what|which)\s+(?:tools|skills)(?:\s+and\s+(?:tools|skills))?(?:\s+(?:do\s+you\s+have|are\s+there|can\s+you\s+use))?"
+    r"|(?:list|show)\s+(?:me\s+)?(?:all\s+)?(?:your\s+|the\s+)?(?:tools|skills|abilities)"
+    r"|(?:请问)?你(?:都|还)?(?:能|会|可以)(?:做|干|帮我做)?(?:些)?什么|帮助|(?:你)?有(?:哪些|什么)(?:工具|技能|功能))[\s?!.。？！]*",  # noqa: RUF001
+    re.IGNORECASE,
+)
+_FIRST = re.compile(r".*?[.!?\u3002\uff01\uff1f](?=\s|$|[\u4e00-\u9fff])|.+")
 _PIECE = re.compile(r"\S+\s*|\s+")
 
 
@@ -45,6 +62,16 @@ class Phrases:
     gave: str
     nothing: str
     cut: str
+    kept: str
+    heard: str
+    tools: str
+    skills: str
+    memory: str
+    without: str
+    missing: str
+    confirm: str
+    aside: str
+    colon: str
 
 
 ENGLISH = Phrases(
@@ -61,6 +88,16 @@ ENGLISH = Phrases(
     gave="{} gave: {}",
     nothing="{} gave nothing.",
     cut="… (there is more)",
+    kept="Thank you. I will remember this: {}",
+    heard="Thank you. I keep no memories here, and know it in this conversation only: {}",
+    tools="I can use these tools:",
+    skills="I can load these skills:",
+    memory="I remember what you tell me about yourself, and cite it when you ask.",
+    without="I have no tools and no skills here.",
+    missing="To use {} I need to know {}. Say it like this: {}",
+    confirm="{} may change something, and I am not sure what you mean. To have it done, say: {}",
+    aside=" ({})",
+    colon=": ",
 )
 CHINESE = Phrases(
     unknown="我不知道：没有工具、记忆或笔记能回答这个问题。",  # noqa: RUF001
@@ -76,6 +113,16 @@ CHINESE = Phrases(
     gave="{} 的结果：{}",  # noqa: RUF001
     nothing="{} 没有给出结果。",
     cut="……（还有更多）",  # noqa: RUF001
+    kept="好的，我会记住：{}",  # noqa: RUF001
+    heard="好的。我在这里不保存记忆，只在这次对话中知道：{}",  # noqa: RUF001
+    tools="我可以使用这些工具：",  # noqa: RUF001
+    skills="我可以加载这些技能：",  # noqa: RUF001
+    memory="你告诉我的关于你自己的事，我会记住，你问起时我会引用。",  # noqa: RUF001
+    without="我在这里没有工具，也没有技能。",  # noqa: RUF001
+    missing="要使用 {}，我需要知道 {}。请这样说：{}",  # noqa: RUF001
+    confirm="{} 可能会改变一些东西，而我不确定你的意思。如果要执行，请说：{}",  # noqa: RUF001
+    aside="（{}）",  # noqa: RUF001
+    colon="：",  # noqa: RUF001
 )
 
 
@@ -83,8 +130,11 @@ QUESTIONS = ("?", "\uff1f")
 OWN = tuple(
     phrase.partition("{")[0].strip()
     for phrases in (ENGLISH, CHINESE)
-    for phrase in (phrases.unknown, phrases.itself, phrases.remembers, phrases.noted)
-)
+    for phrase in (
+        phrases.unknown, phrases.itself, phrases.remembers, phrases.noted, phrases.kept, phrases.heard, phrases.tools,
+        phrases.skills, phrases.memory, phrases.without,
+    )
+)  # fmt: skip
 
 
 class OfflineModel:
@@ -95,16 +145,32 @@ class OfflineModel:
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
         """The answer, piece by piece."""
         asked, turn = _turn(request.messages)
-        phrases = CHINESE if is_chinese(asked) else ENGLISH
         used = {message.name for message in turn if message.role == "tool"}
         calls = _calls(request, asked, may_load=not used) if used <= {USE_SKILL} else []
         for call in calls:
             yield Call(call)
         if not calls:
-            text = _told(turn, phrases) or _cited(request.messages, asked, phrases) or _ignorant(asked, phrases)
-            for piece in _PIECE.findall(text):
+            for piece in _PIECE.findall(_answer(request, asked, turn)):
                 yield Text(piece)
         yield Stop("tools" if calls else "end", self.name)
+
+
+def _answer(request: Request, asked: str, turn: Sequence[ChatMessage]) -> str:
+    """What it says where it calls nothing."""
+    phrases = CHINESE if is_chinese(asked) else ENGLISH
+    tools = _callable(request)
+    told, kept = _told(turn, phrases), _acknowledged(request, asked, phrases)
+    if told or (kept and not any(mark in asked for mark in QUESTIONS)):
+        return "\n".join(filter(None, [told, kept]))
+    if _ABILITIES.fullmatch(asked):
+        return _abilities(request, phrases)
+    said = (
+        _asked_back(asked, tools, phrases)
+        or _lacked(lacking(asked, tools, ordered=True), phrases)
+        or _cited(request.messages, asked, phrases)
+        or _lacked(lacking(asked, tools, ordered=False), phrases)
+    )
+    return "\n".join(filter(None, [said, kept])) or _ignorant(asked, phrases)
 
 
 def _turn(messages: Sequence[ChatMessage]) -> tuple[str, Sequence[ChatMessage]]:
@@ -115,16 +181,88 @@ def _turn(messages: Sequence[ChatMessage]) -> tuple[str, Sequence[ChatMessage]]:
     return "", messages
 
 
+def _callable(request: Request) -> list[ToolSpec]:
+    return [tool for tool in request.tools if tool.name not in LOADING]
+
+
 def _calls(request: Request, asked: str, *, may_load: bool) -> list[ToolCall]:
-    fit = fitting(asked, [tool for tool in request.tools if tool.name not in LOADING])
+    if _ABILITIES.fullmatch(asked):
+        return []
+    fit = fitting(asked, _callable(request))
     place = len(request.messages)
+    if fit is not None and fit.tool.name == REMEMBER and lasting_part(asked):
+        return []  # the turn keeps it
+    if fit is not None and fit.guessed and lacking(asked, _callable(request), ordered=True):
+        return []  # an order that does not say enough is no question to another tool
     if fit is not None:
+        calls = fit.arguments if fit.may_be_called else ()
         return [
             ToolCall(f"call_{place}_{number}", fit.tool.name, render(arguments).decode())
-            for number, arguments in enumerate(fit.arguments)
+            for number, arguments in enumerate(calls)
         ]
+    if lasting_part(asked) and not any(mark in asked for mark in QUESTIONS):
+        return []
+    may_load = may_load and any(tool.name == USE_SKILL for tool in request.tools)
     skill = _skill(request.messages, asked) if may_load else None
     return [] if skill is None else [ToolCall(f"call_{place}_0", USE_SKILL, render({"name": skill}).decode())]
+
+
+def _acknowledged(request: Request, asked: str, phrases: Phrases) -> str:
+    """What is kept of what the user said of themselves, said back to them."""
+    fact = lasting_part(asked)
+    if not fact:
+        return ""
+    has_memory = any(tool.name == REMEMBER for tool in request.tools)
+    return (phrases.kept if has_memory else phrases.heard).format(said_back(fact))
+
+
+def _abilities(request: Request, phrases: Phrases) -> str:
+    """What it can do: a line for each tool and each skill."""
+    tools = [tool for tool in _callable(request) if tool.name not in MEMORY]
+    skills = _listed(request.messages)
+    lines = [phrases.tools, *(_ability(tool.name, tool.description, phrases) for tool in tools)] if tools else []
+    lines += [phrases.skills, *(_ability(name, about, phrases) for name, about in skills)] if skills else []
+    lines += [] if lines else [phrases.without]
+    has_memory = any(tool.name == REMEMBER for tool in request.tools)
+    return "\n".join([*lines, *([phrases.memory] if has_memory else []), phrases.itself])
+
+
+def _ability(name: str, about: str, phrases: Phrases) -> str:
+    line = " ".join(about.split())
+    first = _FIRST.match(line)
+    text = first[0] if first else ""
+    return f"- {name}" + (phrases.colon + (text if len(text) <= LINE else text[: LINE - 1] + "…") if text else "")
+
+
+def _asked_back(asked: str, tools: Sequence[ToolSpec], phrases: Phrases) -> str:
+    """What to say to have a tool called that may change something, where an argument is a guess."""
+    fit = fitting(asked, tools)
+    if fit is None or fit.may_be_called:
+        return ""
+    return phrases.confirm.format(fit.tool.name, _order(fit))
+
+
+def _order(fit: Fit) -> str:
+    given = " ".join(f"{name}={render(value).decode()}" for name, value in fit.arguments[0].items())
+    return f"{fit.tool.name} {given}"
+
+
+def _lacked(lack: Lack | None, phrases: Phrases) -> str:
+    """Which arguments a tool needs that nobody has given."""
+    if lack is None:
+        return ""
+    needed = [
+        name + (phrases.aside.format(about.rstrip(".\u3002")) if (about := parameter(lack.tool, name)) else "")
+        for name in lack.missing
+    ]
+    example = " ".join([lack.tool.name, *(f"{name}=…" for name in lack.missing)])
+    return phrases.missing.format(lack.tool.name, ", ".join(needed), example)
+
+
+def _listed(messages: Sequence[ChatMessage]) -> list[tuple[str, str]]:
+    """The skills that are listed, with what they are for."""
+    system = "\n".join(message.content for message in messages if message.role == "system")
+    return [line for part in _SKILLS.findall(system) for line in _LINE.findall(part)]
 
 
 def _skill(messages: Sequence[ChatMessage], asked: str) -> str | None:
@@ -132,7 +270,7 @@ def _skill(messages: Sequence[ChatMessage], asked: str) -> str | None:
     system = "\n".join(message.content for message in messages if message.role == "system")
     loaded = set(_LOADED.findall(system))
     question = words(asked)
-    listed = [line for part in _SKILLS.findall(system) for line in _LINE.findall(part)]
+    listed = _listed(messages)
     shared = {name: len(question & words(f"{name} {about}")) for name, about in listed if name not in loaded}
     best = max(shared, key=lambda name: shared[name], default=None)
     return best if best is not None and shared[best] else None
@@ -147,6 +285,9 @@ def _told(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
             name = message.name or names.get(message.call_id or "") or "tool"
             given = message.content.strip()
             given = given if len(given) <= SHOWN else given[:SHOWN] + phrases.cut
+            if name == REMEMBER and given.startswith(REMEMBERED):
+                lines.append(phrases.kept.format(said_back(given.removeprefix(REMEMBERED))))
+                continue
             lines.append(phrases.gave.format(name, given) if given else phrases.nothing.format(name))
     return "\n".join(lines)
 

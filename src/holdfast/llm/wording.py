@@ -25,12 +25,32 @@ _JOINTS = re.compile(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])")
 _HAN = re.compile(f"[{HAN}]")
 _HAN_STOPS = re.compile(f"[{_STOP_CHARACTERS}]")
 
+_TO_YOU = {
+    "i am": "you are", "i'm": "you're", "i was": "you were", "am i": "are you", "was i": "were you", "i": "you",
+    "i've": "you've", "i'd": "you'd", "i'll": "you'll", "me": "you", "my": "your", "mine": "yours",
+    "myself": "yourself", "we": "you", "we're": "you're", "we've": "you've", "us": "you", "our": "your",
+    "ours": "yours", "ourselves": "yourselves", "you are": "I am", "you're": "I'm", "you can": "I can",
+    "you may": "I may", "you should": "I should", "you": "me", "your": "my", "yours": "mine", "yourself": "myself",
+    "我们": "你们", "你们": "我们", "咱们": "你们", "我": "你", "咱": "你", "你": "我", "您": "我",
+}  # fmt: skip
+_PRONOUN = re.compile(
+    r"(?<![\w'])(?:you (?:are|can|may|should)|i (?:am|was)|(?:am|was) i|i'(?:m|ve|d|ll)|we'(?:re|ve)|you're|myself"
+    r"|ourselves|yourself|yours|your|you|mine|my|me|ours|our|us|we|i)(?![\w'])|我们|你们|咱们|[我咱你您]",
+    re.IGNORECASE,
+)
+
 _stem = cast(Callable[[str], str], Stemmer.Stemmer("english").stemWord)  # pyright: ignore[reportUnknownMemberType]
 
 
 def is_chinese(text: str) -> bool:
     """Whether to answer in Chinese."""
     return _HAN.search(text) is not None
+
+
+def said_back(text: str) -> str:
+    """What somebody said of themselves, as one says it back to them: "my name is Ann" as "your name is Ann"."""
+    turned = _PRONOUN.sub(lambda found: _TO_YOU[found[0].lower()], text.replace("\u2019", "'"))
+    return turned.strip()
 
 
 def words(text: str) -> frozenset[str]:

@@ -72,7 +72,7 @@ class Tool:
     @property
     def spec(self) -> ToolSpec:
         """The tool, as a model is told of it."""
-        return ToolSpec(self.name, self.description, dict(self.parameters))
+        return ToolSpec(self.name, self.description, dict(self.parameters), self.access == "read")
 
 
 @dataclass(frozen=True, slots=True)
