@@ -10,7 +10,7 @@ from holdfast.agents import keeping
 from holdfast.conversations.notes import Note
 from holdfast.engine import Engine
 from holdfast.llm import Request
-from holdfast.memory import Hits
+from holdfast.memory import Hits, session, user
 from tests.agents.stage import PATIENCE, Player, Stage, told
 
 USAGE = {"input_tokens": 100, "output_tokens": 10}
@@ -111,3 +111,47 @@ async def done(engine: Engine, number: int) -> None:
     async with asyncio.timeout(PATIENCE):
         while [run.state for run in await engine.agents.runs.list()] != ["done"] * number:  # noqa: ASYNC110 - rows tell
             await asyncio.sleep(0.01)
+
+
+@pytest.mark.req("AGENT-02", "MEM-06")
+async def test_a_sentence_that_is_said_again_is_one_memory_and_refreshed(stage: Stage, app: App) -> None:
+    engine = await stage.serve(app)
+    for number, words in enumerate(
+        [
+            "I am allergic to peanuts.",
+            "I am allergic to peanuts",
+            " i am allergic  to Peanuts! ",
+            "I am allergic to nuts.",
+        ]
+    ):
+        await told(engine, "support", words, user="ann", session_id=f"web-{number % 2}")
+
+    kept = [hit.memory for hit in await engine.memory.search(user("ann"), "allergic", limit=50)]
+    here = [hit.memory for hit in await engine.memory.search(session("web-0"), "allergic peanuts", limit=50)]
+
+    assert sorted(memory.content for memory in kept) == ["I am allergic to nuts.", "I am allergic to peanuts."]
+    assert {memory.content: memory.access_count for memory in kept}["I am allergic to peanuts."] >= 2
+    assert len([memory for memory in here if memory.author == "ann"]) == 1
+
+
+@pytest.mark.req("AGENT-02")
+async def test_a_sentence_that_is_said_in_many_places_at_once_is_one_memory(stage: Stage, app: App) -> None:
+    engine = await stage.serve(app)
+
+    await asyncio.gather(
+        *(told(engine, "support", "I am allergic to peanuts.", user="ann", session_id=f"at-once-{n}") for n in range(8))
+    )
+
+    [hit] = await engine.memory.search(user("ann"), "allergic peanuts", limit=50)
+    assert hit.memory.access_count >= 7
+
+
+@pytest.mark.req("AGENT-02")
+async def test_what_two_users_say_are_two_memories(stage: Stage, app: App) -> None:
+    engine = await stage.serve(app)
+    for person in ("ann", "bob"):
+        await told(engine, "support", "I am allergic to peanuts.", user=person)
+
+    for person in ("ann", "bob"):
+        [hit] = await engine.memory.search(user(person), "allergic peanuts")
+        assert hit.memory.author == person

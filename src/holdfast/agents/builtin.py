@@ -10,6 +10,7 @@ from msgspec import Meta
 from holdfast.conversations.notes import Notes, Operation
 from holdfast.core.errors import InvalidInput
 from holdfast.memory import Hit, Memories, Scope, user
+from holdfast.memory.drafts import Draft
 from holdfast.skills.function import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -56,9 +57,8 @@ def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
             importance: from 0 to 1.
         """
         owner = user(_user(run), agent=run.agent)
-        stored = await memory.remember(
-            owner, content, importance=importance, trust="agent", source=run.conversation_id, key=run.key
-        )
+        draft = Draft(content, importance=importance, trust="agent", source=run.conversation_id, key=run.key, once=True)
+        [stored] = await memory.remember_many(owner, [draft])
         return f"Remembered: {stored.content}"
 
     async def recall(

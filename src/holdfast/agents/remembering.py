@@ -29,7 +29,8 @@ async def remember_turn(
 ) -> None:
     """Keep what was said: for the session, and what the session's user said of lasting use, for that user.
 
-    Each under its node's key: a turn that is done twice is remembered once. That memory fails is no failure of a turn.
+    Each under its node's key: a turn that is done twice is remembered once. A sentence that was said before is the same
+    memory, refreshed. That memory fails is no failure of a turn.
     """
     try:
         said: list[tuple[Owner, Draft | None]] = []
@@ -74,4 +75,5 @@ def _said(
         seq=None if conversation is None else node.seq,
         author=author,
         at=node.created_at,
+        once=True,
     )

@@ -32,7 +32,11 @@ TYPES: dict[Scope, str] = {"session": "turn", "user": "fact", "agent": "learning
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a caller says of a memory: all but its content may be left out."""
+    """What a caller says of a memory: all but its content may be left out.
+
+    `once`: the same sentence of the same author again, wherever it is said, is the same memory; letter case, spaces and
+    a full stop make no difference.
+    """
 
     content: str
     type: str | None = None
@@ -46,6 +50,7 @@ class Draft:
     seq: int | None = None
     author: str | None = None
     at: datetime | None = None
+    once: bool = False
 
     def __post_init__(self) -> None:
         _check_content(self.content)
@@ -101,7 +106,7 @@ def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
         "by_owner": is_by_owner(draft.author, owner),
         "said_at": None if draft.at is None else aware(draft.at).astimezone(UTC),
     }
-    return {**item, "digest": digest_of(ids, item)}
+    return {**item, "digest": repeat_digest_of(ids, item) if draft.once else digest_of(ids, item)}
 
 
 def reading(content: str, author: str | None) -> dict[str, Any]:
@@ -138,7 +143,16 @@ def digest_of(ids: OwnerIds, row: Mapping[str, Any]) -> UUID:
     at = row["said_at"]
     said = "" if at is None else at.astimezone(UTC).isoformat()
     place = (row[name] for name in ("type", "conversation", "seq", "author"))
-    parts = (ids.scope, ids.id, ids.agent, *place, said, row["content"])
+    return _digest(ids.scope, ids.id, ids.agent, *place, said, row["content"])
+
+
+def repeat_digest_of(ids: OwnerIds, row: Mapping[str, Any]) -> UUID:
+    """What stands for a sentence, its owner and its author: equal wherever and whenever it is said again."""
+    sentence = " ".join(row["content"].split()).rstrip(".!\u3002\uff01 ").casefold()
+    return _digest(ids.scope, ids.id, "said", row["type"], row["author"], row["trust"], sentence or row["content"])
+
+
+def _digest(*parts: object) -> UUID:
     joined = "\0".join("" if part is None else str(part) for part in parts)  # stored text has no NUL
     return UUID(bytes=hashlib.blake2b(joined.encode(), digest_size=16).digest())
 

@@ -3,6 +3,7 @@ create or replace function holdfast.fold_memory(tenant uuid, of_scope text, of_o
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
   kept public.memory;
+  is_again boolean; -- the same words under another key: somebody said them again
 begin
   select m.* into kept from public.memory m
   where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.key = item.key
@@ -19,11 +20,12 @@ begin
     perform holdfast.delete_memories(tenant, of_scope, of_owner, array[kept.id], 'expired');
     return null;
   end if;
-  if kept.importance < item.importance or kept.expires_at < item.expires_at
+  is_again := item.key is not null and item.key is distinct from kept.key;
+  if is_again or kept.importance < item.importance or kept.expires_at < item.expires_at
     or kept.last_accessed < coalesce(item.last_accessed, holdfast.now()) - interval '1 day' then -- to say it again is to use it
     update public.memory m
     set importance = greatest(m.importance, item.importance), expires_at = greatest(m.expires_at, item.expires_at),
-      last_accessed = greatest(m.last_accessed, coalesce(item.last_accessed, holdfast.now()))
+      access_count = m.access_count + is_again::int, last_accessed = greatest(m.last_accessed, coalesce(item.last_accessed, holdfast.now()))
     where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.id = kept.id
     returning m.* into kept;
     perform holdfast.follow_memory(kept);
