@@ -53,7 +53,10 @@ def parse_arguments(tool: Tool, raw: str, overlay: Overlay | None = None) -> dic
 
 
 def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
-    """Arguments as the tool takes them, under an overlay: checked by its schema, with defaults of those that lack."""
+    """Arguments as the tool takes them, under an overlay: checked by its schema, with defaults of those that lack.
+
+    Defaults of an imported schema stay out: they are what its back end assumes.
+    """
     try:
         text = dumps({"tool_calls": [{"arguments": arguments}]})  # as they are kept
         size = len(text.encode())
@@ -77,7 +80,8 @@ def fitted(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[st
     # What is fixed is not in the schema that the model was told, and so it is checked without.
     fixed = overlay.fixed if overlay is not None else ()
     wrote = {name: value for name, value in cast(dict[str, Any], given).items() if name not in fixed}
-    arguments = checker.defaults.filled(wrote)
+    # A default in a back end's document is what the back end assumes where nothing is said: to send it says something.
+    arguments = wrote if tool.is_imported else checker.defaults.filled(wrote)
     try:
         misfit = None if checker.validator.is_valid(arguments) else arguments
     except UnicodeEncodeError:  # half a character is checked as if it were a whole one

@@ -70,6 +70,11 @@ class Tool:
     version: int = 0
 
     @property
+    def is_imported(self) -> bool:
+        """Whether its schema comes from a source's document, and says what the back end takes and assumes."""
+        return self.backend is not None
+
+    @property
     def spec(self) -> ToolSpec:
         """The tool, as a model is told of it."""
         return ToolSpec(self.name, self.description, dict(self.parameters), self.access == "read")
