@@ -83,6 +83,7 @@ from holdfast.skills.history import History
 from holdfast.skills.indexing import RegistryIndexer
 from holdfast.skills.skills import Skills
 from holdfast.skills.sources.sources import Sources
+from holdfast.skills.tool import Kind
 from holdfast.skills.tools import Tools
 from holdfast.skills.transfer import SkillTransfer
 from holdfast.skills.updates import Updates
@@ -190,9 +191,9 @@ class Engine:
         self.memory = Memories(self.database, owners, self.embeddings, recall, self.config.memory)
         self.memory_transfer = Transfer(self.database, owners, self.embeddings, self.config.memory)
         self.caller = shared.caller
-        self.tools = Tools(self.database)
+        self.tools = Tools(self.database, self._runs)
         self.skills = Skills(self.database, self.tools)
-        self.skill_transfer = SkillTransfer(self.database)
+        self.skill_transfer = SkillTransfer(self.database, self._runs)
         self.history = History(self.database)
         self.catalogs = Catalogs(self.database, self.tools)
         self.finding = Finding(self.database, self.embeddings, self.catalogs)
@@ -213,6 +214,9 @@ class Engine:
             self._watching,
             settings,
         )
+
+    def _runs(self, kind: Kind) -> bool:
+        return self.executor.runs(kind)
 
     def _wire_execution(self) -> None:
         shared, execution, agents = self._shared, self.config.execution, self.config.agents

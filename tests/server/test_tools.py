@@ -169,3 +169,20 @@ async def test_tools_of_a_program_are_changed_only_there_but_administered_here(d
 
     assert (changed.code, removed.code) == ("already_exists", "already_exists")
     assert (off.json()["active"], off.json()["origin"]) == (False, "code")
+
+
+@pytest.mark.req("EXEC-01")
+async def test_a_tool_that_cannot_run_is_refused_with_the_reason_and_what_to_do(site: Site) -> None:
+    body = {
+        "description": "",
+        "parameters": {"type": "object"},
+        "kind": "graphql",
+        "endpoint": "https://shop.example/q",
+    }
+
+    reply = await site.ask("PUT", "/api/tools/track", json=body)
+
+    told = reply.json()
+    assert (reply.status, told["code"]) == (400, "invalid_input")
+    assert told["why"] == "tools of the kind graphql cannot run here"
+    assert "function, rest" in told["next"]

@@ -16,6 +16,7 @@ from holdfast.engine import Engine
 from holdfast.gateway.views import Listed, View, Who, sees, sees_own, shown_name
 from holdfast.postgres.sql import statements
 from holdfast.skills.offers import Offer, offer_of
+from holdfast.skills.runnable import can_run
 from holdfast.skills.tool import Entry, Tool
 from holdfast.skills.tools import MAX_LISTED
 
@@ -140,7 +141,7 @@ class Inventory:
         after: str | None = None
         while True:
             page = await self._engine.tools.list(limit=MAX_LISTED, after=after, active=True)
-            found |= {entry.tool.name: _known(entry) for entry in page}
+            found |= {entry.tool.name: _known(entry) for entry in page if self._can_run(entry)}
             if len(page) < MAX_LISTED:
                 return found
             after = page[-1].tool.name
@@ -154,8 +155,12 @@ class Inventory:
         changed = {*names}
         tools = {name: known for name, known in stock.tools.items() if store(name) not in changed}
         rows = await self._database.all(sql("entries_by_name"), names)
-        tools |= {entry.tool.name: _known(entry) for entry in map(self._engine.tools.entry_of, rows)}
+        entries = map(self._engine.tools.entry_of, rows)
+        tools |= {entry.tool.name: _known(entry) for entry in entries if self._can_run(entry)}
         return Stock(revision, tools)
+
+    def _can_run(self, entry: Entry) -> bool:
+        return can_run(entry.tool.kind, entry.tool.mode, self._engine.tools.runs)
 
     async def _view(self, stock: Stock, who: Who) -> View:
         grant = NOTHING if who.agent is None else await self._grant(who.agent, stock)

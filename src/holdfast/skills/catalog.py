@@ -20,6 +20,7 @@ from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.disclosure import Catalog, Grant, KnownSkill, Opening, catalog_of, opened, opening
 from holdfast.skills.offers import Offer, offer_of
+from holdfast.skills.runnable import Runs, can_run
 from holdfast.skills.tools import Tools
 
 KNOWN_FOR = 10.0  # seconds after which what came by plain SQL is seen, too
@@ -177,7 +178,7 @@ class Catalogs:
         row = cast(Row, await self._database.one(sql("catalog"), stored_name("agent", agent)))
         assigned = {UUID(each["skill_id"]): each["config"] for each in row["assigned"]}
         catalog, former = (
-            catalog_of(agent, row["revision"], assigned, map(_skill, row["skills"])),
+            catalog_of(agent, row["revision"], assigned, (_skill(each, self._tools.runs) for each in row["skills"])),
             self._kept.get(agent),
         )
         same = former is not None and former.catalog == catalog
@@ -249,7 +250,7 @@ def _tokens(counter: TokenCounter, texts: Iterable[str]) -> int:
     return sum(map(counter.count, texts))
 
 
-def _skill(told: Mapping[str, Any]) -> KnownSkill:
+def _skill(told: Mapping[str, Any], runs: Runs) -> KnownSkill:
     needs = [(UUID(id), required) for id, required, _, _ in told["needs"]]
     return KnownSkill(
         UUID(told["id"]),
@@ -264,6 +265,7 @@ def _skill(told: Mapping[str, Any]) -> KnownSkill:
                 each["config"], each["version"],
             )
             for each in told["tools"]
+            if can_run(each["kind"], each["mode"], runs)
         ),
         lacks=tuple(name for _, required, name, active in told["needs"] if required and not active),
         version=told["version"],

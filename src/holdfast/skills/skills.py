@@ -22,6 +22,7 @@ from holdfast.skills.drafts import (
 from holdfast.skills.folders import check_files
 from holdfast.skills.front_matter import FILE
 from holdfast.skills.overlays import check_config, check_values
+from holdfast.skills.runnable import check_runnable
 from holdfast.skills.skill import Assignment, File, Link, Need, Skill
 from holdfast.skills.terms import terms_of
 from holdfast.skills.tool import LEVELS, Access
@@ -146,8 +147,10 @@ class Skills:
         """Have a skill work with a tool; `access` is what it grants, None: what the tool takes, as a new link does."""
         if access not in (UNSET, None, *LEVELS):
             raise InvalidInput(f"there is no access {access!r:.100}", next=f"Give one of {', '.join(LEVELS)}.")
+        known = await self._tools.by_names([tool])
+        if tool in known and active is not False:
+            check_runnable(known[tool], self._tools.runs)
         if config is not UNSET and (config := check_config(config)):
-            known = await self._tools.by_names([tool])
             if tool not in known:
                 raise unknown_tool(tool)
             check_values(known[tool], config, all=True)

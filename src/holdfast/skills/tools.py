@@ -25,6 +25,7 @@ from holdfast.skills.drafts import (
 from holdfast.skills.parameters import ParameterRow, schema_of
 from holdfast.skills.permits import check_permissions, permits
 from holdfast.skills.request import Backend, Request
+from holdfast.skills.runnable import Runs, can_run, check_runnable, every_kind
 from holdfast.skills.tool import KINDS, Access, Entry, Kind, Mode, Tool
 
 if TYPE_CHECKING:
@@ -57,10 +58,11 @@ class Diff:
 
 
 class Tools:
-    """Stores and finds the tools of one tenant."""
+    """Stores and finds the tools of one tenant; `runs` says which kinds of them can be run."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, runs: Runs = every_kind) -> None:
         self._database = database
+        self.runs = runs
         self._parsed: OrderedDict[str, tuple[Mapping[str, Any], Tool]] = OrderedDict()
 
     async def put(
@@ -121,6 +123,7 @@ class Tools:
             service=was.service if service is UNSET else service,
         )
         await in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes its time
+        check_runnable(tool, self.runs)
         given = tool_item(
             tool,
             implementation_class=reference or None,
@@ -156,7 +159,7 @@ class Tools:
         return {tool.name: tool for tool in (self.told(row["told"]) for row in rows)}
 
     async def allowed(self, names: Sequence[str], *, agent: str) -> dict[str, Tool]:
-        """Those of these tools that an agent may call, by name in the given order."""
+        """Those of these tools that an agent may call and that can be run, by name in the given order."""
         if not names:
             return {}
         rows = {row["name"]: row for row in await self._database.all(sql("allowed_tools"), [*map(store, names)])}
@@ -164,7 +167,8 @@ class Tools:
         return {
             name: tool
             for name, tool in found.items()
-            if not permits(tool.access, tool.access, rows[name]["permissions"], agent)
+            if can_run(tool.kind, tool.mode, self.runs)
+            and not permits(tool.access, tool.access, rows[name]["permissions"], agent)
         }
 
     async def current(self, id: UUID) -> Tool | None:

@@ -7,6 +7,7 @@ from typing import Literal, cast
 from holdfast.core.errors import AlreadyExists, NotFound
 from holdfast.postgres.database import Database, Transaction
 from holdfast.skills.folders import FolderSkill, FolderTool
+from holdfast.skills.runnable import Runs, every_kind
 from holdfast.skills.skill import File, Link, Need, Skill
 from holdfast.skills.skills import Skills
 from holdfast.skills.tools import Tools
@@ -33,9 +34,10 @@ class _State:
 class SkillTransfer:
     """Brings folders into the registry of one tenant, and gives its skills as folders."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, runs: Runs = every_kind) -> None:
         self._database = database
-        self._skills = Skills(database, Tools(database))
+        self._runs = runs
+        self._skills = Skills(database, Tools(database, runs))
 
     async def export(self, name: str) -> FolderSkill:
         """A skill as a folder has it; links that are not active are left out."""
@@ -61,7 +63,7 @@ class SkillTransfer:
         async def work(tx: Transaction) -> ImportedSkill:
             # A transaction does all that is asked of the database here, and then it is done together.
             database = cast(Database, tx)
-            return await _load(Skills(database, Tools(database)), folder, replace=replace, by=by)
+            return await _load(Skills(database, Tools(database, self._runs)), folder, replace=replace, by=by)
 
         return await self._database.atomically(work)
 

@@ -37,7 +37,7 @@ select coalesce((select r.revision from registry r where r.host_id = $1), 0) as 
       'tools', (
         select coalesce(jsonb_agg(jsonb_build_object(
           'id', t.tool_id, 'name', t.name, 'description', t.description, 'access', t.access, 'level', l.access_level,
-          'permissions', t.permissions, 'config', l.config, 'version', t.aggregate_version
+          'permissions', t.permissions, 'config', l.config, 'version', t.aggregate_version, 'kind', t.implementation_type, 'mode', t.mode
         ) order by t.name), '[]')
         from skill_tool_t l join tool_t t on t.host_id = $1 and t.tool_id = l.tool_id
           left join tool_source o on o.host_id = $1 and o.source_id = t.source_id
