@@ -210,8 +210,8 @@ def test_a_value_that_holds_itself_is_refused() -> None:
 
 
 @pytest.mark.req("ENG-08")
-@pytest.mark.parametrize("data", [b"[" * 100_000, b'{"a":' * 100_000, b"[" * 100_000 + b"]" * 100_000])
-def test_bytes_nested_a_hundred_thousand_deep_are_refused(data: bytes) -> None:
+@pytest.mark.parametrize("data", [b"[" * 90_000, b'{"a":' * 90_000, b"[" * 90_000 + b"]" * 90_000])
+def test_bytes_nested_ninety_thousand_deep_are_refused(data: bytes) -> None:
     with pytest.raises(InvalidInput):
         loads(data)
     with pytest.raises(InvalidInput, match="128 levels"):

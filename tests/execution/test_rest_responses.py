@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import HoldfastError, TooLarge
-from holdfast.execution.rest.responses import read_body, tell
+from holdfast.execution.rest.responses import MAX_MEMBERS, read_body, tell
 
 JSON = {"Content-Type": "application/json"}
 
@@ -70,8 +70,17 @@ async def test_a_body_that_is_packed_to_more_than_it_is_ends() -> None:
     noise = random.Random(7).randbytes(size)
 
     with pytest.raises(TooLarge, match="more than 100,000 bytes"):
-        await read(gzip.compress(b"") * size, "gzip", limit=size)
+        await read(gzip.compress(b"", mtime=0) + bytes(size * 2), "gzip", limit=size)
     assert await read(gzip.compress(noise), "gzip", limit=size) == noise
+
+
+@pytest.mark.req("SAFE-06")
+async def test_a_body_of_many_gzip_members_ends() -> None:
+    member = gzip.compress(b"x")
+
+    assert await read(member * MAX_MEMBERS, "gzip") == b"x" * MAX_MEMBERS
+    with pytest.raises(TooLarge, match="more than 1,000 gzip members"):
+        await read(gzip.compress(b"") * 200_000, "gzip", limit=10_000_000)
 
 
 async def test_a_body_of_exactly_the_limit_is_read() -> None:

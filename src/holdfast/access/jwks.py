@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol, cast
 from urllib.parse import urlsplit
 
-import msgspec
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
 
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Unavailable
 from holdfast.core.issuers import SHARED, Issuer, is_address
+from holdfast.core.text import parse
 
 Fetch = Callable[[str, int], Awaitable[bytes]]  # an address on the web, and how many bytes are taken
 
@@ -205,8 +205,8 @@ def _public(jwk: dict[str, Any]) -> Published | None:
 
 def _decoded(data: bytes) -> dict[str, Any]:
     try:
-        value = msgspec.json.decode(data)
-    except (msgspec.DecodeError, RecursionError):
+        value = parse(data)
+    except HoldfastError:
         value = None
     if not isinstance(value, dict):
         raise Unavailable("what the issuer publishes is no JSON object", next="Look at access.issuers.")

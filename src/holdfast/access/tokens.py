@@ -20,6 +20,7 @@ from holdfast.access.principals import Principal
 from holdfast.access.tenants import Tenants
 from holdfast.core.errors import BadSetting, NotFound
 from holdfast.core.issuers import AccessSettings, Issuer
+from holdfast.core.json_limits import decode
 
 MAX_BYTES = 8192  # of a token
 REMEMBERED = 60.0  # seconds at most for which a token is taken without checking it again
@@ -161,7 +162,7 @@ def _is_signed(algorithm: str, signed: bytes, signature: bytes, key: Key) -> boo
 
 def _object(part: str) -> dict[str, Any]:
     try:
-        value = msgspec.json.decode(_bytes(part))
+        value = decode(_bytes(part))
     except (msgspec.DecodeError, RecursionError):
         value = None
     if not isinstance(value, dict):

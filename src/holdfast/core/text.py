@@ -13,19 +13,26 @@ number was a float. What it cannot hold is written with an escape, a code point 
 import json
 import math
 import re
+from functools import partial
 from typing import Any, NoReturn, cast
 
 import msgspec
 
 from holdfast.core.errors import InvalidInput, TooLarge
+from holdfast.core.json_limits import MAX_VALUES, check_work, decode, decode_in_slices
+from holdfast.core.threads import in_worker
 
 MAX_TEXT_BYTES = 8 * 1024 * 1024
 MAX_JSON_DEPTH = 128
+MAX_STORED_VALUES = 1_000_000  # in a JSON value that PostgreSQL holds
+LARGE_JSON = 256 * 1024  # bytes; reading more may take over 30 ms
 MAX_INTEGER_DIGITS = 4300  # what Python and msgspec convert
+MAX_HALVES = 100_000  # of characters, where one of them is alone: each is escaped by itself
 
 ESCAPE = "\U0010fffe"
 
-_UNSTORABLE = re.compile("[\0\ud800-\udfff\U0010fffe]")
+_ESCAPES = ((ESCAPE, ESCAPE + "fffe"), ("\0", ESCAPE + "0000"))  # the escape first
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _ESCAPED = re.compile(ESCAPE + "(0000|d[89a-f][0-9a-f]{2}|fffe)")
 _ESCAPE_BYTES = ESCAPE.encode()
 _NON_FINITE = {ESCAPE + "nan": math.nan, ESCAPE + "inf": math.inf, ESCAPE + "-inf": -math.inf}
@@ -65,9 +72,10 @@ def dumps(value: object) -> str:
     try:
         data = _encoded(value)
         _refuse_larger("the JSON value", len(data), MAX_TEXT_BYTES)
+        check_work(data, most=MAX_STORED_VALUES)
         # Only what has many brackets can be deep, and only then is it worth a look.
         if _brackets(data) > MAX_JSON_DEPTH:
-            _refuse_deeper(msgspec.json.decode(data))
+            _refuse_deeper(decode(data))
     except RecursionError:
         _refuse_depth()
     except (TypeError, ValueError, OverflowError) as error:
@@ -83,7 +91,10 @@ def loads(data: str | bytes) -> Any:
     """The value that `dumps` was given."""
     try:
         try:
-            value = msgspec.json.decode(data)
+            # A tenant's own SQL may have written it.
+            if len(data) > MAX_STORED_VALUES:
+                check_work(data.encode() if isinstance(data, str) else data, most=MAX_STORED_VALUES)
+            value = decode(data)
         except msgspec.ValidationError:
             # msgspec writes a longer negative integer than it reads: it counts the sign as a digit.
             value = json.loads(data)
@@ -91,23 +102,26 @@ def loads(data: str | bytes) -> Any:
         return _restored(value) if escaped else value
     except RecursionError:
         _refuse_depth()
-    except (msgspec.MsgspecError, ValueError) as error:
+    except (msgspec.MsgspecError, ValueError, TooLarge) as error:
         raise InvalidInput("the stored JSON cannot be read", why=_one_line(error)) from None
 
 
-def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES) -> Any:
-    """A JSON value from the wire, or InvalidInput that says where it is wrong.
+def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VALUES) -> Any:
+    """A JSON value from the wire, or InvalidInput that says where it is wrong; TooLarge if it takes long to read.
 
     A lone surrogate written as `\\ud83d` is kept; NaN and numbers beyond a float are refused. Of two equal names in an
-    object the last one counts.
+    object the last one counts. With more `most_values` than usual it is meant for a thread, and lets others run.
     """
     _refuse_larger("the JSON text", len(data), limit)
+    check_work(data, most=most_values)
     try:
         try:
-            value = msgspec.json.decode(data)
+            value = decode(data) if most_values <= MAX_VALUES else decode_in_slices(data)
         except msgspec.DecodeError:
             if not _SURROGATE_ESCAPE.search(data):
                 raise
+            if data.count(b"\\ud") + data.count(b"\\uD") > MAX_HALVES:
+                _refuse_halves()
             value = _parse_with_surrogates(data)
         if _brackets(data) > MAX_JSON_DEPTH:
             _refuse_deeper(value)
@@ -121,6 +135,13 @@ def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES) -> Any:
         details = {"offset": int(offset[1])} if offset else {}
         raise InvalidInput("this is not JSON", why=why, next="Send one JSON value in UTF-8.", **details) from None
     return value
+
+
+async def parse_large(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VALUES) -> Any:
+    """What `parse` gives; a large text is read beside the event loop."""
+    if len(data) <= LARGE_JSON:
+        return parse(data, limit=limit, most_values=most_values)
+    return await in_worker(partial(parse, data, limit=limit, most_values=most_values))
 
 
 def render(value: object) -> bytes:
@@ -141,30 +162,42 @@ def _encoded(value: object) -> bytes:
         suspect = b"null" in data or b"\\u0000" in data or _ESCAPE_BYTES in data or _MAY_BE_BIG_FLOAT.search(data)
         if not suspect:
             return data
-    return msgspec.json.encode(_escaped(msgspec.to_builtins(value, str_keys=True)))
+    return msgspec.json.encode(_Escaping().value(msgspec.to_builtins(value, str_keys=True)))
 
 
-def _escaped(value: Any) -> Any:
-    if isinstance(value, str):
-        return _escaped_text(value)
-    if isinstance(value, float):
-        return _escaped_float(value)
-    if isinstance(value, dict):
-        return {_escaped_text(key): _escaped(item) for key, item in cast(dict[str, Any], value).items()}
-    if isinstance(value, list | tuple):
-        return [_escaped(item) for item in cast(list[Any], value)]
-    return value
+class _Escaping:
+    """Escapes one JSON value."""
+
+    def __init__(self) -> None:
+        self._digits = 0  # of big floats
+
+    def value(self, value: Any) -> Any:
+        if isinstance(value, str):
+            return _escaped_text(value)
+        if isinstance(value, float):
+            return self._float(value)
+        if isinstance(value, dict):
+            return {_escaped_text(key): self.value(item) for key, item in cast(dict[str, Any], value).items()}
+        if isinstance(value, list | tuple):
+            return [self.value(item) for item in cast(list[Any], value)]
+        return value
+
+    def _float(self, number: float) -> object:
+        if not math.isfinite(number):
+            return f"{ESCAPE}{number}"
+        if abs(number) < _BIG_FLOAT:
+            return number
+        # jsonb is numeric: without a fraction it would come back as an integer, and not as the equal one.
+        data = f"{int(number)}.0".encode()
+        self._digits += len(data)
+        _refuse_larger("the JSON value", self._digits, MAX_TEXT_BYTES)
+        return msgspec.Raw(data)
 
 
 def _escaped_text(text: str) -> str:
-    return _UNSTORABLE.sub(lambda found: f"{ESCAPE}{ord(found[0]) & 0xFFFF:04x}", text)
-
-
-def _escaped_float(number: float) -> object:
-    if not math.isfinite(number):
-        return f"{ESCAPE}{number}"
-    # jsonb is numeric: without a fraction it would come back as an integer, and not as the equal one.
-    return msgspec.Raw(f"{number:.1f}".encode()) if abs(number) >= _BIG_FLOAT else number
+    for character, escaped in _ESCAPES:
+        text = text.replace(character, escaped)
+    return _SURROGATE.sub(lambda found: f"{ESCAPE}{ord(found[0]):04x}", text)
 
 
 def _restored(value: Any) -> Any:
@@ -240,6 +273,15 @@ def _refuse_larger(what: str, size: int, limit: int) -> None:
             size=size,
             limit=limit,
         )
+
+
+def _refuse_halves() -> NoReturn:
+    raise TooLarge(
+        "the JSON text takes too long to read",
+        why=f"it has a lone surrogate, and more than {MAX_HALVES:,} halves of characters",
+        next="Send whole characters.",
+        limit=MAX_HALVES,
+    ) from None
 
 
 def _refuse_encoding(data: bytes) -> NoReturn:

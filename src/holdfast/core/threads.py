@@ -1,12 +1,17 @@
-"""Threads for plain functions: each call has one of its own, and nobody has to wait for it."""
+"""Threads for plain functions: `in_thread` gives each call its own, `in_worker` has all calls take turns in one."""
 
 import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
 from holdfast.core.errors import Unavailable
+
+Result = TypeVar("Result")
+
+_WORKER = ThreadPoolExecutor(1, thread_name_prefix="holdfast worker")
 
 
 class Call(threading.Thread):
@@ -15,6 +20,15 @@ class Call(threading.Thread):
     def __init__(self, work: Callable[[], None], name: str) -> None:
         super().__init__(target=work, name=name, daemon=True)
         self.abandoned = False
+
+
+async def in_worker(call: Callable[[], Result]) -> Result:
+    """What `call` gives, from the thread for work that would hold up the event loop.
+
+    There is one such thread: while several compute, the event loop waits for each of them before it gets the
+    interpreter's lock. Calls wait for each other, so each should take 100 ms at most.
+    """
+    return await asyncio.get_running_loop().run_in_executor(_WORKER, call)
 
 
 async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int | None = None) -> Any:

@@ -18,8 +18,8 @@ from holdfast.bus.skill_events import CANCELLED, MAX_NAME
 from holdfast.bus.skills import CurrentCommand
 from holdfast.bus.workers import FINAL, LOST, ONCE
 from holdfast.core.errors import AlreadyExists, CommandFailed, InvalidInput, NotFound, TimedOut, TooLarge, Unavailable
-from holdfast.core.text import parse, render
-from holdfast.core.threads import in_thread
+from holdfast.core.text import MAX_STORED_VALUES, parse, render
+from holdfast.core.threads import in_worker
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.runner import IN_DOUBT, JSON, Result, Vanished
 from holdfast.skills.run import Run
@@ -218,7 +218,7 @@ async def result_of(answer: Any, id: str, outputs: Outputs, *, kept_by: str) -> 
         kept = await outputs.aside(kept_by)
         if kept is None:
             raise Unavailable("what it gave is no longer there")
-        told = await in_thread(lambda: unpacked(kept), name="holdfast result")
+        told = await in_worker(lambda: unpacked(kept))
     return Result(told.value, told.failed, told.whole, told.content_type, plain=True)
 
 
@@ -230,7 +230,7 @@ def packed(answer: Answer) -> bytes:
 def unpacked(kept: bytes) -> Answer:
     """The answer that was kept aside."""
     answer = msgspec.msgpack.decode(kept, type=Answer)
-    return msgspec.structs.replace(answer, value=parse(answer.value, limit=len(kept)))
+    return msgspec.structs.replace(answer, value=parse(answer.value, limit=len(kept), most_values=MAX_STORED_VALUES))
 
 
 def commands_of(key: str) -> list[str]:

@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TimedOut, TooLarge
 from holdfast.core.text import dumps, render
-from holdfast.core.threads import abandoned, in_thread
+from holdfast.core.threads import abandoned, in_worker
 from holdfast.core.wires import HTTP_STATUS
 from holdfast.execution.runner import IN_DOUBT, JSON, Result, Vanished
 from holdfast.execution.trimming import trimmed
@@ -208,10 +208,10 @@ async def _end(task: "asyncio.Task[Any]", name: str) -> None:
 
 
 async def off_loop(value: Any, work: Callable[[], Any]) -> Any:
-    """What `work` makes of a value; it is done in a thread where the value is large."""
+    """What `work` makes of a value; it is done beside the event loop where the value is large."""
     if weight_of(value, LARGE) <= LARGE:
         return work()
-    return await in_thread(work, name="holdfast result")
+    return await in_worker(work)
 
 
 def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str, bool]:

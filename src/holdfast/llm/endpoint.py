@@ -12,12 +12,14 @@ import msgspec
 from pydantic import SecretStr
 
 from holdfast.core.errors import HoldfastError, ModelFailed
-from holdfast.core.text import parse
+from holdfast.core.pacing import Pace
+from holdfast.core.text import parse, parse_large
 from holdfast.llm.sse import Event, EventParser
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
+PIECE = 16 * 1024  # bytes of an answer that are read at a stretch
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_REFUSAL_BYTES = 64 * 1024
 SAID = 300  # characters of what the server said
@@ -90,6 +92,7 @@ class Endpoint:
 
         headers = self._headers | self._authorization()
         parser = EventParser()
+        pace = Pace()
         size = 0
         try:
             async with self._connections.session().post(
@@ -100,8 +103,11 @@ class Endpoint:
                     size += len(data)
                     if size > MAX_ANSWER_BYTES:
                         raise self._failed("answers without end", f"over {MAX_ANSWER_BYTES} bytes came")
-                    for event in parser.feed(data):
-                        yield event
+                    for start in range(0, len(data), PIECE):
+                        for event in parser.feed(data[start : start + PIECE]):
+                            yield event
+                            await pace.rest()
+                        await pace.rest()
         except (aiohttp.ClientSSLError, aiohttp.ClientConnectorCertificateError) as error:
             raise self._failed("cannot be reached securely", self._without_key(str(error))) from None
         except (aiohttp.ClientError, OSError) as error:
@@ -121,7 +127,7 @@ class Endpoint:
                     yield event.kind, None
                     continue
                 try:
-                    value = parse(event.data)
+                    value = await parse_large(event.data)
                 except HoldfastError as error:
                     raise self._failed("sent an event that is not JSON", error.why, retryable=True) from None
                 if isinstance(value, dict):

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import HoldfastError, InvalidInput
-from holdfast.core.text import parse, render
+from holdfast.core.text import parse_large, render
 from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
 from holdfast.server.authentication import Authentication, Standing
@@ -112,7 +112,7 @@ async def _body(operation: Operation, request: Request, limit: int) -> Any:
     if operation.body is bytes:
         return data
     is_form = operation.body_format != "application/json"
-    value = _fields(data) if is_form else parse(data, limit=limit) if data else cast(dict[str, Any], {})
+    value = _fields(data) if is_form else await parse_large(data, limit=limit) if data else cast(dict[str, Any], {})
     try:
         return msgspec.convert(value, operation.body, strict=not is_form)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:

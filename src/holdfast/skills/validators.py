@@ -13,14 +13,15 @@ from typing import Any, cast
 from urllib.parse import quote, unquote
 
 import jsonschema_rs
-import msgspec
 from jsonschema_rs import FancyRegexOptions, RegexOptions, Registry, Validator
 
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, TooLarge
+from holdfast.core.json_limits import check_work, decode
 from holdfast.core.text import render
 
 Schema = Mapping[str, Any] | bool
 
+MAX_SCHEMA_VALUES = 10_000  # to compile each takes up to 10 µs
 KEPT = 500  # a large one takes half a megabyte
 MAX_DEFAULTS_DEPTH = 8  # levels of objects in which defaults are filled
 MAX_WAYS = 10_000  # in which one value is looked at
@@ -165,7 +166,8 @@ def _kept(same: _Same, formats: bool) -> Checker:
 @lru_cache(KEPT)
 def _compiled(text: bytes, formats: bool) -> Checker:
     try:
-        schema = _closed(msgspec.json.decode(text))
+        _refuse_large(text)
+        schema = _closed(decode(text))
         _refuse_mazes(schema)
         checker = _checker(schema, formats)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
@@ -204,6 +206,14 @@ def _closed(schema: Any) -> Schema:
     return (
         {**whole, "additionalProperties": False} if whole.get("properties") and not _OPENING & whole.keys() else whole
     )
+
+
+def _refuse_large(text: bytes) -> None:
+    """Refuse a schema that takes long to compile: nothing else runs meanwhile."""
+    try:
+        check_work(text, most=MAX_SCHEMA_VALUES)
+    except TooLarge as error:
+        raise ValueError(error.why) from None
 
 
 def _refuse_mazes(schema: Schema) -> None:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import structs
 
 from holdfast.bus.records import Record
-from holdfast.core.errors import InvalidInput
+from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.core.ids import TenantId
 from holdfast.core.text import ESCAPE, loads, parse, render, restore
 from holdfast.postgres.database import Row
@@ -162,6 +162,8 @@ def foreign_record(arrival: Arrival, topic: str, epoch: int, position: int) -> t
         value = parse(arrival.value) if arrival.value is not None else None
     except InvalidInput as error:
         value, wrong = _text(arrival.value or b""), f"the value is not JSON: {error}"
+    except TooLarge as error:
+        value, wrong = _text(arrival.value or b""), f"the value is too large: {error}"
     record = Record(
         topic,
         arrival.partition,

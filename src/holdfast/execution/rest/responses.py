@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge, Unavailable
+from holdfast.core.pacing import Pace
 from holdfast.core.text import parse
 from holdfast.execution.rest.bodies import is_text
 from holdfast.execution.rest.redirects import READING, WITH_BODY
@@ -40,6 +41,8 @@ SENT_ON = "It may have been done, with its result there, or it is elsewhere: loo
 _UNTOLD = frozenset({"set-cookie", "set-cookie2"})
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
+MAX_ANSWER_VALUES = 200_000  # of JSON; an answer with more is told as text
+MAX_MEMBERS = 1000  # of gzip; those who write one per block put 64 KB and more into each
 _GZIP = zlib.MAX_WBITS | 16
 _SECONDS = re.compile(r"\d{1,9}")
 
@@ -49,7 +52,9 @@ async def read_body(chunks: AsyncIterable[bytes], *, encoding: str, limit: int) 
     body = bytearray()
     inflater = _inflater(encoding)
     room = limit + limit // 100 + 1000  # packing adds a little to what cannot be packed
+    pace = Pace()
     async for chunk in chunks:
+        await pace.rest()
         room -= len(chunk)
         body += inflater.feed(chunk, limit + 1 - len(body)) if inflater is not None else chunk
         if len(body) > limit or room < 0:
@@ -99,7 +104,7 @@ def _value(content_type: str, body: bytes) -> Any:
         bare = body.lstrip(b"\xef\xbb\xbf \t\r\n")
         if json or bare[:1] in (b"{", b"["):
             with suppress(HoldfastError):  # what is none is told as the text that it is
-                return parse(bare, limit=len(bare))
+                return parse(bare, limit=len(bare), most_values=MAX_ANSWER_VALUES)
     if json or is_text(kind) or _reads_as_text(kind, body):
         return _text(content_type, body)
     return _Bytes(kind or "an unknown type", len(body))
@@ -159,6 +164,7 @@ class _Inflater:
         self._encoding = encoding
         self._begun = False
         self._head = b""
+        self._members = 1
         self._stream = zlib.decompressobj(_GZIP) if encoding != "deflate" else None
 
     def feed(self, data: bytes, room: int) -> bytes:
@@ -178,6 +184,10 @@ class _Inflater:
                     data = data.lstrip(b"\0")  # some pad it
                     if self._encoding == "deflate" or not data:
                         break
+                    self._members += 1
+                    if self._members > MAX_MEMBERS:
+                        what = f"the back end's answer has more than {MAX_MEMBERS:,} gzip members"
+                        raise TooLarge(what, why="each takes time to unpack, however small it is", limit=MAX_MEMBERS)
                     self._stream = zlib.decompressobj(_GZIP)  # gzip may have several members
                 found += self._stream.decompress(data, room - len(found))
                 data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail

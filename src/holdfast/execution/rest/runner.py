@@ -1,7 +1,6 @@
 """The runner of tools that are HTTP back ends."""
 
 import asyncio
-import gc
 import io
 import logging
 import re
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from yarl import URL
 
 from holdfast.core.errors import Forbidden, HoldfastError, LimitReached, TimedOut, Unavailable
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import in_worker
 from holdfast.execution.egress import Egress, Hop, checked_url
 from holdfast.execution.outcomes import trace_of
 from holdfast.execution.redaction import Redaction
@@ -162,22 +161,7 @@ class RestRunner:
             result = tell(answer.status, answer.headers, body, method=request.method, idempotent=call.tool.idempotent)
             return _struck(result, call.redaction)
 
-        return told() if len(body) <= THREAD else await in_thread(_uncollected(told), name="holdfast answer")
-
-
-def _uncollected(work: Callable[[], Result]) -> Callable[[], Result]:
-    """The same work without the collector, which would look through a growing value again and again while all wait."""
-
-    def done() -> Result:
-        enabled = gc.isenabled()
-        gc.disable()
-        try:
-            return work()
-        finally:
-            if enabled:
-                gc.enable()
-
-    return done
+        return told() if len(body) <= THREAD else await in_worker(told)
 
 
 def _is_closed(error: Exception) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from holdfast.access.principals import Principal
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
-from holdfast.core.text import parse, render
+from holdfast.core.text import parse_large, render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.jsonrpc.envelopes import UNKNOWN, EnvelopeCalls, is_envelope, opened
 from holdfast.gateway.jsonrpc.failures import Failure, failure_of
@@ -43,7 +43,7 @@ class Dispatcher:
     async def dispatch(self, body: bytes) -> Reply:
         """Answer a message, whatever it is."""
         try:
-            message: Any = parse(body, limit=self._config.server.max_body_bytes)
+            message: Any = await parse_large(body, limit=self._config.server.max_body_bytes)
         except HoldfastError as error:
             code = PARSE_ERROR if isinstance(error, InvalidInput) else None
             return _refusal(failure_of(error, request_id=self._request_id, code=code))

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.access.principals import Principal
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TimedOut, TooLarge
-from holdfast.core.text import parse, render
+from holdfast.core.text import MAX_STORED_VALUES, parse, render
 from holdfast.execution.outcomes import TEXT, Outcome
 from holdfast.execution.runner import JSON
 from holdfast.gateway.gateway import Gateway
@@ -96,7 +96,7 @@ def payload_of(outcome: Outcome, most: int) -> bytes:
     elif outcome.whole is None or len(outcome.whole) > most:
         data = render(outcome.result) if outcome.whole is None else outcome.whole
     elif outcome.content_type == JSON:
-        data = render(parse(outcome.whole, limit=most))
+        data = render(parse(outcome.whole, limit=most, most_values=MAX_STORED_VALUES))
     else:
         data = render(outcome.whole.decode() if outcome.content_type == TEXT else outcome.result)
     if len(data) > most:

@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.access.principals import Principal
 from holdfast.core.errors import HoldfastError, Overloaded
 from holdfast.core.ids import uuid7
-from holdfast.core.text import parse, render
+from holdfast.core.text import parse_large, render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp import modern
 from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
@@ -51,7 +51,7 @@ class Stdio:
 
     async def _take(self, line: bytes) -> None:
         try:
-            message = parse(line)
+            message = await parse_large(line)
         except HoldfastError as error:
             await self._refuse(None, McpError(PARSE_ERROR, str(error)))
             return

@@ -5,7 +5,7 @@ from http import HTTPStatus
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import InvalidInput
-from holdfast.core.text import parse
+from holdfast.core.text import parse_large
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.answers import refused
 from holdfast.gateway.mcp.eras import is_modern
@@ -47,7 +47,7 @@ class McpEndpoint:
     async def _post(self, arrival: Arrival, version: str | None) -> None:
         arrival.require_json()
         try:
-            message = parse(await arrival.body())
+            message = await parse_large(await arrival.body())
         except InvalidInput as error:
             await arrival.answer(
                 refused(None, {"code": PARSE_ERROR, "message": str(error)}), status=HTTPStatus.BAD_REQUEST

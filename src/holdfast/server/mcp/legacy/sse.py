@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 from starlette.types import Receive, Scope, Send
 
 from holdfast.core.errors import InvalidInput
-from holdfast.core.text import parse
+from holdfast.core.text import parse_large
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.answers import answered, error_of, refused
@@ -107,6 +107,6 @@ async def _begun(gateway: Gateway, session: Session, message: Message) -> bytes:
 async def _message(arrival: Arrival) -> object:
     arrival.require_json()
     try:
-        return parse(await arrival.body())
+        return await parse_large(await arrival.body())
     except InvalidInput as error:
         raise McpError(PARSE_ERROR, str(error)) from None

@@ -10,6 +10,7 @@ from holdfast.core.text import parse
 from holdfast.skills.sources.openapi.yaml_reader import read_yaml
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
+MAX_DOCUMENT_VALUES = 3_000_000  # a document of 14 MB has 900,000
 
 Version = Literal["2.0", "3.0", "3.1"]  # 3.1 stands for what comes after it, too
 
@@ -84,7 +85,7 @@ def _value(data: bytes) -> Any:
 
 def _json(data: bytes) -> Any:
     try:
-        return parse(data, limit=MAX_DOCUMENT_BYTES)
+        return parse(data, limit=MAX_DOCUMENT_BYTES, most_values=MAX_DOCUMENT_VALUES)
     except HoldfastError as error:
         offset = error.details.get("offset", len(data) if "truncated" in error.why else None)
         if not isinstance(offset, int):

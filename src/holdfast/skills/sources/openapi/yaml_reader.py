@@ -8,7 +8,7 @@ escapes that JSON has for emoji.
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from yaml import cyaml
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import MAX_JSON_DEPTH
 
+PIECE = 1_000_000  # characters
 MOST_ALIASED = 500_000  # values that aliases may add: a document of a few lines could stand for billions
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
@@ -41,11 +42,11 @@ _TEXT_TAG = "tag:yaml.org,2002:str"
 
 def read_yaml(text: str) -> Any:
     """The value of one YAML document, or InvalidInput that says in which line it is wrong."""
-    text = _CONTROL.sub(" ", text)
+    text = "".join(_CONTROL.sub(" ", piece) for piece in _pieces(text))
     if "\\u" in text:
         text = _PAIR.sub(_paired, text)
     if "\t" in text:
-        text = _TABS_ALONE.sub("", text)
+        text = "".join(_TABS_ALONE.sub("", piece) for piece in _pieces(text))
     try:
         try:
             return _Values(_parser(text)).document()
@@ -59,6 +60,15 @@ def read_yaml(text: str) -> Any:
         raise _broken(why, mark) from None
     except yaml.YAMLError as error:
         raise _broken(str(error).partition("\n")[0], None) from None
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The text in pieces that end with a line, where they can: nothing else runs while one is searched."""
+    start = 0
+    while start < len(text):
+        end = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
+        yield text[start:end]
+        start = end
 
 
 def _read_with_tabs(text: str, first: yaml.MarkedYAMLError) -> Any:
