@@ -1,5 +1,6 @@
 # ruff: noqa: RUF001 - Chinese has signs of its own
 import time
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -144,3 +145,17 @@ def test_a_long_text_is_read_within_milliseconds(text: str) -> None:
         spent.append(time.process_time() - start)
 
     assert min(spent) < 0.1
+
+
+@pytest.mark.req("SAFE-06")
+def test_long_texts_without_spaces_are_not_kept_in_memory() -> None:
+    texts = ["".join(chr(0x4E00 + (13 * place * number) % 20_000) for place in range(2000)) for number in range(1, 101)]
+    terms(texts[0])
+    tracemalloc.start()
+
+    for text in texts:
+        terms(text)
+
+    kept, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert kept < 25_000_000  # the terms themselves, of which 65,536 are kept

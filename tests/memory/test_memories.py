@@ -1,16 +1,19 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from holdfast.core.errors import NotFound
+from holdfast.core.errors import HoldfastError, NotFound, Unavailable
 from holdfast.engine import Engine
 from holdfast.memory import Memories, Owner, agent, organization, session, user
+from holdfast.memory import memories as module
 from tests.clock import Clock
 from tests.memory.conftest import OpenWith
 
 ANN = user("ann")
+BOB = user("bob")
 
 
 async def contents(memories: Memories, owner: Owner, query: str) -> list[str]:
@@ -262,3 +265,48 @@ async def test_a_memory_is_found_by_words_and_meaning_as_soon_as_it_is_written(m
     assert memory.embedded
     assert [hit.memory.id for hit in hits] == [memory.id]
     assert hits.reduced == ""
+
+
+@pytest.mark.req("SAFE-06")
+async def test_large_batches_are_read_and_stored_in_slices_all_of_them_or_none(
+    words_only: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SLICE", 200)
+    monkeypatch.setattr(module, "LITTLE", 50)
+    texts = [f"number {number} 中文没有空格{number} {'word ' * number}" for number in range(40)]
+
+    stored = await words_only.memory.remember_many(ANN, texts)
+    with pytest.raises(HoldfastError):
+        await words_only.memory.remember_many(
+            BOB, [*({"content": text} for text in texts), {"content": "x", "seq": 2**70}]
+        )
+    async with words_only.database.transaction() as tx:
+        inside = await words_only.memory.remember_many(agent("support"), texts, tx=tx)
+
+    assert [memory.content for memory in stored] == [memory.content for memory in inside] == texts
+    assert await words_only.memory.list(BOB) == []
+    assert (await words_only.memory.search(ANN, "number 39"))[0].memory.content == texts[39]
+    assert [memory.id for memory in await words_only.memory.remember_many(ANN, texts)] == [each.id for each in stored]
+
+
+@pytest.mark.req("SAFE-06")
+async def test_a_batch_that_fails_at_its_last_slice_stores_nothing(
+    words_only: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SLICE", 10)
+    store_part = Memories._store_part  # pyright: ignore[reportPrivateUsage]
+    parts = 0
+
+    async def fail_at_the_third(self: Memories, *given: Any, **options: Any) -> Any:
+        nonlocal parts
+        parts += 1
+        if parts == 3:
+            raise Unavailable("it fails here")
+        return await store_part(self, *given, **options)
+
+    monkeypatch.setattr(Memories, "_store_part", fail_at_the_third)
+
+    with pytest.raises(Unavailable, match="it fails here"):
+        await words_only.memory.remember_many(ANN, ["one text of them", "another text", "a third text"])
+
+    assert await words_only.memory.list(ANN) == []

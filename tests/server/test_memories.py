@@ -434,3 +434,22 @@ async def test_bad_input_is_a_clear_problem(site: Site, key: str, path: str, bod
     reply = await post(site, key, path, body)
 
     assert (reply.status, reply.code) == (400, "invalid_input"), reply
+
+
+@pytest.mark.req("SAFE-06")
+async def test_more_text_than_a_request_can_index_is_refused(site: Site, bobs: str) -> None:
+    text = "中" * 20_000
+
+    refused = await post(site, bobs, "", {"memories": [{"content": f"{number} {text}"} for number in range(17)]})
+
+    assert (refused.status, refused.code) == (413, "too_large")
+    assert "at most 1,000,000" in refused.json()["detail"]
+
+
+@pytest.mark.req("SAFE-06")
+async def test_blank_lines_of_an_import_are_skipped(site: Site, key: str) -> None:
+    header = b'{"format": "holdfast.memories", "version": 1}'
+
+    reply = await site.ask("POST", "/api/memories/import", key=key, headers=LINES, body=header + b"\n\r\n" * 1000)
+
+    assert reply.json() == {"added": 0, "folded": 0, "expired": 0}

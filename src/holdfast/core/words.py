@@ -15,6 +15,7 @@ from typing import cast
 
 import Stemmer  # pyright: ignore[reportMissingTypeStubs]
 
+_LONGEST_KEPT = 40  # characters of a word whose lexemes are kept; a page of Chinese is one word
 _LONGEST_NAME = 4  # characters of a Chinese, Japanese or Korean name
 
 _STOP_WORDS = """
@@ -61,7 +62,8 @@ _stem = cast(Callable[[str], str], Stemmer.Stemmer("english", 0).stemWord)  # py
 def lexemes(text: str) -> list[str]:
     """The distinct lexemes of a text in any language, in order."""
     tokens = dict.fromkeys(_TOKEN.findall(_plain(text)))
-    return list(dict.fromkeys(chain.from_iterable(map(_lexemes_of, tokens))))
+    found = (_lexemes_of(token) if len(token) <= _LONGEST_KEPT else _split(token) for token in tokens)
+    return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def terms(text: str) -> list[int]:
@@ -113,6 +115,10 @@ def _plain(text: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def _lexemes_of(token: str) -> tuple[str, ...]:
+    return _split(token)
+
+
+def _split(token: str) -> tuple[str, ...]:
     if _IS_SPACELESS.match(token):
         return tuple(_grams_that_count(token))
     return tuple(_stem(word) for word in _words_of(token) if word not in _STOPS)

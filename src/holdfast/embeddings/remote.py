@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from holdfast.core.errors import BadSetting, HoldfastError, InvalidInput, TimedOut, Unavailable
 from holdfast.core.settings import EmbeddingSettings
-from holdfast.core.text import parse, render
+from holdfast.core.text import parse_large, render
 from holdfast.embeddings.embedder import Embedder, Vector, encodable, wrong_dimensions
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BATCH = 64
 HARMLESS = "."  # a text that no model refuses
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
+MAX_ANSWER_VALUES = 500_000  # 64 vectors of 4,096 numbers have half as many
 PAUSES = (0.25, 0.5, 1.0, 0.0)  # seconds after each failed try; what lasts longer is for whoever looks again
 SAID = 300  # characters of what the endpoint said
 LARGEST = 1e300  # JSON has whole numbers that no float holds
@@ -86,7 +87,7 @@ class Endpoint:
                 )
             ) from None
         try:
-            return parse(said, limit=MAX_ANSWER_BYTES)
+            return await parse_large(said, limit=MAX_ANSWER_BYTES, most_values=MAX_ANSWER_VALUES)
         except HoldfastError as error:
             raise Unavailable(
                 f"the embedding endpoint {self._url} did not answer with JSON",

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Literal, Self, cast
 from uuid import UUID
 
@@ -17,8 +18,10 @@ import msgspec
 
 from holdfast.core.errors import DatabaseAway, HoldfastError
 from holdfast.core.ids import TenantId, uuid7
+from holdfast.core.pacing import slices
 from holdfast.core.settings import MemorySettings
 from holdfast.core.text import restore
+from holdfast.core.threads import in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language, language_of
@@ -35,6 +38,7 @@ GATHER = 0.3  # seconds between being woken and looking: what comes meanwhile is
 SOON = 1.0  # seconds until the next look when memories were changed while they were embedded
 LEASE = timedelta(seconds=60)  # for longer than that no tenant waits for a process that died
 TOGETHER = 32  # memories embedded at once
+SLICE = 50_000  # characters that are read at once
 FIRST_PAUSE = 60.0  # seconds after which a text that the model refused is tried again; then twice as long
 LONGEST_PAUSE = 3600.0
 CHANNEL = "holdfast_memory"  # functions/spec_names.sql and functions/embed_next_anew.sql notify it
@@ -215,7 +219,10 @@ class Indexer:
         database = self._postgres.tenant(tenant)
         rows = await database.all(sql("unread"), TOGETHER)
         if rows:
-            return await self._index(tenant, {row["id"]: _read(row) for row in rows}, rows)
+            items: dict[UUID, dict[str, Any]] = {}
+            for some in slices(rows, lambda row: len(row["content"]), SLICE):
+                items |= await in_worker(partial(_read_all, some))
+            return await self._index(tenant, items, rows)
         for language, model in self._models().items() if embed else ():
             rows = await database.all(sql("unembedded"), language, model, self._not_now(tenant), TOGETHER)
             settled = await self._index(tenant, {row["id"]: _identity(row) for row in rows}, rows)
@@ -324,6 +331,10 @@ def _identity(row: Row) -> dict[str, Any]:
 def _is_news(made: Made) -> bool:
     """Whether there is something to write without a vector: its words, or that it is in another language."""
     return "terms" in made.item or made.item["language"] != made.row["language"]
+
+
+def _read_all(rows: Sequence[Row]) -> dict[UUID, dict[str, Any]]:
+    return {row["id"]: _read(row) for row in rows}
 
 
 def _read(row: Row) -> dict[str, Any]:

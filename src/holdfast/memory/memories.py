@@ -1,9 +1,9 @@
 """Memories: written, found, corrected, forgotten."""
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Literal
 from uuid import UUID
 
@@ -12,8 +12,10 @@ import msgspec
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from holdfast.core.names import stored_name
+from holdfast.core.pacing import slices
 from holdfast.core.settings import MemorySettings
 from holdfast.core.text import dumps, restore
+from holdfast.core.threads import in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
 from holdfast.memory.absence import WhyNot
@@ -42,7 +44,8 @@ from holdfast.postgres.sql import statements
 MAX_AT_ONCE = 10_000
 MAX_PAGE = 1000
 MAX_CHAIN = 100
-AT_A_STRETCH = 100  # texts read before others get a turn
+LITTLE = 4_000  # characters that are read at once on the event loop
+SLICE = 50_000  # characters that are read, or stored, at once
 Operation = Literal["remember", "edit", "supersede", "pin", "unpin", "bury", "unbury"]
 
 sql = statements(__name__)
@@ -134,7 +137,7 @@ class Memories:
         if not checked:
             return []
         ready = await self._prepare(checked, tx=tx)
-        return await self._store(ready, await self._database.within(tx))
+        return await self._store(ready, tx)
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Memory:
         """A memory, whatever became of it, unless it was deleted."""
@@ -323,13 +326,13 @@ class Memories:
         """Drafts as rows with their vectors. Nothing is stored, and without `tx` no connection is held meanwhile."""
         ids: dict[Owner, OwnerIds] = {}
         items: list[dict[str, Any]] = []
-        for owner, draft in given:
+        for owner, _ in given:
             check_owner(owner)
             if owner not in ids:
                 ids[owner] = await self._owners.stored(owner, tx=tx)
-            items.append(item_of(draft, owner, ids[owner]))
-            if len(items) % AT_A_STRETCH == 0:
-                await asyncio.sleep(0)  # reading many texts takes its time, and others want some
+        for some in slices(given, _length, SLICE):
+            read = partial(_items, some, ids)
+            items += read() if sum(map(_length, some)) <= LITTLE else await in_worker(read)
         texts = [spoken(draft.content, draft.author) for _, draft in given]
         if self._settings.embedding.with_previous_turn:
             run = await self._database.within(tx)
@@ -354,9 +357,26 @@ class Memories:
         encoded = [None if each is None else encode_halfvec(each) for each in vectors]
         return Ready([owner for owner, _ in given], items, lifetimes, encoded)
 
-    async def _store(self, ready: "Ready", run: Statements, *, trim: bool = True) -> list[Memory]:
+    async def _store(self, ready: "Ready", tx: Transaction | None, *, trim: bool = True) -> list[Memory]:
         """Store them, in one order whoever stores them: those who say the same at once then wait in turn."""
         order = sorted(range(len(ready.items)), key=lambda place: ready.items[place]["digest"])
+        parts = list(slices(order, lambda place: len(ready.items[place]["content"]), SLICE))
+
+        async def work(run: Statements) -> dict[int, Memory]:
+            stored: dict[int, Memory] = {}
+            for part in parts:
+                stored |= await self._store_part(ready, part, run, trim=trim)
+            return stored
+
+        if tx is None and len(parts) > 1:
+            stored = await self._database.atomically(work)
+        else:
+            stored = await work(await self._database.within(tx))
+        return [stored[place] for place in range(len(order))]
+
+    async def _store_part(
+        self, ready: "Ready", order: Sequence[int], run: Statements, *, trim: bool
+    ) -> dict[int, Memory]:
         rows = await run.all(
             sql("remember"),
             self._settings.short_term.max_memories if trim else None,
@@ -364,8 +384,7 @@ class Memories:
             [ready.lifetimes[place] for place in order],
             [ready.vectors[place] for place in order],
         )
-        stored = {place: memory_of(row, ready.owners[place]) for place, row in zip(order, rows, strict=True)}
-        return [stored[place] for place in range(len(order))]
+        return {place: memory_of(row, ready.owners[place]) for place, row in zip(order, rows, strict=True)}
 
     async def _change(
         self,
@@ -406,7 +425,8 @@ class Memories:
         model, vector = None, None
         if content is not None:
             author = None if row["author"] is None else restore(row["author"])
-            read = reading(Draft(content).content, author)
+            study = partial(reading, Draft(content).content, author)
+            read = study() if len(content) <= LITTLE else await in_worker(study)
             # With the turn before it the Indexer makes it, which looks for that one.
             if not self._settings.embedding.with_previous_turn or row["conversation"] is None:
                 [vector] = await self._embeddings.vectors([spoken(content, author)], [read["language"]])
@@ -474,3 +494,15 @@ def _check_supersede(old: Memory, moment: datetime, *, has_successor: bool) -> N
             why=f"it is valid from {old.valid_from.isoformat()} on",
             next="Give a later time.",
         )
+
+
+def _length(given: tuple[Owner, Draft]) -> int:
+    return len(given[1].content)
+
+
+def _items(given: Sequence[tuple[Owner, Draft]], ids: Mapping[Owner, OwnerIds]) -> list[dict[str, Any]]:
+    """Drafts as rows; their terms as JSON, which takes half the memory."""
+    items = [item_of(draft, owner, ids[owner]) for owner, draft in given]
+    for item in items:
+        item["terms"] = msgspec.Raw(msgspec.json.encode(item["terms"]))
+    return items

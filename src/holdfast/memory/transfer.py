@@ -5,13 +5,16 @@ import hashlib
 from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any, cast, get_args
 from uuid import UUID
 
 import msgspec
 
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge
+from holdfast.core.pacing import Pace
 from holdfast.core.settings import MemorySettings
+from holdfast.core.threads import in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
 from holdfast.memory.drafts import item_of
@@ -23,7 +26,8 @@ from holdfast.postgres.database import Database, Transaction
 from holdfast.postgres.sql import statements
 
 PAGE = 500
-BATCH_BYTES = 4 * 1024 * 1024
+BATCH_BYTES = 1024 * 1024
+LITTLE = 4_000  # characters that are read at once on the event loop
 GIVE_LINES = 'Give lines of bytes, as a file has them that was opened with "rb".'
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -116,7 +120,9 @@ class Transfer:
         _check_place(into, first_line)
         done, batch, size, is_headed = Imported(), list[Arrival](), 0, False
         number = first_line - 1
+        pace = Pace()
         async for text in _each(lines):
+            await pace.rest()
             number += 1
             if not text.strip():
                 continue
@@ -151,7 +157,8 @@ class Transfer:
         try:
             owner = _owner(line, into)
             ids = await self._owners.stored(owner)
-            item = {**item_of(line.draft(), owner, ids), **line.past()}
+            read = partial(item_of, line.draft(), owner, ids)
+            item = {**(read() if len(line.content) <= LITTLE else await in_worker(read)), **line.past()}
             revisions = line.before()
             given = {each.model: each.numbers() for each in line.vectors}
         except (InvalidInput, TooLarge) as error:

@@ -1,12 +1,13 @@
 """Memories, one by one: remembered, read, corrected, forgotten."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
 
-from holdfast.core.errors import Conflict, NotFound
+from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.memory import Draft, Holding, Memory, MemoryRevision, Scope, Trust
 from holdfast.memory.drafts import MAX_CONTENT_BYTES
 from holdfast.server.holders import seen_holders
@@ -16,6 +17,7 @@ from holdfast.server.possession import Name, OwnerName, check_trust, own_memory,
 operations = Operations("memories")
 
 MAX_AT_ONCE = 1000
+MAX_AT_ONCE_BYTES = 1_000_000  # of all their texts: to index more may take longer than a request lasts
 
 MAX_PAGE = 200
 
@@ -138,6 +140,7 @@ async def remember(call: Call, body: NewMemories) -> MemoryList:
     owner = await writable(call, body.owner)
     for draft in body.memories:
         check_trust(call, draft.trust)
+    _check_size(body.memories)
     drafts = [Draft(**msgspec.structs.asdict(draft)) for draft in body.memories]
     return MemoryList(await call.engine.memory.remember_many(owner, drafts))
 
@@ -226,6 +229,18 @@ async def memory_chain(call: Call, id: UUID) -> MemoryChain:
     """A memory among those that took each other's place, the oldest first."""
     await seen_memory(call, id)
     return MemoryChain(await call.engine.memory.chain(id))
+
+
+def _check_size(drafts: Sequence[MemoryDraft]) -> None:
+    size = sum(len(draft.content.encode(errors="surrogatepass")) for draft in drafts)
+    if size > MAX_AT_ONCE_BYTES:
+        raise TooLarge(
+            "these memories are too much at once",
+            why=f"their texts have {size:,} bytes, at most {MAX_AT_ONCE_BYTES:,} are taken",
+            next="Send them in several requests.",
+            size=size,
+            limit=MAX_AT_ONCE_BYTES,
+        )
 
 
 def _counted(holding: Holding) -> OwnerCount:

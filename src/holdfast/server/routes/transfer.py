@@ -1,5 +1,6 @@
 """Memories by the file, and the sweep that deletes what is over."""
 
+import io
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Annotated
@@ -72,7 +73,7 @@ async def import_memories(
     into = None
     if scope is not None or not by_admin:
         into = await writable(call, OwnerName(scope or "user", name, agent))
-    return await call.engine.memory_transfer.load(body.splitlines(), into=into, by_admin=by_admin, first_line=line)
+    return await call.engine.memory_transfer.load(io.BytesIO(body), into=into, by_admin=by_admin, first_line=line)
 
 
 @operations.declare("POST", "/api/memories/sweep", needs="admin")
