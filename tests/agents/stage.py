@@ -12,6 +12,7 @@ from holdfast.agents import Event, Run, Sent, Serving
 from holdfast.agents.watching import Watch
 from holdfast.conversations import Node
 from holdfast.core.config import Config
+from holdfast.core.settings import LlmSettings
 from holdfast.engine import Engine, open_engine
 from holdfast.llm import Caller, Piece, Request
 from holdfast.llm.scripted import Given, ScriptedModel
@@ -102,7 +103,11 @@ def changed(config: Config, settings: dict[str, Any]) -> Config:
 
 def caller_of(model: Player) -> Callable[..., Caller]:
     """What the engine makes its caller with, so that this model is asked."""
-    return lambda settings, **options: Caller(settings, models=[model], **options)
+
+    def make(settings: LlmSettings, **options: Any) -> Caller:
+        return Caller(settings, models=[model], **options)
+
+    return make
 
 
 async def told(engine: Engine, agent: str, message: str, **options: Any) -> list[Event]:

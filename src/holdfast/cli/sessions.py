@@ -180,7 +180,8 @@ def _calls(payload: dict[str, Any] | None) -> list[str]:
 
 def _retry(node: dict[str, Any]) -> list[str]:
     """How to have a message answered whose run failed or was stopped."""
-    run = (node["payload"] or {}).get("run") if node["context"].startswith("unanswered:") else None
+    payload: dict[str, Any] = node["payload"] or {}
+    run = payload.get("run") if node["context"].startswith("unanswered:") else None
     return [f"try again: holdfast runs retry {run}"] if run else []
 
 
