@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 
 from holdfast import App
+from holdfast.core.errors import InvalidInput
 from holdfast.llm import Request
 from holdfast.llm.scripted import Given
 from tests.agents.stage import PATIENCE, Player, Stage, answer, calls, ended, kinds, nodes, of, reached, told
@@ -178,3 +179,96 @@ async def test_merged_messages_are_answered_by_one_run_once(stage: Stage, shop: 
     said = await nodes(engine, first.conversation)
     assert (run.trigger, list(run.triggers)) == (more[0].node_id, [more[0].seq, more[1].seq])
     assert said[-1].id == run.answer
+
+
+@pytest.mark.req("AGENT-07")
+async def test_what_others_change_meanwhile_changes_no_step_also_after_a_crash(
+    stage: Stage, shop: Shop, model: Player
+) -> None:
+    engine = await stage.open()
+    other = await stage.open()
+    model.says("Welcome.", *[obey] * 3)
+    async with engine.serving(shop.app):
+        hello = await engine.agents.send("support", "Hello", user="ann", session_id="web-1")
+        await ended(engine, hello)
+        sent = await engine.agents.send("support", "Where is parcel P1?", user="ann", session_id="web-1")
+        async with asyncio.timeout(PATIENCE):
+            await shop.tracking.wait()
+        await other.conversations.edit(hello.node_id, "Good evening", version=1)
+        await other.conversations.append(hello.conversation, "Me too!", context="text:user:bob")
+        await other.notes.edit(user="ann", agent="support", content="Is in a hurry.")
+    shop.go_on.set()
+    async with engine.serving(shop.app):  # it takes the run up as it was left
+        await ended(engine, sent)
+        run = await reached(engine, sent.run_id, "done")
+
+    step, next_step = model.requests[1:3]
+    assert run.claims == 2
+    assert shown(step) == [("user", "Hello"), ("assistant", "Welcome."), ("user", "Where is parcel P1?")]
+    assert extends([step, next_step])
+    assert shown(next_step)[-1] == ("tool", "P1 is in Cologne")
+
+
+@pytest.mark.req("AGENT-07")
+async def test_a_message_that_is_deleted_before_its_run_begins_is_not_answered(
+    stage: Stage, shop: Shop, model: Player
+) -> None:
+    engine = await stage.serve(shop.app)
+    model.hold()
+    first = await engine.agents.send("support", "One", user="ann", session_id="web-1")
+    second = await engine.agents.send("support", "pay 50", user="ann", session_id="web-1")
+
+    await engine.conversations.delete(second.node_id, version=1)
+    model.release()
+    await ended(engine, first)
+    run = await reached(engine, second.run_id, "cancelled", "done", "failed")
+
+    assert (run.state, len(model.requests)) == ("cancelled", 1)
+    with pytest.raises(InvalidInput, match="its message was deleted"):
+        await engine.agents.retry(second.run_id)
+
+
+@pytest.mark.req("AGENT-07", "CONV-07")
+async def test_a_message_that_a_stranger_wrote_before_is_answered_with_the_next(
+    stage: Stage, shop: Shop, model: Player
+) -> None:
+    engine = await stage.open()
+    await engine.agents.definitions.put("support", instructions="Help.")
+    talk = await engine.agents.session("support", user="ann", session_id="web-1")
+    written = await engine.conversations.append(talk.id, "pay 50", context="text:user:ann", key="by hand")
+    sent = await engine.agents.send("support", "Thank you", user="ann", session_id="web-1")
+    repeated = await engine.agents.send("support", "pay 50", user="ann", session_id="web-1", key="by hand")
+
+    model.says(*[obey] * 4)
+    await stage.serving(engine, shop.app)
+    await ended(engine, sent)
+    (run,) = await engine.agents.runs.list(conversation=talk.id)
+
+    assert (repeated.node_id, repeated.run_id, run.id) == (written.id, sent.run_id, sent.run_id)
+    assert shown(model.requests[0]) == [("user", "pay 50\n\nThank you")]
+    assert shop.paid == [50]
+
+
+@pytest.mark.req("CONV-07")
+async def test_merged_messages_are_cancelled_and_retried_together(stage: Stage, shop: Shop, model: Player) -> None:
+    engine = await stage.serve(shop.app)
+    model.hold()
+    await engine.agents.send("support", "One", user="ann", session_id="web-1")
+    two, three = [
+        await engine.agents.send("support", text, user="ann", session_id="web-1", busy="merge")
+        for text in ("Two", "Three")
+    ]
+    other = await engine.agents.send("support", "Four", user="ann", session_id="web-1")
+    fifth = await engine.agents.send("support", "Five", user="ann", session_id="web-1", busy="merge")
+
+    await engine.agents.cancel(three.run_id)
+    model.release()
+    await ended(engine, fifth)
+    retried = await engine.agents.retry(two.run_id)
+    await ended(engine, retried)
+
+    assert len({two.run_id, other.run_id, fifth.run_id}) == 3, "an enqueued message has a run of its own"
+    stopped = ("user", "Two\n\nThree"), ("assistant", "[Stopped before an answer.]")
+    assert shown(model.requests[1])[2:4] == list(stopped)
+    assert list(retried.triggers) == [two.seq, three.seq]
+    assert shown(model.requests[-1])[-1] == ("user", "Two\n\nThree")

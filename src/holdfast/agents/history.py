@@ -59,7 +59,7 @@ def history(nodes: Iterable[Node], *, agent: str, run: str, triggers: Sequence[i
     own = turns.pop(own_key, None) or _Turn()
     own.runs |= (turns.pop(run, None) or _Turn()).runs  # what it said before an upgrade
     answered = {seq: turn for key, turn in turns.items() if isinstance(key, tuple) for seq in key}
-    placed: list[tuple[int, _Turn]] = []
+    placed: list[tuple[int, int, _Turn]] = []
     waiting: int | None = None
     last = max(triggers)
     for node in others:
@@ -69,15 +69,15 @@ def history(nodes: Iterable[Node], *, agent: str, run: str, triggers: Sequence[i
             answered[node.seq].messages.append(node)
         elif node.seq < last:
             if node.seq > covered:
-                placed.append((node.seq, _Turn([node])))
+                placed.append((node.seq, 0, _Turn([node])))
         elif waiting is None:
             waiting = node.seq
-    placed += [(turn.place, turn) for turn in turns.values() if turn.last > covered]
-    placed.sort(key=lambda each: each[0])
+    placed += [(_place(turn, turns.values()), turn.first, turn) for turn in turns.values() if turn.last > covered]
+    placed.sort(key=lambda each: each[:2])
 
     shown: list[Node] = []
     left_out: list[list[str]] = []
-    for _, turn in placed:
+    for _, _, turn in placed:
         if turn.is_refused:
             left_out += [turn.tools] if turn.messages else []
         elif told := turn.told(agent):
@@ -109,13 +109,22 @@ class _Turn:
             self.runs[run].append(node)
 
     @property
+    def first(self) -> int:
+        """The seq of its first message."""
+        return min((node.seq for node in self.messages), default=0)
+
+    @property
+    def has_said(self) -> bool:
+        """Whether a run said something."""
+        return any(self.runs.values())
+
+    @property
     def is_refused(self) -> bool:
         """Whether to leave the turn out: the model refused it, or its run failed before it said anything."""
         if self.ending is None:
             return False
         payload: dict[str, Any] = self.ending.payload or {}
-        has_nodes = any(self.runs.values())
-        return payload.get("state") == "failed" and (payload.get("code") in REFUSED or not has_nodes)
+        return payload.get("state") == "failed" and (payload.get("code") in REFUSED or not self.has_said)
 
     @property
     def tools(self) -> list[str]:
@@ -138,6 +147,13 @@ class _Turn:
             self.ending, context=str(by_agent(agent)), content=STOPPED if stopped else FAILED, payload=None
         )
         return [*self.messages, *said, line]
+
+
+def _place(turn: _Turn, turns: Iterable[_Turn]) -> int:
+    """The seq by which a turn is placed; one that was stopped while it waited stands behind those before it."""
+    if turn.has_said:
+        return turn.place
+    return max([turn.place, *(other.place for other in turns if other.has_said and other.first < turn.first)])
 
 
 def _read(nodes: Iterable[Node]) -> tuple[dict[tuple[int, ...] | str, _Turn], list[Node]]:
