@@ -7,15 +7,29 @@ from typing import Any
 
 import pytest
 
+from holdfast import App
 from tests.server.conftest import make_key
+from tests.server.floods import Target, app_of, locked_appends, slow_chats, slow_logins, sockets
 from tests.server.wire import PATIENCE, Site, Wire
 
-SLOW_LOGIN = (
-    b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\n"
-    b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 9\r\n\r\nl"
-)
-
 pytestmark = pytest.mark.req("SAFE-06")
+
+
+@pytest.fixture
+def released() -> asyncio.Event:
+    """Have slow messages be answered."""
+    return asyncio.Event()
+
+
+@pytest.fixture
+def app(released: asyncio.Event) -> App:
+    """A program whose agent takes its time over slow messages."""
+    return app_of(released)
+
+
+async def others(site: Site) -> list[str]:
+    """Keys of another user of the tenant, and of another tenant."""
+    return [await make_key(site.engine, "ann"), await make_key(site.engine, "bob", tenant="acme")]
 
 
 @asynccontextmanager
@@ -30,10 +44,7 @@ async def connected(site: Site, address: str) -> AsyncGenerator[Wire]:
 
 async def test_slow_anonymous_connections_lock_nobody_out(site: Site) -> None:
     key = await make_key(site.engine, "eve")
-    async with AsyncExitStack() as stack:
-        slow = [await stack.enter_async_context(site.connect()) for _ in range(300)]
-        for wire in slow:
-            await wire.send(SLOW_LOGIN)
+    async with slow_logins(Target(site.port, key, site.engine), 300) as slow:
         refused = await slow[-1].reply()
 
         statuses = [(await site.ask("GET", "/api/me", key=key)).status for _ in range(20)]
@@ -80,3 +91,49 @@ async def test_an_address_with_many_connections_leaves_some_for_others(site: Sit
         "limit": "connections", "scope": "address", "setting": "limits.address_share", "retry_after": 1.0,
     }  # fmt: skip
     assert elsewhere.status == 200
+
+
+@pytest.mark.parametrize("limits", [{"sockets": 50}])
+async def test_sockets_of_one_user_leave_some_for_others(
+    desk: Site, limits: dict[str, Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    eve = Target(desk.port, await make_key(desk.engine, "eve"), desk.engine)
+    async with sockets(eve, 50) as answers:
+        for key in await others(desk):
+            async with sockets(Target(desk.port, key, desk.engine), 2) as theirs:
+                assert [answer.status for answer in theirs] == [101, 101]
+
+    refused = [answer for answer in answers if answer.status == 429]
+    assert sorted(answer.status for answer in answers) == 41 * [101] + 9 * [429]
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in refused)
+    assert "without completing" not in caplog.text
+
+
+@pytest.mark.parametrize("limits", [{"waiting": 50}])
+async def test_slow_chats_of_one_user_leave_room_for_others(
+    desk: Site, limits: dict[str, Any], released: asyncio.Event
+) -> None:
+    eve = Target(desk.port, await make_key(desk.engine, "eve"), desk.engine)
+    async with slow_chats(eve, 60) as chats:
+        refused = await chats[-1].reply()
+        for key in await others(desk):
+            answered = await desk.ask("POST", "/api/chat", key=key, json={"message": "Hi", "agent_id": "support"})
+            assert (answered.status, answered.json()["reply"]) == (200, "Done.")
+        released.set()
+        statuses = [(await wire.reply()).status for wire in chats[:41]]
+
+    assert statuses == 41 * [200]
+    assert (refused.status, refused.json()["details"]["setting"]) == (429, "limits.user_share")
+
+
+async def test_a_transaction_that_blocks_a_tenant_leaves_connections_for_others(desk: Site) -> None:
+    eve = Target(desk.port, await make_key(desk.engine, "eve"), desk.engine)
+    keys = await others(desk)
+    async with locked_appends(eve, 40) as waiting:
+        await asyncio.sleep(0)
+        for key in keys:
+            for _ in range(10):
+                made = await desk.ask("POST", "/api/conversations", key=key, json={})
+                assert made.status == 201
+
+        assert not any(task.done() for task in waiting)

@@ -67,6 +67,8 @@ class SocketConnection(WebSocketsSansIOProtocol):
         if self.close_sent:
             raise ClientDisconnected
         await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True  # it was refused: uvicorn would log each of these as an error
 
     def leave(self, code: int, reason: str) -> None:
         """Close, whether the client reads or not."""
