@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.engine import Engine
 from holdfast.postgres.database import Postgres, open_owner
+from holdfast.postgres.listener import BURST, HELD, RATE
 from holdfast.postgres.options import Options
 from tests.postgres.backends import Backends
 
@@ -56,19 +57,31 @@ async def test_everyone_is_woken_to_catch_up_after_the_connection_was_lost(engin
         assert not first.is_set()
 
 
-async def test_what_is_said_on_a_channel_is_handed_over_and_that_something_may_have_been_missed(
-    engine: Engine, backends: Backends
-) -> None:
-    heard = asyncio.Queue[str | None]()
-    async with engine.postgres.hear("one", heard.put_nowait), asyncio.timeout(10):
-        first = await heard.get()  # when the connection is made
-        async with engine.postgres.owner() as owner:
-            await owner.value("select pg_notify('two', 'to others'), pg_notify('one', 'to us')")
-        second = await heard.get()
-        await backends.end(LISTENING)
-        third = await heard.get()
+@pytest.mark.req("SAFE-04")
+async def test_a_flood_of_notifications_is_a_few_wake_ups_and_the_last_is_heard(engine: Engine) -> None:
+    wakes = 0
+    async with engine.postgres.listen("one") as wake, engine.postgres.owner() as owner, asyncio.timeout(60):
+        await woken(wake)
 
-    assert (first, second, third) == (None, "to us", None)
+        async def count() -> None:
+            nonlocal wakes
+            while True:
+                await wake.wait()
+                wake.clear()
+                wakes += 1
+
+        counting = asyncio.create_task(count())
+        started = asyncio.get_running_loop().time()
+        for _ in range(20):  # each its own transaction: those of one are told once
+            await owner.value("select count(pg_notify('one', n::text)) from generate_series(1, 500) n")
+        seconds = asyncio.get_running_loop().time() - started
+        flooded = wakes
+        counting.cancel()
+        await asyncio.wait([counting])
+        await notify(engine, "one")
+        await woken(wake)
+
+    assert 0 < flooded <= BURST + (RATE + 1 / HELD) * (seconds + 1)
 
 
 async def test_many_channels_share_one_connection(engine: Engine, backends: Backends) -> None:

@@ -21,7 +21,15 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "gateway/mcp/legacy/sql/renew_stream.sql": Plan("mcp_stream_pkey", ("key 7", "s", MINUTE)),
     "gateway/mcp/legacy/sql/session.sql": Plan("mcp_session_pkey", ("key 7",)),
     "gateway/mcp/legacy/sql/set_log_level.sql": Plan("mcp_session_pkey", ("key 7", "info")),
-    "gateway/mcp/legacy/sql/signal.sql": Plan("", ("key 7 ended ",)),
+    "gateway/mcp/legacy/sql/signal.sql": Plan("", (["holdfast_mcp_1"],)),
+    "gateway/mcp/legacy/sql/cancel_request.sql": Plan("mcp_session_pkey", ("key 7", "1", 1000)),
+    "gateway/mcp/legacy/sql/forget_cancellations.sql": Plan("mcp_cancellation_pkey", ("key 7", MINUTE)),
+    "gateway/mcp/legacy/sql/call_states.sql": Plan("mcp_session_pkey", ("key 7", ["1"], MINUTE, "s")),
+    "gateway/mcp/legacy/sql/listen.sql": Plan("mcp_session_pkey", ("key 7", "token")),
+    "gateway/mcp/legacy/sql/take_up_stream.sql": Plan("mcp_stream_pkey", ("key 7", "s", "token")),
+    "gateway/mcp/sql/resource_versions.sql": Plan("resource_update_pkey", ([b"digest"],)),
+    "skills/sql/count_updates.sql": Plan("", ([b"digest"],)),
+    "skills/sql/forget_updates.sql": Plan("resource_update_by_age", (MINUTE,)),
     "gateway/mcp/legacy/sql/store_event.sql": Plan("mcp_session_pkey", ("key 7", "s", 1, "{}")),
     "gateway/mcp/legacy/sql/stream.sql": Plan("mcp_stream_pkey", ("key 7", "s")),
     "gateway/mcp/legacy/sql/subscribe.sql": Plan("mcp_session_pkey", ("key 7", "a:b", 1000)),
@@ -36,7 +44,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
 
 OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "gateway/mcp/legacy/sql/tenants_with_ended_sessions.sql": Plan("mcp_session_by_end", whole=("tenant",)),
-    "skills/sql/tell_updated.sql": Plan("", (["told"],)),
+    "skills/sql/tell_updated.sql": Plan(""),
 }
 
 ROWS = """
@@ -50,4 +58,7 @@ insert into mcp_event (tenant_id, session_key, stream, number, message)
 insert into used_state (tenant_id, nonce, expires_at)
   select id, holdfast.uuid7(), holdfast.now() + n * interval '1 minute' from tenant, generate_series(1, 20) n;
 insert into mcp_question (tenant_id, session_key, id) select tenant_id, session_key, id from mcp_stream;
+insert into mcp_cancellation (tenant_id, session_key, request) select tenant_id, session_key, id from mcp_stream;
+insert into resource_update (tenant_id, uri_digest, at)
+  select id, sha256(n::text::bytea), holdfast.now() + n * interval '1 minute' from tenant, generate_series(1, 60) n;
 """

@@ -110,6 +110,25 @@ def forbidden_forms(root: Path) -> list[str]:
     ]
 
 
+# Notifications that say something, by file, and what it is. Every login can send and hear them.
+SAYING = {"src/holdfast/bus/sql/wake.sql": "numbers of partitions, and the random name of a process: bus/news.py"}
+_NOTIFIES = re.compile(r"\bpg_notify\s*\(", re.IGNORECASE)
+_NOTIFIES_NOTHING = re.compile(r"\bpg_notify\s*\(\s*('[a-z_]+'|channel)\s*,\s*''\s*\)")
+
+
+def telling_notifications(root: Path) -> list[str]:
+    """No notification says anything but that rows may have changed."""
+    return [
+        f"{name}:{line_of(text, match.start())}: a notification that says something; put it into a row"
+        for ending in (".sql", ".py")
+        for name, text in source(root, ending)
+        if name not in SAYING
+        for shown in [_without_comments(text)]
+        for match in _NOTIFIES.finditer(shown)
+        if not _NOTIFIES_NOTHING.match(shown, match.start())
+    ]
+
+
 def other_clocks(root: Path) -> list[str]:
     """No statement asks a clock that a test cannot move."""
     return [

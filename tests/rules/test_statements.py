@@ -3,7 +3,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.statements import FORBIDDEN, OWN_CLOCK, forbidden_forms, other_clocks, unexplained
+from tests.rules.statements import (
+    FORBIDDEN,
+    OWN_CLOCK,
+    forbidden_forms,
+    other_clocks,
+    telling_notifications,
+    unexplained,
+)
 from tests.rules.tree import ROOT, plant
 
 REASON = "-- memory/sql/one.sql: one memory.\n"
@@ -36,7 +43,7 @@ ALLOWED = [
 ]
 
 
-@pytest.mark.parametrize("rule", [forbidden_forms, other_clocks, unexplained])
+@pytest.mark.parametrize("rule", [forbidden_forms, other_clocks, telling_notifications, unexplained])
 def test_every_statement_keeps_the_rules(rule: Callable[[Path], list[str]]) -> None:
     assert rule(ROOT) == []
 
@@ -100,3 +107,19 @@ def test_the_clock_that_a_test_can_move_is_allowed(tmp_path: Path, statement: st
 
 def test_every_leave_to_ask_a_clock_is_in_use() -> None:
     assert [(file, part) for file, part in OWN_CLOCK if part not in (ROOT / file).read_text("utf-8")] == []
+
+
+@pytest.mark.req("SAFE-02")
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "select pg_notify('holdfast_x', $1::uuid::text)",
+        "select PG_NOTIFY ( 'holdfast_x' , 'told' )",
+        "begin perform pg_notify('holdfast_x', new.id::text); end",
+    ],
+)
+def test_a_notification_that_says_something_is_found(tmp_path: Path, statement: str) -> None:
+    plant(tmp_path, "src/holdfast/memory/sql/one.sql", REASON + statement)
+    plant(tmp_path, "src/holdfast/memory/sql/two.sql", REASON + "select pg_notify('holdfast_x', '')")
+
+    assert len(telling_notifications(tmp_path)) == 1

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast import App, Run
@@ -12,8 +13,10 @@ from holdfast.core.config import Config
 from holdfast.core.errors import DatabaseAway
 from holdfast.engine import open_engine
 from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams, Stream
+from holdfast.gateway.mcp.legacy.sessions import key_of
 from holdfast.mcp.protocol import LEGACY
 from tests.clock import Clock
+from tests.logins import tenant_login
 from tests.server.conftest import make_key, running, serving
 from tests.server.old_client import (
     NEWEST,
@@ -277,6 +280,40 @@ async def test_a_client_cancels_its_request_wherever_it_says_so(
         events = await rest(stream)
 
     assert (events[-1].message["id"], events[-1].message["error"]["code"]) == ("w", CANCELLED)
+
+
+@pytest.mark.req("SAFE-02", "MCP-08")
+async def test_a_tenants_login_neither_cancels_calls_of_others_nor_learns_of_them(
+    site: Site, other: Site, client: OldClient, signs: Signs
+) -> None:
+    channels = ["holdfast_mcp", "holdfast_gateway", *(f"holdfast_mcp_{number}" for number in range(64))]
+    tenant, key = await site.engine.database.tenant(), key_of(client.session or "")
+    forged = [f"{tenant} {key} {what}" for what in ("cancelled w", 'cancelled "w"', "ended ", "taken w")]
+    async with tenant_login(site.engine, "eve") as login:
+        spy = await psycopg.AsyncConnection.connect(login.url, autocommit=True)
+        async with spy, client.streaming(calling("work", id="w", token=1)) as stream, asyncio.timeout(4 * PATIENCE):
+            for channel in channels:
+                await spy.execute(f"listen {channel}")
+            await until(signs.began)
+            for payload in ("", *forged):
+                await spy.execute("select pg_notify(channel, %s) from unnest(%s::text[]) channel", [payload, channels])
+            for number in range(20):  # 10,000 of them
+                await spy.execute(
+                    "select pg_notify(channel, %s || n) from unnest(%s::text[]) channel, generate_series(1, 8) n",
+                    [str(number), channels],
+                )
+            assert (await client.at(other.port).post(request("ping"))).status == 200
+            assert not signs.ended.is_set()
+            async with await psycopg.AsyncConnection.connect(login.url, autocommit=True) as second:
+                for channel in channels:
+                    await second.execute(f"listen {channel}")
+                await client.at(other.port).post(note("notifications/cancelled", {"requestId": "w"}))
+                events = await rest(stream)
+                told = [notify.payload async for notify in second.notifies(timeout=0.2)]
+
+    assert events[-1].message["error"]["code"] == CANCELLED  # by its own client, at last
+    assert told
+    assert set(told) == {""}
 
 
 @pytest.mark.req("MCP-01")

@@ -374,10 +374,6 @@ class Postgres:
         """An event that is set when one of the channels is notified, or may have been while the connection was lost."""
         return self._listener.listen(*channels)
 
-    def hear(self, channel: str, ear: Callable[[str | None], None]) -> AbstractAsyncContextManager[None]:
-        """Hand over what is said on a channel; None when something may have been said while the connection was lost."""
-        return self._listener.hear(channel, ear)
-
     def clear(self) -> None:
         """Drop idle connections: what comes next sees changed settings of the server."""
         self._pool.clear()

@@ -1,13 +1,14 @@
 """Wake-ups from the server.
 
 A wake-up is a hint that rows have changed, never their content: it may come late, twice or not at all, so whoever is
-woken reads the rows. After a lost connection everyone is woken once, to catch up. What is no more than a hint may be
-said in the notification itself: `hear` hands it over.
+woken reads the rows. After a lost connection everyone is woken once, to catch up. Every database login can send
+notifications: a flood of them is passed on as a few wake-ups a second.
 """
 
 import asyncio
 import contextlib
 import logging
+import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Protocol
@@ -16,6 +17,9 @@ RECONNECT_FIRST = 0.1
 RECONNECT_MOST = 5.0
 HEARD = 100  # different things that are remembered of what was said
 ANYTHING = ("", "")
+BURST = 200  # notifications of a channel that are passed on at once
+RATE = 100.0  # that are a second, from then on
+HELD = 0.05  # seconds for which those beyond are held back, to be passed on as one
 
 log = logging.getLogger(__name__)
 
@@ -49,13 +53,31 @@ class Wake(asyncio.Event):
         super().clear()
 
 
+class Flow:
+    """How many notifications of a channel are passed on: BURST at once, then RATE a second, and the rest as one."""
+
+    def __init__(self) -> None:
+        self.held = False
+        self._left = float(BURST)
+        self._at = 0.0
+
+    def pause(self, now: float) -> float | None:
+        """Seconds for which a notification that comes now is held back; None: it is passed on."""
+        self._left = min(BURST, self._left + (now - self._at) * RATE)
+        self._at = now
+        if self.held or self._left < 1:
+            return HELD
+        self._left -= 1
+        return None
+
+
 class Listener:
     """One connection that listens for everyone in this process."""
 
     def __init__(self, connect: Callable[[], Awaitable[ListeningConnection]]) -> None:
         self._connect = connect
         self._wakes: dict[str, set[Wake]] = {}
-        self._ears: dict[str, list[Callable[[str | None], None]]] = {}
+        self._flow: dict[str, Flow] = {}
         self._connection: ListeningConnection | None = None
         self._lost = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -78,20 +100,8 @@ class Listener:
                 self._wakes[channel].discard(wake)
                 if not self._wakes[channel]:
                     del self._wakes[channel]
+                    self._flow.pop(channel, None)
                     await self._settle(channel)
-
-    @asynccontextmanager
-    async def hear(self, channel: str, ear: Callable[[str | None], None]) -> AsyncGenerator[None]:
-        """Hand over what is said on a channel; None when something may have been said while nobody could hear it."""
-        async with self.listen(channel):
-            ears = self._ears.setdefault(channel, [])
-            ears.append(ear)
-            try:
-                yield
-            finally:
-                ears.remove(ear)
-                if not ears:
-                    del self._ears[channel]
 
     async def close(self) -> None:
         """Stop listening."""
@@ -140,15 +150,24 @@ class Listener:
                 pause = min(2 * pause, RECONNECT_MOST)
 
     def _notified(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
+        flow = self._flow.get(channel)
+        if flow is None:
+            flow = self._flow[channel] = Flow()
+        pause = flow.pause(time.monotonic())
+        if pause is None:
+            self._pass_on(channel, payload)
+        elif not flow.held:  # one later wake-up stands for all that come until then
+            flow.held = True
+            asyncio.get_running_loop().call_later(pause, self._pass_on_later, channel, flow)
+
+    def _pass_on_later(self, channel: str, flow: "Flow") -> None:
+        flow.held = False
+        self._pass_on(channel, "")
+
+    def _pass_on(self, channel: str, payload: str) -> None:
         for wake in self._wakes.get(channel, ()):
             wake.hear(channel, payload)
-        for ear in self._ears.get(channel, ()):
-            ear(payload)
 
     def _wake_all(self) -> None:
-        for channel, wakes in self._wakes.items():
-            for wake in wakes:
-                wake.hear(channel, "")
-        for ears in self._ears.values():
-            for ear in ears:
-                ear(None)
+        for channel in self._wakes:
+            self._pass_on(channel, "")

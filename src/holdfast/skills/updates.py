@@ -1,24 +1,36 @@
-"""Updates: telling every node that resources have changed. Hints, sent afterwards, many of them as one."""
+"""Updates: telling every node that resources have changed: rows with a count, and a hint that some have changed."""
 
 import asyncio
 import contextlib
+import hashlib
+from datetime import timedelta
+from time import monotonic
 
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.postgres.database import Database, PooledStatements
 from holdfast.postgres.sql import statements
 from holdfast.skills.uri_templates import MAX_URI
 
+KEPT = timedelta(hours=1)  # for which it is known how often a resource has changed
+FORGET_EACH = 60.0  # seconds
+
 sql = statements(__name__)
 
 
+def digest_of(uri: str) -> bytes:
+    """What a resource is counted by."""
+    return hashlib.sha256(uri.encode("utf-8", "surrogatepass")).digest()
+
+
 class Updates:
-    """Tells whoever listens on the channel `holdfast_gateway`, in all processes: the tenant's id, a blank, the URI."""
+    """Counts changes of resources, and wakes whoever listens on the channel `holdfast_gateway`, in all processes."""
 
     def __init__(self, system: PooledStatements) -> None:
         self._system = system
         self._loop = asyncio.get_running_loop()
         self._due: set[tuple[Database, str]] = set()
         self._sending: asyncio.Task[None] | None = None
+        self._forgot = 0.0
 
     def send(self, database: Database, uri: str) -> None:
         """Tell that a resource of a tenant has changed; from any thread, and without waiting."""
@@ -37,12 +49,20 @@ class Updates:
         if self._sending is None:
             self._sending = asyncio.create_task(self._send(), name="holdfast updates")
 
+    async def _count(self, due: set[tuple[Database, str]]) -> None:
+        forget = monotonic() - self._forgot > FORGET_EACH
+        for database in {database for database, _ in due}:
+            await database.run(sql("count_updates"), sorted(digest_of(uri) for each, uri in due if each is database))
+            if forget:
+                await database.run(sql("forget_updates"), KEPT)
+                self._forgot = monotonic()
+
     async def _send(self) -> None:
         try:
             while self._due:
                 due, self._due = self._due, set()
                 with contextlib.suppress(HoldfastError):  # who follows a resource reads it now and then, too
-                    told = {f"{await database.tenant()} {uri}" for database, uri in due}
-                    await self._system.run(sql("tell_updated"), sorted(told))
+                    await self._count(due)
+                    await self._system.run(sql("tell_updated"))
         finally:
             self._sending = None

@@ -11,6 +11,7 @@ from holdfast.core.ids import TenantId
 from holdfast.engine import Engine, open_engine
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
+from holdfast.gateway.mcp.changes import Change, Changes, Wanted
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.mcp.protocol import INVALID_PARAMS, NO_RESOURCE, McpError
 from holdfast.skills.client import InputRequired
@@ -251,15 +252,13 @@ def test_what_cannot_be_a_resource_is_refused_when_it_is_declared() -> None:
 async def test_that_a_resource_was_updated_is_heard_on_every_node_once(
     gateway: Gateway, app: App, config: Config
 ) -> None:
-    tenant = await gateway.engine.database.tenant()
-    heard: asyncio.Queue[str | None] = asyncio.Queue()
-    async with open_engine(config=config) as other, other.postgres.hear("holdfast_gateway", heard.put_nowait):
-        async with asyncio.timeout(PATIENCE):
-            assert await heard.get() is None  # from here on nothing is missed
-
+    ann, uris = await caller(gateway), frozenset({"shop://orders/A-1", "shop://hours", "shop://other"})
+    async with open_engine(config=config) as other, asyncio.timeout(PATIENCE):
+        changes = Changes.of(Gateways(other).of(ann.tenant))
+        async with changes.watch(ann, Wanted(uris=uris)) as watch:
             await asyncio.to_thread(app.updated, "shop://orders/A-1")
-            assert await heard.get() == f"{tenant} shop://orders/A-1"
+            assert await watch.next() == [Change.of_resource("shop://orders/A-1")]
             app.updated("shop://hours")
-            assert await heard.get() == f"{tenant} shop://hours"
+            assert await watch.next() == [Change.of_resource("shop://hours")]
     with pytest.raises(InvalidInput):
         app.updated("shop://" + "x" * 3000)

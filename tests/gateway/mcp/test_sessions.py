@@ -2,11 +2,11 @@
 
 import asyncio
 import secrets
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
+from collections.abc import Mapping
+from contextlib import AsyncExitStack, suppress
 from datetime import timedelta
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -16,11 +16,12 @@ from holdfast.engine import Engine
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.legacy import sessions as module
+from holdfast.gateway.mcp.legacy.call_states import CallStates
 from holdfast.gateway.mcp.legacy.client import LegacyClient
 from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams
 from holdfast.gateway.mcp.legacy.questions import Questions
 from holdfast.gateway.mcp.legacy.sessions import Sessions, key_of
-from holdfast.gateway.mcp.legacy.signals import Ear, Signals, What
+from holdfast.gateway.mcp.legacy.signals import About, Signals, channel_of
 from holdfast.gateway.mcp.legacy.sweep import SessionSweeper
 from holdfast.mcp.protocol import LEGACY, McpError
 from holdfast.skills.client import InputRequired
@@ -226,43 +227,56 @@ async def test_of_a_stream_that_tells_too_much_the_beginning_and_the_answer_are_
     assert part.messages[-1][1] == b'"answer"'
 
 
-@pytest.mark.req("MCP-08")
-async def test_what_is_said_of_a_session_is_heard_by_its_own_alone_and_listened_to_once(
-    gateway: Gateway, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    signals, listened = Signals.of(gateway), list[str]()
-    heard: dict[str, list[tuple[str, str]]] = {str(number): [] for number in range(20)}
-    last, hear = asyncio.Event(), gateway.engine.postgres.hear
-
-    def counted(channel: str, ear: Callable[[str | None], None]) -> AbstractAsyncContextManager[None]:
-        listened.append(channel)
-        return hear(channel, ear)
-
-    def ear_of(session: str) -> Ear:
-        def ear(what: str, about: str) -> None:
-            if what != "missed":
-                heard[session].append((what, about))
-            if what == "ended":
-                last.set()
-
-        return ear
-
-    monkeypatch.setattr(gateway.engine.postgres, "hear", counted)
+@pytest.mark.req("MCP-08", "SAFE-02")
+async def test_signals_name_nothing_and_share_a_few_channels(gateway: Gateway) -> None:
+    signals, tenant = Signals.of(gateway), await gateway.engine.database.tenant()
+    about: tuple[About, ...] = ("session", "calls", "events", "answers")
+    channels = {channel_of(tenant, str(number), kind) for number in range(2000) for kind in about}
+    ears = {session: asyncio.Event() for session in map(str, range(20))}
     async with AsyncExitStack() as stack, asyncio.timeout(20):
-        for session in heard:
-            await stack.enter_async_context(signals.hear(session, ear_of(session)))
-        while not heard["0"]:  # what is said while the connection is made is `missed`
-            await signals.say("0", "changed", "")
-            await asyncio.sleep(0.05)
-        for what, about in (("event", "a b"), ("ended", "")):
-            await signals.say("7", cast(What, what), about)
-        await last.wait()
-    async with signals.hear("8", ear_of("8")):  # a moment later: it is still listened to
-        pass
+        for session, ear in ears.items():
+            await stack.enter_async_context(signals.hear(session, "calls", ear.set))
+        wake = await stack.enter_async_context(gateway.engine.postgres.listen(*channels))
+        for session, ear in ears.items():
+            ear.clear()
+            await signals.say(session, *about)
+            await ear.wait()
+        while not wake.said:
+            await wake.wait()
+        said = {payload for _, payload in wake.said}
 
-    assert listened == ["holdfast_mcp"]
-    assert set(heard.pop("0")) == {("changed", "")}
-    assert {session: said for session, said in heard.items() if said} == {"7": [("event", "a b"), ("ended", "")]}
+    assert len(channels) <= 64
+    assert said == {""}
+
+
+@pytest.mark.req("MCP-08")
+async def test_a_request_is_cancelled_by_a_row_of_its_own_session(
+    gateway: Gateway, sessions: Sessions, ann: Principal
+) -> None:
+    states, minute = CallStates(gateway), timedelta(minutes=1)
+    (_, session), (_, other) = [await sessions.begin(ann, LEGACY[0], CLIENT) for _ in range(2)]
+
+    await states.cancel(session, "77")
+
+    mine = await states.look(session, ["76", "77"], worked=minute, stream=None)
+    theirs = await states.look(other, ["77"], worked=minute, stream=None)
+    assert (mine.alive, mine.cancelled, mine.taken_up) == (True, ["77"], False)
+    assert theirs.cancelled == []
+
+
+@pytest.mark.req("MCP-08")
+async def test_an_old_cancellation_does_not_end_a_request_that_begins_now(
+    gateway: Gateway, sessions: Sessions, ann: Principal
+) -> None:
+    states = CallStates(gateway)
+    _, session = await sessions.begin(ann, LEGACY[0], CLIENT)
+    await states.cancel(session, "1")
+    await Clock(gateway.engine).advance(timedelta(minutes=5))
+
+    fresh = await states.look(session, ["1"], worked=timedelta(seconds=1), stream=None)
+    long = await states.look(session, ["1"], worked=timedelta(minutes=10), stream=None)
+
+    assert (fresh.cancelled, long.cancelled) == ([], ["1"])
 
 
 @pytest.mark.req("MCP-01")

@@ -1,13 +1,13 @@
 """Changes: what is not as it was for those who listen: lists of tools, prompts and resources, and single resources.
 
 Lists are looked at once a second while somebody listens, and at once when the registry changes, and told of only where
-the listener's own has changed. That a resource has changed is said on the channel `holdfast_gateway`, by whatever node,
-with the tenant's id, a blank and the URI as payload.
+the listener's own has changed. Changes of a resource are counted in a row (skills/updates.py), looked at when the
+channel `holdfast_gateway` is notified, by whatever node, and once a second.
 """
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
@@ -21,7 +21,9 @@ from holdfast.gateway.inventory import Stock
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.gateway.mcp.requests import Request
 from holdfast.mcp.protocol import MODERN
+from holdfast.postgres.sql import statements
 from holdfast.skills.client import SILENT
+from holdfast.skills.updates import digest_of
 
 REGISTRY = "holdfast_registry"  # notified at each revision of the registry
 CHANNEL = "holdfast_gateway"  # notified when a resource has changed
@@ -38,6 +40,7 @@ LISTS: Final[Mapping[Kind, tuple[str, ...]]] = {
     "resources": ("resources/list", "resources/templates/list"),
 }
 
+sql = statements(__name__)
 log = logging.getLogger(__name__)
 
 
@@ -79,6 +82,7 @@ class Watch:
         self._known: dict[Kind, bytes] = {}
         self._lists: dict[Kind, None] = {}
         self._uris: dict[str, None] = {}
+        self._versions: dict[str, int] = {}
         self._wake = wake
 
     @property
@@ -111,11 +115,12 @@ class Watch:
             self._lists[kind] = None
             self._wake.set()
 
-    def updated(self, uri: str | None) -> None:
-        """A resource has changed; None: any may have."""
-        uris = self.wanted.uris if uri is None else self.wanted.uris & {uri}
-        if uris:
-            self._uris |= dict.fromkeys(sorted(uris))
+    def updated(self, versions: Mapping[str, int]) -> None:
+        """How often the resources that they want have changed; one that is new to them has not."""
+        changed = [uri for uri, version in versions.items() if self._versions.get(uri, version) != version]
+        self._versions = dict(versions)
+        if changed:
+            self._uris |= dict.fromkeys(sorted(changed))
             self._wake.set()
 
 
@@ -144,15 +149,15 @@ class Changes:
     ) -> AsyncGenerator[Watch]:
         """What changes for a caller from now on; `wake` is set when something has."""
         watch = Watch(caller, wanted, wake or asyncio.Event())
-        tenant = str(await self._gateway.engine.database.tenant())
         self._watches.add(watch)
         if self._following is None:
             self._listening = asyncio.Event()
-            self._following = asyncio.create_task(self._follow(tenant, self._listening), name="gateway changes")
+            self._following = asyncio.create_task(self._follow(self._listening), name="gateway changes")
         try:
             await self._listening.wait()
             await self._gateway.inventory.current()
             await self._look(watch, {})
+            await self._look_at_resources([watch])
             yield watch
         finally:
             self._watches.discard(watch)
@@ -165,15 +170,8 @@ class Changes:
             following.cancel()
             await asyncio.wait([following])
 
-    async def _follow(self, tenant: str, listening: asyncio.Event) -> None:
-        postgres = self._gateway.engine.postgres
-
-        def heard(payload: str | None) -> None:
-            whose, _, uri = (payload or "").partition(" ")
-            for watch in self._watches if payload is None or whose == tenant else ():
-                watch.updated(None if payload is None else uri)
-
-        async with postgres.listen(REGISTRY) as wake, postgres.hear(CHANNEL, heard):
+    async def _follow(self, listening: asyncio.Event) -> None:
+        async with self._gateway.engine.postgres.listen(REGISTRY, CHANNEL) as wake:
             listening.set()
             while True:
                 with suppress(TimeoutError):
@@ -182,9 +180,21 @@ class Changes:
                 await asyncio.sleep(PAUSE)
                 wake.clear()
                 try:
+                    await self._look_at_resources(self._watches)
                     await self._look_anew()
                 except Exception as error:  # noqa: BLE001 - those who listen do so until it can be seen again
                     log.warning("cannot see what has changed, trying again: %s", error)
+
+    async def _look_at_resources(self, watches: Iterable[Watch]) -> None:
+        """Tell which of the resources that are wanted have changed."""
+        wanted = {watch: {uri: digest_of(uri) for uri in watch.wanted.uris} for watch in watches if watch.wanted.uris}
+        if not wanted:
+            return
+        digests = sorted({digest for uris in wanted.values() for digest in uris.values()})
+        rows = await self._gateway.engine.database.all(sql("resource_versions"), digests)
+        versions = {row["uri_digest"]: row["version"] for row in rows}
+        for watch, uris in wanted.items():
+            watch.updated({uri: versions.get(digest, 0) for uri, digest in uris.items()})
 
     async def _look_anew(self) -> None:
         """Look at all lists, if there is anything that could have changed one; again at what could not be seen."""

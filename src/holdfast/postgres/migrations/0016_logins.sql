@@ -48,3 +48,31 @@ end $$;
 -- Logins that were made before go on working under their old names; `holdfast db logins rotate` gives them new ones.
 insert into holdfast.tenant_login (login, tenant_id)
 select r.rolname, t.id from public.tenant t join pg_catalog.pg_roles r on r.rolname = 'hf_' || replace(t.id::text, '-', '');
+
+-- Notifications tell nothing but that rows may have changed, since every login can send and hear them. What they told is rows now.
+
+-- Who has the stream of a session, and who reads a stream that was taken up again: of two the greater.
+alter table mcp_session add column listener text collate "C";
+alter table mcp_stream add column reader text collate "C";
+
+-- A client has cancelled a request that another process may be working on.
+create table mcp_cancellation (
+  tenant_id uuid not null,
+  session_key text collate "C" not null,
+  request text collate "C" not null,
+  at timestamptz not null default holdfast.now(),
+  primary key (tenant_id, session_key, request),
+  foreign key (tenant_id, session_key) references mcp_session (tenant_id, key) on delete cascade
+);
+call holdfast.hold_to_tenant('mcp_cancellation');
+
+-- How often a resource has changed; forgotten when it has not for a while. The key is a digest, for addresses are long.
+create table resource_update (
+  tenant_id uuid not null references tenant (id),
+  uri_digest bytea not null,
+  version bigint not null default 1,
+  at timestamptz not null default holdfast.now(),
+  primary key (tenant_id, uri_digest)
+);
+create index resource_update_by_age on resource_update (tenant_id, at);
+call holdfast.hold_to_tenant('resource_update');

@@ -15,6 +15,7 @@ from holdfast.core.text import loads, render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.answers import RequestId, refused
 from holdfast.gateway.mcp.legacy.sessions import Session
+from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.mcp.protocol import INTERNAL_ERROR
 from holdfast.postgres.sql import statements
 
@@ -54,10 +55,11 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What follows on a stream: messages, each with its id, and whether it is over."""
+    """What follows on a stream: messages, each with its id, whether it is over, and who took it up last."""
 
     messages: Sequence[tuple[int, bytes]]
     over: bool
+    reader: str
 
 
 class KeptStreams:
@@ -65,6 +67,7 @@ class KeptStreams:
 
     def __init__(self, gateway: Gateway) -> None:
         self._database = gateway.engine.database
+        self._signals = Signals.of(gateway)
 
     async def open(self, session: Session, requests: Sequence[RequestId], *, whole: bool) -> Stream | None:
         """A stream for the answer to some requests, a batch unless it is `whole`; None where the session has ended."""
@@ -100,6 +103,11 @@ class KeptStreams:
         """Say that somebody works on the answer."""
         await self._database.run(sql("renew_stream"), stream.session, stream.id, LEASE)
 
+    async def take_up(self, session: Session, stream: str, token: str) -> None:
+        """Read a stream from now on; whoever read it before learns that it is lost."""
+        await self._database.run(sql("take_up_stream"), session.key, stream, token)
+        await self._signals.say(session.key, "calls", "events")
+
     async def after(self, session: Session, stream: str, number: int) -> Part | None:
         """What follows after a message; None where there is no such stream."""
         row = await self._database.one(sql("stream"), session.key, stream)
@@ -111,7 +119,7 @@ class KeptStreams:
         rows = await self._database.all(sql("events"), session.key, stream, number, BATCH)
         # The end was looked at first: what was written before it is among the rows.
         over = row["ended"] and len(rows) < BATCH
-        return Part([(each["number"], each["message"].encode()) for each in rows], over)
+        return Part([(each["number"], each["message"].encode()) for each in rows], over, row["reader"] or "")
 
 
 def position_of(id: str) -> tuple[str, int] | None:

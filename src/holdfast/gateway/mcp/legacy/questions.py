@@ -9,7 +9,7 @@ from holdfast.bus.wakes import until
 from holdfast.core.text import loads, render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.legacy.sessions import Session
-from holdfast.gateway.mcp.legacy.signals import Signals, What
+from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.postgres.sql import statements
 
 LOOK: Final = 1.0  # seconds between two looks for an answer
@@ -36,10 +36,9 @@ class StoredAnswers(Answers):
         self._woken = asyncio.Event()
         self._came: dict[str, Any] = {}
 
-    def hear(self, what: What, about: str) -> None:
-        """Look now, if one may have come."""
-        if what == "missed" or (what == "answered" and about in self._ids):
-            self._woken.set()
+    def hear(self) -> None:
+        """Look now: one may have come."""
+        self._woken.set()
 
     async def wait(self, seconds: float) -> Mapping[str, Any]:
         """The answers by the ids of the questions: all, or those that came in time."""
@@ -65,7 +64,7 @@ class Questions:
     async def asked(self, session: Session, ids: Sequence[str]) -> AsyncGenerator[Answers]:
         """The answers to questions that are about to be asked."""
         answers = StoredAnswers(self._gateway, session, ids)
-        async with self._signals.hear(session.key, answers.hear):
+        async with self._signals.hear(session.key, "answers", answers.hear):
             try:
                 for id in ids:
                     await self._database.run(sql("ask"), session.key, id)
@@ -79,4 +78,4 @@ class Questions:
         if not isinstance(id, str) or len(id) > LONGEST_ID or not id.isascii() or not id.isprintable():
             return
         if await self._database.run(sql("answer"), session.key, id, render(message).decode()):
-            await self._signals.say(session.key, "answered", id)
+            await self._signals.say(session.key, "answers")

@@ -53,6 +53,7 @@ class Session:
     client: Mapping[str, Any]
     level: str = USUAL_LEVEL
     subscriptions: frozenset[str] = frozenset()
+    listener: str = ""  # who has its stream; of two the greater
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
@@ -129,11 +130,17 @@ class Sessions:
         """Where a session keeps what its client wishes."""
         return Wishes(partial(self._change, session))
 
+    async def listen(self, session: Session, token: str) -> None:
+        """Have the stream of a session; whoever had it before learns that it is lost."""
+        await self._database.run(sql("listen"), session.key, token)
+        self.forget(session)
+        await self._signals.say(session.key, "session")
+
     async def end(self, session: Session) -> None:
         """End a session everywhere, with all that runs for it."""
         await self._database.run(sql("end_session"), session.key)
         self.forget(session)
-        await self._signals.say(session.key, "ended")
+        await self._signals.say(session.key, "session", "calls", "events")
 
     def forget(self, session: Session) -> None:
         """Read its row when it is asked for next."""
@@ -144,7 +151,7 @@ class Sessions:
         changed = await self._database.run(sql(statement), session.key, *values)
         self.forget(session)
         if changed:
-            await self._signals.say(session.key, "changed")
+            await self._signals.say(session.key, "session")
         elif await self.current(session) is None:
             raise _unknown()
         return changed
@@ -219,4 +226,5 @@ def _session_of(key: str, row: Row) -> Session:
         row["client"],
         row["log_level"] or USUAL_LEVEL,
         frozenset(map(restore, row["subscriptions"])),
+        row["listener"] or "",
     )

@@ -7,17 +7,20 @@ in whatever process it says so, or its session or the access that it was made by
 import asyncio
 import logging
 from collections.abc import Coroutine, Sequence
+from datetime import timedelta
+from time import monotonic
 from typing import Any, Final
 
 from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
 from holdfast.core.text import render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
+from holdfast.gateway.mcp.legacy.call_states import CallStates
 from holdfast.gateway.mcp.legacy.client import LegacyClient
 from holdfast.gateway.mcp.legacy.messages import CANCELLED, REQUEST_CANCELLED, Message, answer, kind_of
 from holdfast.gateway.mcp.legacy.questions import Questions
 from holdfast.gateway.mcp.legacy.sessions import Session, Sessions
-from holdfast.gateway.mcp.legacy.signals import Signals, What
+from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.gateway.mcp.requests import Request
 from holdfast.mcp.protocol import INVALID_REQUEST
 from holdfast.server.arrivals import Arrival
@@ -51,7 +54,7 @@ class Calls:
             if working is not None:
                 _cancel(working)
             elif len(about) <= LONGEST_ID:
-                await Signals.of(gateway).say(session.key, "cancelled", about)
+                await CallStates(gateway).cancel(session, about)
 
     async def run(
         self, arrival: Arrival, gateway: Gateway, session: Session, requests: Sequence[Message], exchange: Exchange
@@ -71,6 +74,7 @@ class Answering:
     ) -> None:
         self._arrival = arrival
         self._gateway = gateway
+        self._states = CallStates(gateway)
         self._settings = gateway.engine.config.gateway
         self._sessions = Sessions.of(gateway)
         self._session = session
@@ -79,21 +83,25 @@ class Answering:
         self._working: dict[str, asyncio.Task[bytes]] = {}  # by the ids of the requests
         self._room = asyncio.Semaphore(self._settings.batch_parallel)
         self._why = "the request was cancelled"
+        self._begun = monotonic()
+        self._heard = asyncio.Event()
 
     async def run(self, requests: Sequence[Message]) -> None:
         """Answer them."""
         seconds = self._settings.timeout + 60.0 * self._settings.state_minutes + MARGIN
-        async with Signals.of(self._gateway).hear(self._session.key, self._hear):
+        async with Signals.of(self._gateway).hear(self._session.key, "calls", self._heard.set):
             # All are begun before anything is waited for: whatever ends them ends all.
             answering = [asyncio.create_task(answer) for answer in [self._begin(each) for each in requests]]
             keeping = asyncio.create_task(self._keep(), name="mcp exchange")
+            looking = asyncio.create_task(self._look_when_told(), name="mcp exchange signals")
             try:
                 with self._arrival.visit.lasting(seconds):
                     await asyncio.wait(answering)
             finally:
                 self._end("the server stops" if self._arrival.visit.stopping.is_set() else "it took too long")
                 keeping.cancel()
-                await asyncio.wait([keeping, *answering])
+                looking.cancel()
+                await asyncio.wait([keeping, looking, *answering])
                 await self._exchange.close()
         for task in answering:
             task.result()
@@ -150,8 +158,7 @@ class Answering:
             while True:
                 try:
                     await self._arrival.standing.check()
-                    if await self._sessions.current(self._session) is None:  # a signal may get lost
-                        self._end(SESSION_ENDED)
+                    await self._look()  # a signal may get lost
                     await self._exchange.beat()
                 except (Unauthenticated, Forbidden):
                     break
@@ -161,13 +168,27 @@ class Answering:
                     break
         self._end("the access that it was made by has ended")
 
-    def _hear(self, what: What, about: str) -> None:
-        if what == "ended":
+    async def _look_when_told(self) -> None:
+        """Look at the rows whenever something may have happened to the requests."""
+        while True:
+            await self._heard.wait()
+            self._heard.clear()
+            try:
+                await self._look()
+            except HoldfastError as error:
+                log.warning("what was told of a call of MCP could not be read, trying again: %s", error)
+
+    async def _look(self) -> None:
+        """See by the rows whether requests are cancelled, their session has ended, or their stream was taken up."""
+        worked, ids = timedelta(seconds=monotonic() - self._begun), list(self._working)
+        state = await self._states.look(self._session, ids, worked=worked, stream=self._exchange.stream)
+        if not state.alive:
             self._sessions.forget(self._session)
             self._end(SESSION_ENDED)
-        elif what == "cancelled" and about in self._working:
-            _cancel(self._working[about])
-        self._exchange.hear(what, about)
+        for id in state.cancelled:
+            _cancel(self._working[id])
+        if state.taken_up:
+            self._exchange.taken_up()
 
     def _end(self, why: str) -> None:
         """Cancel all work."""

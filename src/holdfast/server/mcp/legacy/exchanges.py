@@ -17,7 +17,7 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.answers import RequestId
 from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams, Stream
 from holdfast.gateway.mcp.legacy.sessions import Session
-from holdfast.gateway.mcp.legacy.signals import Signals, What
+from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.mcp.protocol import INVALID_REQUEST, LEGACY, McpError
 from holdfast.server.arrivals import Arrival
 from holdfast.server.mcp.staying import STREAM, disconnected, framed, primed
@@ -80,8 +80,13 @@ class Exchange(Protocol):
         """Show that the requests are worked on."""
         ...
 
-    def hear(self, what: What, about: str) -> None:
-        """Something was said of the session."""
+    @property
+    def stream(self) -> str | None:
+        """The stream that its client may take up elsewhere."""
+        ...
+
+    def taken_up(self) -> None:
+        """Somebody has taken up the stream, and is told there what follows."""
         ...
 
     async def close(self) -> None:
@@ -168,11 +173,14 @@ class HttpExchange(Exchange):
             else:
                 await self._send(SIGN_OF_LIFE)
 
-    def hear(self, what: What, about: str) -> None:
-        """Somebody may have taken up the stream: then it is told what follows there."""
-        self._taken = self._taken or (
-            what == "taken" and self._stream is not None and about.startswith(self._stream.id)
-        )
+    @property
+    def stream(self) -> str | None:
+        """The stream that its client may take up elsewhere."""
+        return None if self._stream is None else self._stream.id
+
+    def taken_up(self) -> None:
+        """Somebody has taken up the stream, and is told there what follows."""
+        self._taken = True
 
     async def close(self) -> None:
         """Nothing more is said."""
@@ -202,7 +210,7 @@ class HttpExchange(Exchange):
         try:
             await keep(self._stream, data)
             if not self._is_read:
-                await self._signals.say(self._session.key, "event", self._stream.id)
+                await self._signals.say(self._session.key, "events")
         except HoldfastError as error:
             if asks and not self._is_read:
                 raise
@@ -252,7 +260,7 @@ class SseExchange(Exchange):
     async def respond(self, body: bytes) -> None:
         """Answer one of the requests."""
         await self._streams.leave(self._stream, body)
-        await self._signals.say(self._session.key, "event", self._stream.id)
+        await self._signals.say(self._session.key, "events")
 
     async def detach(self) -> None:
         """The session is its stream: there is no coming back."""
@@ -260,8 +268,13 @@ class SseExchange(Exchange):
     async def beat(self) -> None:
         """The one who has the stream shows that it lives."""
 
-    def hear(self, what: What, about: str) -> None:
-        """Nothing that is said of the session matters to an answer."""
+    @property
+    def stream(self) -> str | None:
+        """The session is its stream."""
+        return None
+
+    def taken_up(self) -> None:
+        """There is none to take up."""
 
     async def close(self) -> None:
         """Nothing more is said."""

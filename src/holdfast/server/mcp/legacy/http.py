@@ -3,13 +3,14 @@
 from http import HTTPStatus
 from typing import Final, cast
 
+from holdfast.core.ids import uuid7
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
 from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams, position_of
 from holdfast.gateway.mcp.legacy.messages import INITIALIZE, Hello, Message, Posted, kind_of
 from holdfast.gateway.mcp.legacy.sessions import Session, Sessions
-from holdfast.gateway.mcp.legacy.signals import Claim, Signals, What
+from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.gateway.mcp.modern import id_of
 from holdfast.mcp.protocol import INVALID_REQUEST, LEGACY, McpError
 from holdfast.server.arrivals import Arrival
@@ -111,23 +112,16 @@ async def _resume(arrival: Arrival, gateway: Gateway, session: Session, last: st
     part = await streams.after(session, stream, number)
     if part is None:
         raise McpError(INVALID_REQUEST, "there is no such stream any more. Send the request again.")
-    claim = Claim(signals, session.key, stream)
-    async with Staying(arrival) as client:
-
-        def heard(what: What, about: str) -> None:
-            claim.hear(what, about)
-            client.woken.set()
-
-        async with signals.hear(session.key, heard):
-            await claim.say()
-            await client.begin()
-            while part is not None and not claim.lost:
-                for number, message in part.messages:
-                    await client.send(framed(message, f"{stream}.{number}"))
-                if part.over or (not part.messages and not await client.wait(LOOK)):
-                    return
-                await claim.say()
-                part = await streams.after(session, stream, number)
+    token = uuid7().hex  # of two, the later is the greater
+    async with Staying(arrival) as client, signals.hear(session.key, "events", client.woken.set):
+        await streams.take_up(session, stream, token)
+        await client.begin()
+        while part is not None and part.reader <= token:
+            for number, message in part.messages:
+                await client.send(framed(message, f"{stream}.{number}"))
+            if part.over or (not part.messages and not await client.wait(LOOK)):
+                return
+            part = await streams.after(session, stream, number)
 
 
 async def _refuse(arrival: Arrival, error: McpError, id: RequestId | None = None) -> None:

@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from holdfast.access.principals import Principal
+from holdfast.core.ids import uuid7
 from holdfast.core.text import render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.changes import LISTS, Change, Changes, Wanted
 from holdfast.gateway.mcp.legacy.sessions import Session, Sessions
-from holdfast.gateway.mcp.legacy.signals import Claim, Signals, What
+from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.server.mcp.staying import Staying
 from holdfast.server.streams import HEARTBEAT
 
@@ -25,13 +26,13 @@ class Listening:
         self._caller = caller
         self._sessions = Sessions.of(gateway)
         self._signals = Signals.of(gateway)
-        self._claim = Claim(self._signals, session.key, LISTEN)
+        self._token = uuid7().hex  # of two, the later is the greater
         self._number = 0
 
     @property
     def position(self) -> str:
         """The id of the last message."""
-        return f"{LISTEN}.{self._claim.token}.{self._number}"
+        return f"{LISTEN}.{self._token}.{self._number}"
 
     async def run(
         self,
@@ -47,17 +48,17 @@ class Listening:
         """
         changes, wanted = Changes.of(self._gateway), _wanted(self._session)
         async with (
-            self._signals.hear(self._session.key, self._hear),
+            self._signals.hear(self._session.key, "session", self._hear),
+            self._signals.hear(self._session.key, "events", self._client.woken.set),
             changes.watch(self._caller, wanted, wake=self._client.woken) as watch,
         ):
-            await self._claim.say()
+            await self._sessions.listen(self._session, self._token)
             await self._client.begin(first)
             for change in _all(watch.wanted) if returned else ():
                 await self._tell(change, framed)
-            while not self._claim.lost:
-                await self._claim.say()
+            while True:
                 current = await self._sessions.current(self._session)
-                if current is None:
+                if current is None or current.listener > self._token:
                     return
                 watch.wanted = _wanted(current)
                 for change in watch.taken():
@@ -74,10 +75,8 @@ class Listening:
         message = {"jsonrpc": "2.0", "method": change.method, "params": change.params}
         await self._client.send(framed(render(message), self.position))
 
-    def _hear(self, what: What, about: str) -> None:
-        self._claim.hear(what, about)
-        if what in ("ended", "changed", "missed"):
-            self._sessions.forget(self._session)
+    def _hear(self) -> None:
+        self._sessions.forget(self._session)
         self._client.woken.set()
 
 
