@@ -2,6 +2,7 @@
 
 VENV   := .venv
 BENCH  := .venv-bench
+FLOORS := .venv-floors
 PYTHON := $(VENV)/bin/python
 PIP    := -m pip --disable-pip-version-check --quiet install
 PYTEST := $(PYTHON) -m pytest
@@ -23,7 +24,7 @@ AGAIN = echo 'Once more, one after another: what fails now is broken, what passe
 RULES := formatting lint layers types own console
 
 .DEFAULT_GOAL := help
-.PHONY: help run test setup check format soak bench docs lock screenshots build console-dev clean $(RULES:%=rule-%)
+.PHONY: help run test setup check format soak floors bench docs lock screenshots build console-dev clean $(RULES:%=rule-%)
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +68,9 @@ format: $(VENV)/.dev ## format the code, and mend what lint can mend
 soak: $(VENV)/.dev ## the long forms of crash, load and state-machine tests
 	@$(PYTEST) -m soak $(ARGS)
 
+floors: $(VENV)/.dev ## whether the lowest versions that we allow work; ARGS="adk 3.12" tries some
+	@$(PYTHON) -m tests.floors.floors $(ARGS)
+
 bench: $(VENV)/.dev $(patsubst requirements/bench-%.txt,$(BENCH)/%/.made,$(wildcard requirements/bench-*.txt)) ## measure; ONLY=start runs bench/start.py alone
 	@for file in bench/$(or $(ONLY),*).py; do echo "== $$file" && $(PYTHON) $$file $(ARGS) || exit 1; done
 
@@ -91,7 +95,7 @@ console-dev: $(VENV)/.base ## the console as you change it, before an engine tha
 	@$(CONSOLE) run --silent dev
 
 clean: ## remove all that was made here; your data lies elsewhere and stays
-	@rm -rf $(VENV) $(BENCH) build dist console/node_modules src/holdfast/server/static/console .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(BENCH) $(FLOORS) build dist console/node_modules src/holdfast/server/static/console .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	@find src tests bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The stamps. Each is written last, so that an interrupted step is done again, and nothing is done twice.
