@@ -40,6 +40,7 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 settings.register_profile("holdfast", deadline=None)  # a busy machine is no failure
 settings.load_profile("holdfast")
 
+GIGABYTE = 1024**3
 TEMPLATE = "migrated_template"
 Tenancy = Literal["connection", "transaction"]
 
@@ -62,7 +63,8 @@ def fast_folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def server(fast_folder: Path) -> Iterator[EmbeddedServer]:
     """The PostgreSQL of this test process, with a migrated database to clone."""
-    with EmbeddedServer(fast_folder / "server") as server:
+    # Each database that is made or dropped has PostgreSQL look through its whole cache.
+    with EmbeddedServer(fast_folder / "server", memory=GIGABYTE) as server:
         asyncio.run(make_template(server, TEMPLATE))
         yield server
 

@@ -17,7 +17,7 @@ from holdfast.postgres.account import Account
 from holdfast.postgres.address import with_login
 from holdfast.postgres.binaries import Binaries, find_binaries
 from holdfast.postgres.folder import SOCKET_NAME, SOCKET_PATH_LIMIT, DataFolder
-from holdfast.postgres.memory import machine_memory, settings_for
+from holdfast.postgres.memory import machine_memory, memory_settings
 from holdfast.postgres.version import check_version
 from tests.processes import servers_on, wait_until_gone
 
@@ -32,7 +32,7 @@ SOMEONE = 12345  # an account that is not ours
     [(GIGABYTE // 8, "32MB", "4MB"), (8 * GIGABYTE, "1024MB", "16MB"), (1024 * GIGABYTE, "8192MB", "64MB")],
 )
 def test_the_server_takes_its_share_of_the_memory_within_limits(size: int, buffers: str, work: str) -> None:
-    settings = settings_for(size)
+    settings = memory_settings(size)
 
     assert settings["shared_buffers"] == buffers
     assert settings["work_mem"] == work

@@ -31,10 +31,14 @@ PYTHON = ("PYTHONHOME", "PYTHONUSERBASE", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_EN
 
 
 class EmbeddedServer:
-    """A PostgreSQL that nobody had to install; `with` holds it running."""
+    """A PostgreSQL that nobody had to install; `with` holds it running.
 
-    def __init__(self, data: Path) -> None:
+    `memory`: bytes that its caches are sized for, where it is started here; all of the machine's unless given.
+    """
+
+    def __init__(self, data: Path, *, memory: int | None = None) -> None:
         self.folder = DataFolder(data.expanduser().resolve())
+        self._memory = memory
         self._users: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -71,7 +75,7 @@ class EmbeddedServer:
                     )
                 # A holder that finds another one at work leaves at once: that one is starting or stopping the server.
                 # One that was killed is replaced.
-                if not start_holder(self.folder, deadline):
+                if not start_holder(self.folder, deadline, self._memory):
                     time.sleep(POLL)
 
     def release(self) -> None:
@@ -86,13 +90,13 @@ class EmbeddedServer:
         return f"postgresql://{OWNER}@/{DATABASE}?host={quote(str(self.folder.sockets), safe='/')}"
 
 
-def start_holder(folder: DataFolder, deadline: float) -> bool:
+def start_holder(folder: DataFolder, deadline: float, memory: int | None = None) -> bool:
     """Start a holder and wait until it has the server running; False when another one is there, or it was killed."""
     package_root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     with folder.log.open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "holdfast.postgres.holder", str(folder.root)],
+            [sys.executable, "-m", "holdfast.postgres.holder", str(folder.root), *([str(memory)] if memory else [])],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,

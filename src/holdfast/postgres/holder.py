@@ -25,7 +25,7 @@ from holdfast.postgres.account import clean_environment, runnable, server_accoun
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.embedded import DATABASE, OWNER, answers
 from holdfast.postgres.folder import SOCKET_NAME, DataFolder
-from holdfast.postgres.memory import memory_settings
+from holdfast.postgres.memory import machine_memory, memory_settings
 from holdfast.postgres.predecessor import end_orphans, wait_for_predecessor
 
 LINUX = sys.platform == "linux"
@@ -40,8 +40,9 @@ LIBC = ctypes.CDLL(None) if LINUX else None
 class Holder:
     """Keeps one server running while anyone uses it."""
 
-    def __init__(self, folder: DataFolder) -> None:
+    def __init__(self, folder: DataFolder, memory: int) -> None:
         self._folder = folder
+        self._memory = memory
         self._account = server_account(folder.cluster)
         self._binaries = runnable(find_binaries(), self._account)
         self._process: subprocess.Popen[Any] | None = None
@@ -165,7 +166,7 @@ class Holder:
             "reserved_connections": "50",  # the engine's, whatever logins of tenants take
             "deadlock_timeout": "100ms",  # whoever lost one tries again: not after a second
             "log_min_messages": "warning",
-            **memory_settings(),
+            **memory_settings(self._memory),
         }
         with within_reach(self._folder.cluster, self._folder.sockets) as (cluster, sockets, descriptors):
             settings["unix_socket_directories"] = '"' + sockets.replace('"', '""') + '"'
@@ -214,7 +215,7 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     try:
-        keep(DataFolder(Path(sys.argv[1])))
+        keep(DataFolder(Path(sys.argv[1])), int(sys.argv[2]) if len(sys.argv) > 2 else machine_memory())
     except HoldfastError as error:
         sys.stderr.write(f"holder: {error}\n")
         report({"code": error.code, "what": error.what, "why": error.why, "next": error.next})
@@ -224,7 +225,7 @@ def main() -> None:
         raise
 
 
-def keep(folder: DataFolder) -> None:
+def keep(folder: DataFolder, memory: int) -> None:
     """Keep a server on the folder, unless another holder does."""
     with folder.holder_lock.open("a+b") as lock:
         try:
@@ -238,7 +239,7 @@ def keep(folder: DataFolder) -> None:
         if folder.log.stat().st_size > LOG_LIMIT:
             os.truncate(folder.log, 0)
         folder.prepare()  # the last holder may have removed the folder of the sockets since its user looked
-        holder = Holder(folder)
+        holder = Holder(folder, memory)
         signal.signal(signal.SIGTERM, lambda _number, _frame: holder.stop())
         holder.start()
         report({"running": True})

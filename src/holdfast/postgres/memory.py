@@ -6,13 +6,8 @@ from pathlib import Path
 MEGABYTE = 1024 * 1024
 
 
-def memory_settings() -> dict[str, str]:
-    """PostgreSQL's memory settings for this machine, or for the container it is."""
-    return settings_for(machine_memory())
-
-
-def settings_for(memory: int) -> dict[str, str]:
-    """An eighth for the server's own cache, the rest left to the system's."""
+def memory_settings(memory: int) -> dict[str, str]:
+    """PostgreSQL's settings for so many bytes of memory: an eighth for its own cache, the rest left to the system's."""
     return {
         "shared_buffers": f"{_between(memory // 8, 32, 8192)}MB",
         "effective_cache_size": f"{_between(memory // 2, 64, 1 << 20)}MB",
@@ -22,7 +17,7 @@ def settings_for(memory: int) -> dict[str, str]:
 
 
 def machine_memory() -> int:
-    """Bytes of memory, within the limit of the control group if there is one."""
+    """Bytes of memory of this machine, within the limit of the control group if there is one."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
