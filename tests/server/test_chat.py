@@ -14,6 +14,7 @@ from holdfast.server.traffic import Visit
 from tests.agents.stage import Player, calls, reached
 from tests.server.chatting import held, say
 from tests.server.conftest import make_key
+from tests.server.socket_client import client
 from tests.server.wire import PATIENCE, Site
 
 STREAM = {"Accept": "text/event-stream"}
@@ -276,6 +277,31 @@ async def test_a_second_message_is_queued_refused_forked_or_takes_the_place_of_t
     assert stopped["state"] == "cancelled"
     assert (await queued).json()["state"] == "done"
     assert forked.status == 200
+
+
+@pytest.mark.req("STM-05", "CONV-07", "AGENT-07")
+async def test_messages_that_are_merged_have_one_answer_over_http_and_the_socket(desk: Site, model: Player) -> None:
+    asked = held(model)
+    model.says("To both.")
+    first = asyncio.create_task(say(desk, "One", session_id="web-1"))
+    await asked.wait()
+    async with client(desk, session_id="web-1") as ann:
+        await ann.send("message", text="Two", busy="merge")
+        sent = (await ann.until("sent"))[-1]
+        merged = asyncio.create_task(say(desk, "Three", session_id="web-1", busy="merge"))
+        async with asyncio.timeout(PATIENCE):
+            while not (await desk.engine.agents.runs.get(UUID(sent["run_id"]))).merged:  # noqa: ASYNC110 - the row
+                await asyncio.sleep(0.01)
+        model.release()
+        third = (await merged).json()
+        events = await ann.until("done")
+        while events[-1]["run_id"] != sent["run_id"]:
+            events = await ann.until("done")
+
+    assert (await first).json()["reply"] == "Done."
+    assert (third["reply"], third["run_id"]) == ("To both.", sent["run_id"])
+    assert [event["text"] for event in events if event["kind"] == "answer"][-1] == "To both."
+    assert model.requests[-1].messages[-1].content == "Two\n\nThree"
 
 
 @pytest.mark.req("STM-05")

@@ -16,7 +16,7 @@ from google.adk.events.event_actions import EventActions
 from google.genai.types import Content, FileData, FunctionCall, FunctionResponse, Part
 from pydantic_core import PydanticSerializationError, SchemaError, SchemaValidator, to_jsonable_python
 
-from holdfast.conversations.contexts import ASSISTANT, BY_TOOL, TOOL, Context, by_agent, by_user
+from holdfast.conversations.contexts import ASSISTANT, BY_TOOL, TOOL, UNANSWERED, Context, by_agent, by_user
 from holdfast.conversations.nodes import Draft
 from holdfast.conversations.payloads import role_of
 from holdfast.conversations.snapshots import Said, Snapshot
@@ -72,7 +72,7 @@ def _without_help(schema: Any) -> Any:
 def event_of(said: Said, agent: str | None) -> Event:
     """What another framework wrote, as an event; `agent` is whose words they are where no name is known."""
     role = role_of(said.context, said.payload)
-    parts = list(_parts(said, role == "tool")) if said.context.type != "event" else []
+    parts = list(_parts(said, role == "tool")) if said.context.type not in ("event", UNANSWERED) else []
     named = said.context.name == "agent" and said.context.value not in (ASSISTANT, TOOL)
     author = {"user": USER, "system": "system"}.get(role) or (said.context.value if named else agent or ASSISTANT)
     return Event(

@@ -11,10 +11,9 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from holdfast.conversations.contexts import Context, by_agent
+from holdfast.conversations.contexts import UNANSWERED, Context, by_agent
 from holdfast.conversations.nodes import Node
 
-UNANSWERED = "unanswered"  # the context type of a node that says that a run ended without an answer
 STOPPED = "[Stopped before an answer.]"
 FAILED = "[The turn failed before an answer.]"
 REFUSED = frozenset({"model_failed"})  # codes of failures that the same words may cause again

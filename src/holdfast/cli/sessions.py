@@ -181,8 +181,8 @@ def _calls(payload: dict[str, Any] | None) -> list[str]:
 def _retry(node: dict[str, Any]) -> list[str]:
     """How to have a message answered whose run failed or was stopped."""
     payload: dict[str, Any] = node["payload"] or {}
-    run = payload.get("run") if node["context"].startswith("unanswered:") else None
-    return [f"try again: holdfast runs retry {run}"] if run else []
+    is_unanswered = node["context"].startswith("unanswered:") and "run" in payload
+    return [f"try again: holdfast runs retry {payload['run']}"] if is_unanswered else []
 
 
 async def _node(api: Api, session: str, number: int) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from holdfast.core.errors import InvalidInput
 TOOL = "tool"  # whoever runs tools, as an agent among others
 SOMEBODY = "user"  # a user whose name is not known
 ASSISTANT = "assistant"  # an agent whose name is not known: whoever reads it takes it for its own
+UNANSWERED = "unanswered"  # the type of a node that says that a run ended without an answer: it is no message
 MAX_VALUE = 2000
 
 _FORM = re.compile(r"([a-z][a-z0-9_-]{0,62}):([a-z][a-z0-9_-]{0,62}):(.+)", re.DOTALL)
