@@ -150,6 +150,27 @@ def test_a_summary_covers_no_message_that_waits_and_tears_no_turn_apart() -> Non
     assert max(each.seq for each in taken) < 7
 
 
+def test_a_recorded_prompt_is_restored_also_where_the_record_has_long_texts_by_their_hash_alone() -> None:
+    nodes = talk((ANN, "long " * 5000), (ME, "Well.", made(answers=[1], run="first")), (ANN, "short"))
+    given = Material(agent="support", instructions="Help.", nodes=nodes, triggers=[3], now=NOW, run="now")
+    first = assemble(given, Characters(), Budget(100_000))
+    record = loads(dumps(first.shown()))
+    changed = [nodes[0], *(msgspec.structs.replace(each, content="edited") for each in nodes[1:])]
+    edited = assemble(replace(given, nodes=changed, notes="new"), Characters(), Budget(100_000))
+    lost = assemble(
+        replace(given, nodes=[msgspec.structs.replace(nodes[0], content="cut"), *nodes[1:]]),
+        Characters(),
+        Budget(100_000),
+    )
+
+    again = restored(edited, record)
+
+    assert again is not None
+    assert (again.messages, again.tokens, again.last_seq) == (first.messages, first.tokens, 3)
+    assert restored(lost, record) is None
+    assert restored(edited, {**record, "counter": "another"}) is None
+
+
 # Whatever happens in a conversation, in any order
 
 

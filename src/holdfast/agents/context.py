@@ -203,14 +203,14 @@ def extended(
     """The context of a step before with the run's `new` nodes at its end; None where they have no room.
 
     The instructions of skills that they loaded come with them, and their tools behind the tools.
-    """  # fmt: skip
+    """
+    if not new:  # nothing is loaded or offered in between
+        return former
     known = skill_section(material.skills, listing=budget.for_names, loading=budget.for_skills, counter=counter)
     offered = {tool.name for tool in former.tools}
     tools = [tool for tool in [*material.tools, *known.tools] if tool.name not in offered]
     loaded = {name for part in former.parts if part.name == "skills" for name in part.refs.get("loaded", ())}
     skills = [skill for skill in known.shown if skill.name not in loaded]
-    if not new:  # nothing is loaded or offered in between
-        return former
     window = Measure(material.agent, counter, native=native_tools).more(spoken(new, material.agent), former.room // 3)
     told = [tool.told() for tool in tools]
     listed = [] if native_tools or not told else [TOOLS, *(f"\n- {tool}" for tool in told)]

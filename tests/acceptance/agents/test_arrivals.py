@@ -21,12 +21,12 @@ where s.tenant_id = $1 order by r.number, s.number
 
 BETWEEN = ["claimed", "calling", "observed", "streaming", "answering", "answered", "ending", "ended", "committing"]
 INSIDE = {"begun": 0, "working": 1, "worked": 1}  # moments in which `pay` is under way, and how often it ran by then
-QUICK = {"calling", "observed", "working"}
 
-anywhere = pytest.mark.parametrize(
-    "moment",
-    [pytest.param(each, marks=() if each in QUICK else pytest.mark.soak) for each in [*BETWEEN, *INSIDE]],
-)
+
+def at_every_moment(*quick: str) -> pytest.MarkDecorator:
+    """Try all moments in the long form of a test, and in the short one these."""
+    moments = [pytest.param(each, marks=() if each in quick else pytest.mark.soak) for each in [*BETWEEN, *INSIDE]]
+    return pytest.mark.parametrize("moment", moments)
 
 
 async def say(engine: Engine, message: str, busy: Policy = "enqueue") -> Sent:
@@ -62,7 +62,7 @@ def check_prompts(shown: dict[int, list[list[tuple[str, str]]]]) -> None:
             assert later[: len(former)] == former
 
 
-@anywhere
+@at_every_moment("observed", "streaming")
 async def test_a_payment_that_is_asked_for_at_any_moment_of_another_turn_is_made_once(
     engine: Engine, clerks: Clerks, moment: str
 ) -> None:
@@ -77,7 +77,7 @@ async def test_a_payment_that_is_asked_for_at_any_moment_of_another_turn_is_made
     check_prompts(shown)
 
 
-@anywhere
+@at_every_moment("working")
 async def test_each_of_two_payments_is_made_once_or_a_person_is_asked(
     engine: Engine, clerks: Clerks, moment: str
 ) -> None:
@@ -97,7 +97,7 @@ async def test_each_of_two_payments_is_made_once_or_a_person_is_asked(
     check_prompts(await prompts(engine))
 
 
-@anywhere
+@at_every_moment("calling")
 async def test_merged_messages_are_answered_once_whatever_is_killed(
     engine: Engine, clerks: Clerks, moment: str
 ) -> None:
