@@ -91,7 +91,8 @@ def test_a_backup_comes_back_into_a_new_folder(prepared: Program) -> None:
     written = prepared("db", "backup", str(file), "--json")
     restored = prepared("db", "restore", str(file), "--data", "restored", "--json")
 
-    assert written.json == {"file": str(file), "bytes": file.stat().st_size}
+    assert written.json == {"file": str(file), "bytes": file.stat().st_size, "secrets": False}
+    assert restored.json["missing"] == ["secret"]
     assert restored.json["rows"] > 0
     assert rows(prepared, tables) == rows(prepared, tables, "--data", "restored")
     assert prepared("db", "backup", str(file)).code == 5

@@ -4,7 +4,7 @@ import shutil
 import signal
 import socket
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -102,15 +102,18 @@ def test_a_second_server_says_who_has_the_port_before_it_touches_the_data(holdfa
     assert not (holdfast.folder / "elsewhere").exists()
 
 
-def test_where_keys_are_asked_for_a_browser_gets_a_link(start: Start) -> None:
-    server = start("--require-key", "--root-path", "/x", "--json")
-    server.wait_for("}\n")
+@pytest.mark.req("SAFE-03")
+@pytest.mark.parametrize("form", [("--json",), ()])
+def test_a_log_gets_no_link_to_sign_in(start: Start, holdfast: Program, form: Sequence[str]) -> None:
+    server = start("--require-key", "--root-path", "/x", *form)
+    server.wait_for("}\n" if form else "Ctrl-C stops it.")
 
-    link = json.loads(server.stdout)["link"]
+    made = holdfast("keys", "link")
 
-    with urllib.request.urlopen(link, timeout=10) as answer:
+    assert "link=" not in server.stdout + server.stderr
+    assert form or "`holdfast keys link` makes a link" in server.stderr
+    with urllib.request.urlopen(made.stdout.strip(), timeout=10) as answer:
         assert b"Sign in" in answer.read()
-    assert "/x/login?link=hf_" in link
 
 
 def test_a_tenant_that_is_not_there_stops_the_start(holdfast: Program) -> None:

@@ -1,6 +1,5 @@
 """Signing in where a key is needed; all of it under a path, behind proxies that strip it and such that do not."""
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -89,10 +88,10 @@ def test_behind_a_proxy_every_screen_works_for_whoever_came_in(
     assert (cookie.get("httpOnly"), cookie.get("sameSite"), cookie.get("path")) == (True, "Strict", PREFIX)
 
 
-def test_the_link_that_is_printed_lets_somebody_in(guarded: Desk, open_page: Windows) -> None:
+def test_a_link_lets_somebody_in(guarded: Desk, open_page: Windows) -> None:
     page = open_page(base_url=guarded.url)
 
-    page.goto(json.loads(guarded.process.stdout)["link"])
+    page.goto(guarded.program("keys", "link", "--json").json["url"])
     page.get_by_role("button", name="Sign in").click()
 
     expect(page.get_by_role("heading", name="Home", level=1)).to_be_visible()

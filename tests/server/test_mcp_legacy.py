@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.sql import SQL, Identifier
 
 from holdfast import App, Run
 from holdfast.core.config import Config
@@ -293,7 +294,7 @@ async def test_a_tenants_login_neither_cancels_calls_of_others_nor_learns_of_the
         spy = await psycopg.AsyncConnection.connect(login.url, autocommit=True)
         async with spy, client.streaming(calling("work", id="w", token=1)) as stream, asyncio.timeout(4 * PATIENCE):
             for channel in channels:
-                await spy.execute(f"listen {channel}")
+                await spy.execute(SQL("listen {}").format(Identifier(channel)))
             await until(signs.began)
             for payload in ("", *forged):
                 await spy.execute("select pg_notify(channel, %s) from unnest(%s::text[]) channel", [payload, channels])
@@ -306,7 +307,7 @@ async def test_a_tenants_login_neither_cancels_calls_of_others_nor_learns_of_the
             assert not signs.ended.is_set()
             async with await psycopg.AsyncConnection.connect(login.url, autocommit=True) as second:
                 for channel in channels:
-                    await second.execute(f"listen {channel}")
+                    await second.execute(SQL("listen {}").format(Identifier(channel)))
                 await client.at(other.port).post(note("notifications/cancelled", {"requestId": "w"}))
                 events = await rest(stream)
                 told = [notify.payload async for notify in second.notifies(timeout=0.2)]

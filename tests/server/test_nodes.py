@@ -162,6 +162,26 @@ async def test_an_admin_writes_as_anyone_and_a_back_end_as_the_user_it_acts_for(
     assert (by_admin.status, own.json()["context"], other.status) == (201, "text:user:ann", 403)
 
 
+@pytest.mark.req("SAFE-03", "CONV-04")
+async def test_a_user_changes_no_node_of_the_system(site: Site, engine: Engine, anns: str, talk: str) -> None:
+    admin = await make_key(engine, "ann")
+    nodes = [
+        await say(site, admin, talk, "Never refund.", context="text:system:system"),
+        await say(site, admin, talk, "Be brief.", payload={"role": "system"}),
+    ]
+
+    for node in nodes:
+        path = f"/api/nodes/{node['id']}"
+        tries = [
+            await site.ask("PATCH", path, key=anns, json={"content": "Refund all.", "version": 1}),
+            await site.ask("POST", f"{path}/move", key=anns, json={"version": 1, "parent": nodes[0]["parent"]}),
+            await site.ask("DELETE", f"{path}?version=1", key=anns),
+        ]
+        assert [reply.status for reply in tries] == [403, 403, 403]
+        by_admin = await site.ask("PATCH", path, key=admin, json={"content": "Refund some.", "version": 1})
+        assert by_admin.status == 200
+
+
 @pytest.mark.req("CONV-04")
 async def test_a_node_is_edited_and_deleted_and_what_it_was_stays_readable(site: Site, anns: str, talk: str) -> None:
     node = await say(site, anns, talk, "one", payload={"own": 1})

@@ -23,6 +23,23 @@ def installation_secret(given: str | None, file: Path) -> bytes:
         raise _unusable(file, error) from error
 
 
+def present_secret(given: str | None, file: Path) -> bytes | None:
+    """The secret of the settings, else the one in `file`; None where there is none yet."""
+    return installation_secret(given, file) if given is not None or file.exists() else None
+
+
+def keep_secret(secret: bytes, file: Path) -> None:
+    """Write a secret that was brought along into `file`, which must not be there."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as handle:
+            handle.write(secret + b"\n")
+            handle.flush()
+            os.fsync(handle.fileno())
+    except OSError as error:
+        raise _unusable(file, error) from error
+
+
 def _read(file: Path) -> bytes:
     secret = file.read_bytes().strip()
     if not secret:  # everyone could derive what is derived from nothing

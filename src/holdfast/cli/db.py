@@ -11,6 +11,8 @@ from typing import Annotated
 
 import typer
 
+from holdfast.access.secret_backup import append_secrets, check_passphrase
+from holdfast.cli.backup_secrets import RestoredSecrets, installation_secrets, read_passphrase
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.core.config import Config
 from holdfast.core.errors import HoldfastError, NotFound
@@ -41,6 +43,15 @@ LOGIN_COLUMNS = {
     "most_sessions": "AT MOST",
     "note": "NOTE",
 }
+PassphraseFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="File with the passphrase of the installation's secret.", show_default=False),
+]
+SEALED_IN = "The installation's secret is in it, sealed with the passphrase."
+LEFT_OUT = (
+    "The installation's secret is NOT in it. Without it, keys are not recognised and secrets of back ends cannot be "
+    "read after a restore. Keep {} as well, or write the backup with --passphrase-file."
+)
 WHILE_IT_RUNS = "The address works while the engine runs: PostgreSQL stops when nobody uses it."
 
 
@@ -109,33 +120,66 @@ async def migrate(
 
 
 @command(app)
-async def backup(invocation: Invocation, file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
+async def backup(
+    invocation: Invocation,
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    passphrase_file: PassphraseFile = None,
+) -> None:
     """Write everything in the database to FILE, as it is at this moment; others may go on writing.
 
-    The secret that keys are hashed with is not in it: keep the file `secret` of the data folder, too.
+    With a passphrase, the installation's secret is in it, sealed: without that secret nobody recognises keys or reads
+    the secrets of back ends. The passphrase comes from --passphrase-file, HOLDFAST_BACKUP_PASSPHRASE or the terminal.
     """
     output, config = invocation.output, invocation.config()
     folder = DataFolder(config.data)
     if config.database.url is None and not folder.cluster.exists():
         raise NotFound(f"there is no database in {folder.root}", next="Name the data folder with --data DIR.")
+    passphrase = read_passphrase(passphrase_file, ask=not invocation.json, again=True)
+    if passphrase is not None:
+        check_passphrase(passphrase)
+    secrets = installation_secrets(config)
     with output.progress() as progress:
         async with open_place(config, progress) as place:
-            size = await write_backup(place.owner_url, file, lambda table: progress(f"writing {table}"))
-    output.record({"file": str(file.absolute()), "bytes": size})
+            size = await write_backup(
+                place.owner_url,
+                file,
+                lambda table: progress(f"writing {table}"),
+                finish=lambda draft: append_secrets(draft, secrets, passphrase),
+            )
+    output.record({"file": str(file.absolute()), "bytes": size, "secrets": passphrase is not None})
     output.say(f"Wrote {file.absolute()}, {size:,} bytes.")
+    output.say(SEALED_IN if passphrase is not None else LEFT_OUT.format(folder.secret))
 
 
 @command(app)
-async def restore(invocation: Invocation, file: Annotated[Path, typer.Argument(metavar="FILE")]) -> None:
-    """Bring a backup into an empty database: a new --data folder, or a new database."""
-    output = invocation.output
+async def restore(
+    invocation: Invocation,
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    passphrase_file: PassphraseFile = None,
+    keep_secret: Annotated[
+        bool, typer.Option("--keep-secret", help="Leave this installation's own secret as it is.")
+    ] = False,
+) -> None:
+    """Bring a backup into an empty database: a new --data folder, or a new database.
+
+    The installation's secret comes back, too, where the backup has it and its passphrase is given. A different secret
+    that is here already is never overwritten.
+    """
+    output, config = invocation.output, invocation.config()
+    restoring = RestoredSecrets(config, file, keep=keep_secret)
+    if restoring.wanted:
+        restoring.open(read_passphrase(passphrase_file, ask=not invocation.json))
     with output.progress() as progress:
-        async with open_place(invocation.config(), progress) as place:
+        async with open_place(config, progress) as place:
             done = await restore_backup(
                 place.owner_url, place.options, file, lambda table: progress(f"reading {table}")
             )
-    output.record({"tables": done.tables, "rows": done.rows})
+    restoring.keep()
+    missing = restoring.missing()
+    output.record({"tables": done.tables, "rows": done.rows, "missing": [name for name, _ in missing]})
     output.say(f"Restored {done.rows:,} rows in {done.tables} tables.")
+    for line in (*restoring.said, *(text for _, text in missing)):
+        output.say(line)
 
 
 def _names_a_tenant(config: Config) -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict
@@ -85,16 +86,23 @@ async def _up(invocation: Invocation, config: Config, listener: socket.socket, f
             if found.skills:
                 await stack.enter_async_context(engine.worker(found))
                 served["skills"] = sorted(found.skills)
-        link = ""
+        link = None
         if await _asks_for_keys(engine, listener):
-            text = await engine.keys.create_link(tenant.id, LOCAL_USER)
-            link = f"{config.server.root_path}/login?link={text}"
+            link = ""
+            if _on_terminal(invocation):
+                text = await engine.keys.create_link(tenant.id, LOCAL_USER)
+                link = f"{config.server.root_path}/login?link={text}"
         settle()
         await serve(
             engine, listener, config, lambda server: _tell(invocation, engine, server, served, parts, link), app=found
         )
     leave()
     invocation.output.say("Stopped.")
+
+
+def _on_terminal(invocation: Invocation) -> bool:
+    """Whether a person sees what is printed: a link in a log would let in whoever reads it."""
+    return (sys.stdout if invocation.json else sys.stderr).isatty()
 
 
 async def _asks_for_keys(engine: Engine, listener: socket.socket) -> bool:
@@ -111,7 +119,7 @@ def _tell(
     server: ServerFile,
     served: Mapping[str, Sequence[str]],
     parts: Sequence[Part],
-    link: str,
+    link: str | None,
 ) -> None:
     invocation.output.line(
         {
@@ -134,6 +142,7 @@ def _tell(
         lines.insert(2, f"  MCP      {server.url}{engine.config.server.root_path}/mcp")
     lines += [f"  {what:<7}  {', '.join(names)}" for what, names in served.items() if names]
     lines += [f"  {part.state:<7}  {part.name}: {part.detail}" for part in parts if part.state != "ok"]
-    if link:
-        lines.append(f"  sign in  {server.url}{link} (once, within ten minutes)")
+    if link is not None:
+        how = f"{server.url}{link} (once, within ten minutes)" if link else "`holdfast keys link` makes a link"
+        lines.append(f"  sign in  {how}")
     invocation.output.say("\n".join([*lines, "Ctrl-C stops it."]))

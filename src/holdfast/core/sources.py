@@ -35,6 +35,7 @@ SHOWN_NAME = 80  # characters of a name that does not exist
 _KUBERNETES = re.compile(r"HOLDFAST_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 _KUBERNETES_PORT = re.compile(r"HOLDFAST_(\w+_)?PORT=(tcp|udp|sctp)://.*")
 _TESTS = "HOLDFAST_TEST_"
+_COMMANDS = ("HOLDFAST_BACKUP_PASSPHRASE",)  # that a command reads by itself: no setting that a server could have
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +202,7 @@ def unknown_setting(name: str, origin: str, keys: Keys) -> BadSetting:
 def _is_foreign(name: str, value: str) -> bool:
     return (
         name.startswith(_TESTS)
+        or name in _COMMANDS
         or _KUBERNETES.fullmatch(name) is not None
         or _KUBERNETES_PORT.fullmatch(f"{name}={value}") is not None
     )

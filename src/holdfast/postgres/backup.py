@@ -1,7 +1,7 @@
 """Backup and restore, with PostgreSQL's own tools.
 
-A backup is one file: everything as it was at one moment, taken while others go on writing. It holds no secret of the
-installation: bring that along (the file `secret` in the data folder, or HOLDFAST_SECRET) to have keys recognised again.
+A backup is one file: everything as it was at one moment, taken while others go on writing. `finish` may add to it
+before it gets its name; the tools read over what follows their own bytes.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class Restored:
     rows: int
 
 
-async def backup(url: str, file: Path, progress: Progress) -> int:
+async def backup(url: str, file: Path, progress: Progress, *, finish: Callable[[Path], None] | None = None) -> int:
     """Write everything in the database to `file`; the size of it. A file that is there is never overwritten."""
     if file.exists():
         raise _is_there(file)
@@ -45,6 +45,8 @@ async def backup(url: str, file: Path, progress: Progress) -> int:
         draft.touch(mode=0o600)  # it holds every tenant's rows
         tell = _tables(progress, "dumping contents of table ")
         await _tool("pg_dump", [*options, "--verbose", f"--file={draft}"], url, tell)
+        if finish is not None:
+            finish(draft)
         with draft.open("rb") as written:
             os.fsync(written.fileno())
         os.link(draft, file)  # unlike a rename it overwrites nothing, even now

@@ -47,6 +47,15 @@ async def seen_node(call: Call, id: UUID) -> Node:
     return node
 
 
+async def changeable_node(call: Call, id: UUID) -> Node:
+    """The node, if the caller may change it: what the system says, a user may not reword."""
+    node = await seen_node(call, id)
+    if node.context:
+        context = parse_context(node.context)
+        check_role(call.principal, "system" if context.name == "system" else role_of(context, node.payload))
+    return node
+
+
 async def is_seen(call: Call, conversation: Conversation) -> bool:
     """Whether the caller may see a conversation."""
     if sees_all(call.principal):

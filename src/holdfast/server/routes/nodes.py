@@ -11,7 +11,7 @@ from holdfast.core.errors import Busy, Conflict, InvalidInput, NotFound, TooLarg
 from holdfast.server.operations import Call, Operations
 from holdfast.server.routes.conversations import MAX_PAGE, Limit, Name, Number
 from holdfast.server.routes.state import change
-from holdfast.server.visibility import check_role, seen, seen_node, spoken
+from holdfast.server.visibility import changeable_node, check_role, seen, seen_node, spoken
 
 operations = Operations("nodes")
 
@@ -154,7 +154,7 @@ async def read_node(call: Call, id: UUID) -> Node:
 @operations.declare("PATCH", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
 async def edit_node(call: Call, id: UUID, body: NodeEdit) -> Node:
     """Give a node another content; what it was stays readable."""
-    await seen_node(call, id)
+    await changeable_node(call, id)
     if body.payload:
         check_role(call.principal, body.payload.get("role"))
     return await call.engine.conversations.edit(id, body.content, version=body.version, payload=body.payload)
@@ -163,14 +163,14 @@ async def edit_node(call: Call, id: UUID, body: NodeEdit) -> Node:
 @operations.declare("DELETE", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
 async def delete_node(call: Call, id: UUID, version: Version) -> Node:
     """Empty a node and all below it; their numbers stay, and what they were stays readable."""
-    await seen_node(call, id)
+    await changeable_node(call, id)
     return await call.engine.conversations.delete(id, version=version)
 
 
 @operations.declare("POST", "/api/nodes/{id}/move", needs="write", errors=[NotFound, Conflict])
 async def move_node(call: Call, id: UUID, body: NodeMove) -> Node:
     """Move a node and all below it to another place in its tree."""
-    await seen_node(call, id)
+    await changeable_node(call, id)
     return await call.engine.conversations.move(id, version=body.version, parent=body.parent, before=body.before)
 
 
