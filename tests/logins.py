@@ -8,6 +8,7 @@ import psycopg
 from langchain_postgres import PostgresChatMessageHistory
 
 from holdfast.conversations import Node
+from holdfast.core.ids import TenantId
 from holdfast.engine import Engine
 from holdfast.postgres.database import Owner
 from holdfast.postgres.logins import LoginLimits, TenantLogins
@@ -54,14 +55,21 @@ class Login:
 
 @asynccontextmanager
 async def tenant_login(engine: Engine, name: str) -> AsyncGenerator[Login]:
-    """A new tenant with its login, which belongs to the server and so has to be removed."""
+    """A new tenant with its login."""
     tenant = await engine.tenants.create(name)
+    async with login_of(engine.tenant(name), tenant.id) as login:
+        yield login
+
+
+@asynccontextmanager
+async def login_of(engine: Engine, tenant: TenantId) -> AsyncGenerator[Login]:
+    """The login of a tenant, which belongs to the server and so has to be removed."""
     async with engine.postgres.owner() as owner:
         logins = tenant_logins(engine, owner)
-        url = await logins.ensure(tenant.id)
+        url = await logins.ensure(tenant)
         async with AsyncExitStack() as connections:
-            yield Login(url, engine.tenant(name), connections)
-        await logins.remove(tenant.id)
+            yield Login(url, engine, connections)
+        await logins.remove(tenant)
 
 
 def tenant_logins(engine: Engine, owner: Owner, *, secret: bytes = b"secret", **limits: Any) -> TenantLogins:

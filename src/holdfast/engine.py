@@ -62,6 +62,7 @@ from holdfast.memory.gauges import MemoryGauges
 from holdfast.memory.indexes import Indexes
 from holdfast.memory.indexing import Indexer
 from holdfast.memory.owners import Owners
+from holdfast.memory.plain_sql import tell_settings
 from holdfast.memory.recall import Recall
 from holdfast.memory.sweep import Sweeper
 from holdfast.memory.transfer import Transfer
@@ -186,7 +187,7 @@ class Engine:
         self.notes = Notes(self.database, self.identities)
         self.embeddings = shared.embeddings
         self.memory_gauges = shared.memory_gauges
-        owners = Owners(self.identities)
+        owners = Owners(self.database, self.identities)
         recall = Recall(self.database, owners, self.embeddings, shared.usage, self.config.memory)
         self.memory = Memories(self.database, owners, self.embeddings, recall, self.config.memory)
         self.memory_transfer = Transfer(self.database, owners, self.embeddings, self.config.memory)
@@ -206,7 +207,6 @@ class Engine:
         )
         self.agents = Agents(
             self.database,
-            self.identities,
             self.log,
             shared.wakes,
             self.conversations,
@@ -399,6 +399,7 @@ async def open_engine(
         embeddings = await stack.enter_async_context(Embeddings(config.memory.embedding))
         usage = Usage()
         stack.push_async_callback(usage.close)
+        await tell_settings(postgres.system, config.memory)
         indexer = await stack.enter_async_context(Indexer(postgres, embeddings, config.memory))
         await stack.enter_async_context(Sweeper(postgres, config.memory))
         await stack.enter_async_context(RunSweeper(postgres, config.agents, config.bus))

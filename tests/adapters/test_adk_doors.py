@@ -14,7 +14,7 @@ from google.adk.sessions.base_session_service import GetSessionConfig
 from google.adk.sessions.session import Session
 from google.genai.types import Content, FileData, FunctionCall, FunctionResponse, Part, Transcription
 
-from holdfast.adapters.adk import PostgresSessionService, names, unqualified
+from holdfast.adapters.adk import PostgresSessionService
 from holdfast.adapters.adk_events import FORM, drafts_of, events_of
 from holdfast.adapters.langchain import HoldfastChatMessageHistory
 from holdfast.conversations import Draft, Node
@@ -391,16 +391,3 @@ async def test_a_fork_is_continued_by_itself(engine: Engine, service: PostgresSe
     assert await read(service, "f") == copy
     assert await read(service, "s") == session
     assert (await engine.conversations.get(fork.id)).last_seq == 3
-
-
-# Names
-
-
-@pytest.mark.parametrize("id", ["s", "adk://a/u/s", "adk://a/u/", "a/u/s", ""])
-@pytest.mark.parametrize(("app", "user"), [("a", "u"), ("a/u", "s"), ("a", "u/s"), ("%", "\ud83d"), ("x" * 999, "u")])
-def test_a_qualified_name_gives_the_id_back_and_is_no_others(app: str, user: str, id: str) -> None:
-    plain, qualified = names(app, user, id)
-
-    assert unqualified(app, user, plain) == unqualified(app, user, qualified) == id
-    assert qualified not in [name for other in ("b", "") for name in names(app + other + "b", user, id)]
-    assert len(qualified) < 300

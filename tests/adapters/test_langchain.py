@@ -24,7 +24,7 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from holdfast.adapters.langchain import HoldfastChatMessageHistory
 from holdfast.conversations import Draft, Node
-from holdfast.core.errors import InvalidInput, NotFound, TooLarge
+from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.engine import Engine
 from tests.logins import tenant_login
 from tests.rules.tree import ROOT
@@ -120,14 +120,18 @@ async def test_a_new_session_is_its_users_and_its_agents(engine: Engine, history
     assert [node.context for node in nodes] == ["text:user:ann", "text:agent:support"]
 
 
-async def test_another_users_session_is_not_found(engine: Engine, history: HoldfastChatMessageHistory) -> None:
+@pytest.mark.req("SAFE-02")
+async def test_users_have_histories_of_their_own_under_one_id(
+    engine: Engine, history: HoldfastChatMessageHistory
+) -> None:
     await history.aadd_messages([HumanMessage("Hello")])
     bobs = HoldfastChatMessageHistory("web-42", engine, user="bob")
 
-    for attempt in (bobs.aget_messages(), bobs.aadd_messages([HumanMessage("Me, too")]), bobs.aclear()):
-        with pytest.raises(NotFound):
-            await attempt
+    before = await bobs.aget_messages()
+    await bobs.aclear()
+    await bobs.aadd_messages([HumanMessage("Me, too")])
 
+    assert (before, await bobs.aget_messages()) == ([], [HumanMessage("Me, too")])
     assert await history.aget_messages() == [HumanMessage("Hello")]
 
 

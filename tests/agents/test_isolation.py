@@ -30,16 +30,17 @@ async def tenants(stage: Stage, app: App) -> tuple[Engine, Engine]:
 
 
 @pytest.mark.req("STM-05")
-async def test_another_users_session_is_not_found(stage: Stage, app: App) -> None:
+async def test_another_users_session_is_not_reached_by_its_id(stage: Stage, app: App, model: Player) -> None:
     engine = await stage.serve(app)
     await told(engine, "support", SECRET, user="ann", session_id="web-1")
 
-    for user in ("bob", None):
-        with pytest.raises(NotFound, match="there is no session 'web-1'"):
-            await engine.agents.send("support", "What is the code?", user=user, session_id="web-1")
-        with pytest.raises(NotFound, match="there is no session 'web-1'"):
-            await engine.agents.session("support", user=user, session_id="web-1")
+    await told(engine, "support", "What is the code?", user="bob", session_id="web-1")
+    own = await engine.agents.session("support", user="bob", session_id="web-1")
+    with pytest.raises(NotFound, match="there is no session 'web-1'"):
+        await engine.agents.send("support", "What is the code?", session_id="web-1")
 
+    assert (own.user, own.session_id, own.last_seq) == ("bob", "web-1", 2)
+    assert SECRET not in str(model.requests[-1])
     talk = await engine.conversations.find(session_id="web-1") or pytest.fail("no session")
     assert len(await nodes(engine, talk.id)) == 2
 

@@ -9,6 +9,7 @@ import pytest
 from holdfast.conversations import Conversation, Conversations, Draft, State, Turn
 from holdfast.core.errors import AlreadyExists, Broken, HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.names import MAX_NAME_BYTES
+from holdfast.core.session_names import qualified
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
 from tests.clock import Clock
@@ -107,28 +108,47 @@ async def test_a_name_that_is_empty_or_too_long_is_refused(conversations: Conver
 
 
 @pytest.mark.req("ENG-09")
-async def test_a_session_has_one_conversation(conversations: Conversations, talk: Conversation) -> None:
+async def test_a_session_of_a_user_has_one_conversation(conversations: Conversations, talk: Conversation) -> None:
     with pytest.raises(AlreadyExists, match="web-42"):
-        await conversations.create(app="shop", user="bob", session_id="web-42")
+        await conversations.create(app="shop", user="ann", session_id="web-42")
 
     assert await conversations.find(session_id="web-42") == talk
     assert await conversations.find(session_id="web-43") is None
 
 
-@pytest.mark.req("ENG-09")
-async def test_a_session_that_another_app_or_user_has_is_stored_under_its_qualified_id(
-    conversations: Conversations, talk: Conversation
-) -> None:
-    made = await conversations.create(app="shop", user="bob", session_id="web-42", qualified_id="shop/bob/web-42")
+@pytest.mark.req("SAFE-02")
+@pytest.mark.parametrize("session_id", ["web-42", "adk://shop/ann/web-42", "é" * (MAX_NAME_BYTES // 2)])
+async def test_users_have_sessions_of_one_id_and_get_it_back(conversations: Conversations, session_id: str) -> None:
+    users = ("ann", "bob", "c/id " * 60)
 
-    assert made.session_id == "shop/bob/web-42"
+    made = [await conversations.create(user=user, session_id=session_id) for user in users]
+    forks = [await conversations.fork(talk.id, session_id="fork") for talk in made]
+
+    assert {talk.session_id for talk in made} == {session_id}
+    assert {talk.session_id for talk in forks} == {"fork"}
+    for user, talk, fork in zip(users, made, forks, strict=True):
+        assert await conversations.find(session_id=session_id, user=user) == talk
+        assert await conversations.find(session_id="fork", user=user) == fork
+        with pytest.raises(AlreadyExists):
+            await conversations.create(user=user, session_id=session_id)
+        with pytest.raises(AlreadyExists):
+            await conversations.fork(talk.id, session_id="fork")
+    assert await conversations.find(session_id=session_id, user="dan") is None
+
+
+@pytest.mark.req("SAFE-02")
+async def test_nobody_can_take_the_name_under_which_anothers_session_would_be_stored(
+    conversations: Conversations,
+) -> None:
+    await conversations.create(user="ann", session_id="one")
+    await conversations.create(user="mallory", session_id=qualified("default", "bob", "one"))
+
+    bobs = await conversations.ensure("one", user="bob")
+    await conversations.create(session_id=qualified("default", "cid", "one"))  # whoever names no user may
     with pytest.raises(AlreadyExists):
-        await conversations.create(app="shop", user="bob", session_id="web-42", qualified_id="shop/bob/web-42")
-    with pytest.raises(AlreadyExists):
-        await conversations.create(app="shop", user="ann", session_id="web-42", qualified_id="shop/ann/web-42")
-    await conversations.remove(talk.id)
-    with pytest.raises(AlreadyExists):
-        await conversations.create(app="shop", user="bob", session_id="web-42", qualified_id="shop/bob/web-42")
+        await conversations.ensure("one", user="cid")
+
+    assert (bobs.user, bobs.session_id) == ("bob", "one")
 
 
 async def test_a_conversation_is_ensured_by_whoever_comes_first(engine: Engine, second: Engine) -> None:

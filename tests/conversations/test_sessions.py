@@ -6,9 +6,10 @@ import pytest
 
 from holdfast.conversations.sessions import ActiveSession, Sessions
 from holdfast.core.config import Config
-from holdfast.core.errors import InvalidInput, NotFound, TooLarge
+from holdfast.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from holdfast.core.names import MAX_NAME_BYTES
 from holdfast.engine import Engine, open_engine
+from holdfast.memory import session
 from holdfast.postgres.database import Transaction
 from tests.clock import Clock
 
@@ -157,21 +158,86 @@ async def test_a_session_takes_effect_with_its_transaction_or_not_at_all(engine:
 
 
 @pytest.mark.req("SAFE-02")
-async def test_the_session_of_another_user_is_refused_as_if_there_were_none(engine: Engine, sessions: Sessions) -> None:
+async def test_another_users_session_id_is_answered_as_an_unknown_one(engine: Engine, sessions: Sessions) -> None:
     conversation = await converse(engine, "bobs", "bob")
     await sessions.activate(user="bob", agent="support", session_id="bobs")
-    await sessions.activate(user="ann", agent="support", session_id="anns")
 
-    with pytest.raises(NotFound) as activated:
-        await sessions.activate(user="ann", agent="support", session_id="bobs")
     with pytest.raises(NotFound) as ended:
         await sessions.end("bobs", user="ann")
     with pytest.raises(NotFound) as unknown:
         await sessions.end("none", user="ann")
+    active = await sessions.activate(user="ann", agent="support", session_id="bobs")
+    own = await engine.conversations.ensure("bobs", user="ann", agent="support")
+    again = await sessions.activate(user="ann", agent="support", session_id="other", instead_of="bobs")
+    await sessions.activate(user="ann", agent="support", session_id="bobs")
+    await sessions.end("bobs", user="ann")
 
-    assert str(activated.value) == str(ended.value) == str(unknown.value).replace("none", "bobs")
-    assert (await active_id(sessions), await active_id(sessions, "bob")) == ("anns", "bobs")
+    assert str(ended.value) == str(unknown.value).replace("none", "bobs")
+    assert (active.session_id, own.session_id, again.session_id) == ("bobs", "bobs", "other")
+    assert own.id != conversation
+    assert await is_ended(engine, own.id)
+    assert (await active_id(sessions), await active_id(sessions, "bob")) == (None, "bobs")
     assert not await is_ended(engine, conversation)
+
+
+@pytest.mark.req("SAFE-02")
+async def test_a_session_that_several_users_have_is_a_conflict_for_who_names_none(
+    engine: Engine, sessions: Sessions
+) -> None:
+    first, *_ = [await converse(engine, "one", user) for user in ("ann", "bob", "cid")]
+    named = await engine.conversations.find(session_id="one")
+    await engine.conversations.remove(first)
+
+    with pytest.raises(Conflict, match="several users"):
+        await engine.conversations.find(session_id="one")
+    with pytest.raises(Conflict, match="several users"):
+        await sessions.end("one")
+    with pytest.raises(Conflict, match="several users"):
+        await engine.memory.list(session("one"))
+    await engine.memory.remember(session("one", user="bob"), "bob likes tea")
+    theirs = await engine.conversations.find(session_id="one", user="cid")
+    assert theirs is not None
+    await engine.conversations.remove(theirs.id)
+
+    assert named is not None
+    assert named.id == first
+    assert [each.content for each in await engine.memory.list(session("one"))] == ["bob likes tea"]
+
+
+@pytest.mark.req("SAFE-02")
+async def test_a_user_cannot_make_nobodys_session_their_own_by_naming_it(engine: Engine, sessions: Sessions) -> None:
+    conversation = await converse(engine, "one", None)
+
+    active = await sessions.activate(user="bob", agent="support", session_id="one", adopts=False)
+    own = await engine.conversations.ensure("one", user="bob", adopts=False)
+
+    assert active.session_id == own.session_id == "one" != (await engine.conversations.get(conversation)).user
+    assert own.id != conversation
+
+
+@pytest.mark.req("STM-05")
+async def test_nobodys_session_becomes_the_users_who_was_in_it_before(engine: Engine, sessions: Sessions) -> None:
+    await sessions.activate(user="ann", agent="support", session_id="one", adopts=False)
+    conversation = await converse(engine, "one", None)  # as a client does that knows no users
+
+    other = await engine.conversations.ensure("one", user="bob", adopts=False)
+    own = await engine.conversations.ensure("one", user="ann", adopts=False)
+
+    assert (own.id, own.user) == (conversation, "ann")
+    assert other.id != conversation
+
+
+@pytest.mark.req("SAFE-02")
+async def test_who_makes_a_session_active_that_another_is_in_does_not_adopt_it(
+    engine: Engine, sessions: Sessions
+) -> None:
+    for user in ("ann", "bob"):
+        await sessions.activate(user=user, agent="support", session_id="one", adopts=False)
+    conversation = await converse(engine, "one", None)
+
+    talks = [await engine.conversations.ensure("one", user=user, adopts=False) for user in ("ann", "bob")]
+
+    assert conversation not in {talk.id for talk in talks}
 
 
 async def test_a_session_may_be_ones_own_nobodys_or_not_a_conversation_yet(engine: Engine, sessions: Sessions) -> None:
@@ -212,7 +278,7 @@ async def test_a_session_of_another_tenant_is_neither_seen_nor_ended(engine: Eng
 
 
 @pytest.mark.parametrize("user", [None, "ann"])
-async def test_who_ends_a_session_ends_its_conversation_and_nobody_is_in_it_any_more(
+async def test_who_ends_a_session_ends_its_conversation_and_its_user_is_in_it_no_more(
     engine: Engine, sessions: Sessions, user: str | None
 ) -> None:
     await sessions.activate(user="bob", agent="support", session_id="one")  # before it was ann's
@@ -223,7 +289,7 @@ async def test_who_ends_a_session_ends_its_conversation_and_nobody_is_in_it_any_
     await sessions.end("one", user=user)
 
     assert await is_ended(engine, conversation)
-    assert (await active_id(sessions), await active_id(sessions, "bob")) == (None, None)
+    assert (await active_id(sessions), await active_id(sessions, "bob")) == (None, "one")  # which is bob's own
     assert await active_id(sessions, agent="sales") == "other"
 
 

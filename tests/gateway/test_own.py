@@ -166,8 +166,10 @@ async def test_conversations_of_others_are_as_those_that_there_are_not(gateway: 
         nothing = await refused(gateway, other, "read_conversation", session_id="nothing")
         assert outcome.text.replace(told["session_id"], "nothing") == nothing.text
         assert (await call(gateway, other, "list_conversations"))["conversations"] == []
-    taken = await refused(gateway, bob, "ask_agent", agent="support", message="?", session_id=told["session_id"])
-    assert taken.code == "not_found"
+    own = await call(gateway, bob, "ask_agent", agent="support", message="?", session_id=told["session_id"])
+    read = await call(gateway, bob, "read_conversation", session_id=told["session_id"])
+    assert own["session_id"] == told["session_id"]
+    assert [each["text"] for each in read["messages"]] == ["?", "Done."]
 
 
 @pytest.mark.req("MCP-01")

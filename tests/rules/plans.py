@@ -69,9 +69,9 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/create_conversation.sql": Plan("", (ID, "s", None, "shop", ID, "ann", "support", {}, 7)),
     "conversations/sql/delete_node.sql": Plan("", (ID, 1)),
     "conversations/sql/edit_node.sql": Plan("", (ID, 1, "", None, True)),
-    "conversations/sql/end_active_session.sql": Plan("", (ID, "web", ID)),
+    "conversations/sql/end_active_session.sql": Plan("", (ID, "web")),
     "conversations/sql/exported_nodes.sql": Plan("node_pkey", (ID, 0)),
-    "conversations/sql/fork_conversation.sql": Plan("", (ID, 7, ID, "s", 7)),
+    "conversations/sql/fork_conversation.sql": Plan("", (ID, 7, ID, "s", None, 7)),
     "conversations/sql/move_node.sql": Plan("", (ID, 1, ID, None)),
     "conversations/sql/remove_conversation.sql": Plan("", (ID,)),
     "conversations/sql/set_state.sql": Plan("", (ID, {}, {})),
@@ -80,7 +80,8 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/adopt_conversation.sql": Plan("conversation_pkey", (ID, "shop", ID, "ann")),
     "conversations/sql/clear_messages.sql": Plan("", (ID,)),
     "conversations/sql/conversation.sql": Plan("conversation_pkey", (ID,)),
-    "conversations/sql/conversation_by_session.sql": Plan("conversation_tenant_id_session_id_key", ("web",)),
+    "conversations/sql/conversation_by_session.sql": Plan("", ("web",)),
+    "conversations/sql/conversation_of_user_by_session.sql": Plan("", ("web", ID, "shop", True)),
     "conversations/sql/last.sql": Plan("Index Scan Backward using node_pkey", (ID, 20, None, "adk")),
     "conversations/sql/list_conversations.sql": Plan(
         "Index Scan Backward using conversation_pkey", (None, None, "conversation", LAST, 5, True)
@@ -101,9 +102,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "conversations/sql/renew_turn.sql": Plan("", (ID, 1, timedelta(seconds=30))),
     "conversations/sql/turn_interrupted.sql": Plan("turn_claim_pkey", (ID, 1)),
     "conversations/sql/search_nodes.sql": Plan("node_pkey", ([ID], "parcel", LAST, 0, 50)),
-    "conversations/sql/set_active_session.sql": Plan(
-        "user_agent_active_sessions_pkey", (ID, "support", "web", False, None)
-    ),
+    "conversations/sql/set_active_session.sql": Plan("", (ID, "support", "web", "adk:web", True, False, None)),
     "conversations/sql/since.sql": Plan("Index Scan using node_pkey", (ID, 0, 100, None)),
     "conversations/sql/snapshot.sql": Plan(
         "conversation_tenant_id_session_id_key", ("web", "app 7/ann/web", "app 7", ID, 100, "adk", None)
@@ -126,6 +125,10 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "memory/sql/export.sql": Plan("memory_user_pkey", ("user", ID, LAST, ID, ID, 100)),
     "memory/sql/fading.sql": Plan("memory_user_", (90.0, 5.6, timedelta(days=200), 100)),
     "memory/sql/forget.sql": Plan("memory_user_tenant_id_id_idx", (ID,)),
+    "memory/sql/begin_session.sql": Plan("", (ID, "web", None, "shop", None, None)),
+    "memory/sql/session_names.sql": Plan("conversation_pkey", ([ID],)),
+    "memory/sql/session_of_user.sql": Plan("", ("web", ID)),
+    "memory/sql/sessions_called.sql": Plan("", ("web",)),
     "memory/sql/get.sql": Plan("memory_user_tenant_id_id_idx", (ID,)),
     "memory/sql/history.sql": Plan("memory_revision_pkey", (ID,)),
     "memory/sql/hold.sql": Plan("memory_user_tenant_id_id_idx", ([ID],)),
@@ -247,6 +250,7 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "memory/sql/forget_tombstones.sql": Plan("memory_tombstone_", (timedelta(days=30), 100)),
     "memory/sql/scope_gauges.sql": Cold("counts the memories of all tenants, for who watches"),
     "memory/sql/tenants_to_sweep.sql": Plan("memory_session_", (timedelta(days=200),), whole=("tenant",)),
+    "memory/sql/tell_setting.sql": Plan("", ("session_lifetime", "60 minutes")),
     "memory/sql/unindexed_tenants.sql": Plan("memory_user_", (["en"], ["m"]), whole=("tenant",)),
     "memory/sql/want_models.sql": Plan("", (["en"], ["m"], NOON)),
     "memory/sql/wanted_models.sql": Plan("", whole=("memory_model",)),

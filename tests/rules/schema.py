@@ -19,6 +19,7 @@ GLOBAL_TABLES = {
     "public.relay_lease": "a process carries records of all tenants to Kafka, and its lease is no tenant's",
     "public.memory_model": "processes serve all tenants, and which models they want is no tenant's",
     "holdfast.tenant_login": "whose a login is, is looked up before there is a tenant to ask for",
+    "public.memory_setting": "a view has no settings, and which ones processes have is no tenant's",
     "holdfast.migration": "belongs to the schema",
     "holdfast.function_file": "belongs to the schema",
 }
@@ -40,6 +41,7 @@ SYSTEM_TABLES = {
     "public.relay_lease": "shares the relay to Kafka among processes",
     "public.memory": "finds the tenants who have memories to delete or to embed; counts them for metrics",
     "public.memory_model": "says which model processes want for a language",
+    "public.memory_setting": "tells plain SQL how long memories of sessions live",
     "public.memory_tombstone": "forgets in time that there were memories",
 }
 # What everybody may call: it reads and changes nothing.

@@ -38,8 +38,8 @@ async def filled(engine: Engine) -> Engine:
     """An engine in which everybody remembers something, and some things are over."""
     for name, owner in {"bobs 1": "bob", "anns": "ann", "bobs 2": "bob", "bobs 3": "bob"}.items():
         await engine.conversations.create(user=owner, session_id=name)
-    for name in ("bobs 1", "anns", "bobs 2", "nobodys"):
-        await engine.memory.remember(session(name, agent="support", user="bob"), f"tea in {name}")
+    for name, owner in {"bobs 1": "bob", "anns": "ann", "bobs 2": "bob", "nobodys": None}.items():
+        await engine.memory.remember(session(name, agent="support", user=owner), f"tea in {name}")
     for name in ("ann", "bob"):
         await engine.memory.remember_many(user(name, agent="support"), [f"{name} likes tea", f"{name} is here"])
     await engine.memory.remember(agent("support"), "tea is asked for")

@@ -216,10 +216,11 @@ async def test_what_belongs_to_another_conversation_is_unknown(desk: Site, model
 
     acme = await make_key(desk.engine, "ann", tenant="acme")
     url = address(desk, session_id="web-1", since=asked["cursor"])
-    assert await refusal(url, {"Authorization": f"Bearer {bob}"}) == (404, "not_found")
-    async with client(desk, key=acme, session_id="web-1", since="0") as other:
-        await other.send("ping")
-        assert (await other.next())["kind"] == "pong"  # and nothing of what was said in the other tenant
+    assert await refusal(url.replace("since=", "since=x"), {"Authorization": f"Bearer {bob}"}) == (400, "invalid_input")
+    for key in (bob, acme):
+        async with client(desk, key=key, session_id="web-1", since="0") as other:
+            await other.send("ping")
+            assert (await other.next())["kind"] == "pong"  # and nothing of what was said in the other's session
     assert (await desk.engine.agents.approvals.get(UUID(asked["approval_id"]))).state == "pending"
 
 
@@ -269,7 +270,11 @@ async def test_a_back_end_opens_sockets_for_many_users_with_one_key(desk: Site) 
         await socket.send("Hello")
         assert await receive(socket) == "Done."
 
-    assert await refusal(address(desk, session_id="web-1"), bob) == (404, "not_found")
+    async with connect(address(desk, session_id="web-1"), additional_headers=bob) as socket:
+        await socket.send("Hello")
+        assert await receive(socket) == "Done."
+    talks = [await desk.engine.conversations.find(session_id="web-1", user=name) for name in ("ann", "bob")]
+    assert [talk and (talk.user, talk.last_seq) for talk in talks] == [("ann", 2), ("bob", 2)]
 
 
 @pytest.mark.req("SAFE-03")

@@ -769,6 +769,7 @@ export type Owner = {
   readonly name?: string;
   readonly agent?: string | null;
   readonly user?: string | null;
+  readonly conversation?: string | null;
 };
 
 export type OwnerCount = {

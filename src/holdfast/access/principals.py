@@ -23,7 +23,7 @@ class Principal:
 
     Scopes: `read` and `write` what is one's own, `admin` every user's and the keys, `act-as` any user, `operator` every
     tenant. `agent`: they speak for this agent, and may call the tools that it may. `local`: they came without a key,
-    from the server's own machine.
+    from the server's own machine. `vouched`: a key with `act-as` names this user.
     """
 
     tenant: TenantId
@@ -31,6 +31,12 @@ class Principal:
     scopes: frozenset[str]
     agent: str | None = None
     local: bool = False
+    vouched: bool = False
+
+    @property
+    def adopts(self) -> bool:
+        """Whether a conversation that is nobody's becomes theirs when they continue it."""
+        return self.vouched or "admin" in self.scopes
 
     def require(self, scope: Scope) -> None:
         """Refuse a caller who lacks a scope."""
@@ -54,7 +60,7 @@ class Principal:
     def acting_as(self, user: str) -> "Principal":
         """The same caller speaking for one of the tenant's users, and held to what a user may."""
         self.require("act-as")
-        return replace(self, user=user, scopes=self.scopes & USER_SCOPES)
+        return replace(self, user=user, scopes=self.scopes & USER_SCOPES, vouched=True)
 
     def in_tenant(self, tenant: TenantId) -> "Principal":
         """The same caller in another tenant."""

@@ -8,9 +8,7 @@ like `holdfast://` known to ADK's service registry.
 """
 
 import asyncio
-import hashlib
 from typing import Any, NamedTuple, Self
-from urllib.parse import quote
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -30,12 +28,11 @@ from holdfast.conversations.nodes import Draft, Node
 from holdfast.conversations.snapshots import Snapshot
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.core.ids import uuid7
+from holdfast.core.session_names import names
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
 
 __all__ = ["PostgresMemoryService", "PostgresSessionService"]
-
-MAX_QUALIFIER = 200  # characters of an app and a user that stand before a session's id
 
 
 class Place(NamedTuple):
@@ -85,16 +82,14 @@ class PostgresSessionService(BaseSessionService):
         session_id: str | None = None,
     ) -> Session:
         id = (session_id or "").strip() or str(uuid7())
-        known_as = name, qualified = names(app_name, user_id, id)
+        known_as = names(app_name, user_id, id)
         stored = plain(state or {})
 
         async def create(engine: Engine) -> Snapshot:
             # One that others made for no user can be got under this id, and so exists.
             if session_id and await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0):
                 raise AlreadyExists(f"the session {id!r} exists already")
-            await engine.conversations.create(
-                app=app_name, user=user_id, session_id=name, qualified_id=qualified, state=stored
-            )
+            await engine.conversations.create(app=app_name, user=user_id, session_id=id, state=stored)
             made = await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0)
             if made is None:
                 raise NotFound(f"the session {id!r} was deleted as soon as it was made")
@@ -126,11 +121,7 @@ class PostgresSessionService(BaseSessionService):
     @override
     async def list_sessions(self, *, app_name: str, user_id: str | None = None) -> ListSessionsResponse:
         found = await self._hosted.run(lambda engine: engine.snapshots.list(app_name, user_id, form=FORM))
-        sessions = [
-            session_of(one, app_name, user, unqualified(app_name, user, one.session_id))
-            for one in found
-            if (user := one.user) is not None
-        ]
+        sessions = [session_of(one, app_name, user, one.session_id) for one in found if (user := one.user) is not None]
         sessions.sort(key=lambda session: (session.last_update_time, session.user_id, session.id))
         return ListSessionsResponse(sessions=sessions)
 
@@ -202,7 +193,7 @@ async def _stored(
     if not place.is_nobodys:
         return await _appended(engine, place, drafts, changes, None)
     async with engine.transaction() as tx:
-        if not await engine.snapshots.adopt(place.conversation, session.app_name, session.user_id, tx=tx):
+        if not await engine.conversations.adopt(place.conversation, app=session.app_name, user=session.user_id, tx=tx):
             raise NotFound(f"the session {session.id!r} is another user's by now")
         return await _appended(engine, place, drafts, changes, tx)
 
@@ -236,28 +227,6 @@ def _stale(session: Session, place: Place, current: int) -> StaleSessionError:
         f"The session {session.id} has been modified in storage since it was read: it is at revision {current}, not"
         f" {place.revision}. Get the session again, and append to that one."
     )
-
-
-# Names. A session's id is unique per app and user in ADK, and per tenant here.
-
-
-def names(app: str, user: str, session_id: str) -> tuple[str, str]:
-    """The two names under which a session may be stored: its id, and that qualified where another has taken the id."""
-    qualified = _qualifier(app, user) + session_id
-    # An id that looks qualified is stored so from the start: what comes back is always what was given.
-    return (qualified if session_id.startswith("adk:") else session_id), qualified
-
-
-def unqualified(app: str, user: str, name: str) -> str:
-    """The id that a session was given, from the name under which it is stored."""
-    return name.removeprefix(_qualifier(app, user))
-
-
-def _qualifier(app: str, user: str) -> str:
-    app, user = (quote(name, safe="", errors="surrogatepass") for name in (app, user))
-    if len(app) + len(user) > MAX_QUALIFIER:
-        return f"adk:{hashlib.sha256(f'{app}/{user}'.encode()).hexdigest()}/"
-    return f"adk://{app}/{user}/"
 
 
 def session_of(found: Snapshot, app: str, user: str, id: str) -> Session:

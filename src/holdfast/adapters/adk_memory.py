@@ -120,7 +120,7 @@ class PostgresMemoryService(BaseMemoryService):
             return  # no memory has such an id
 
         async def delete(engine: Engine) -> None:
-            owners = Owners(engine.identities)
+            owners = Owners(engine.database, engine.identities)
             memory = await engine.memory.get(id)
             if await owners.sought(memory.owner) == await owners.sought(owner):
                 await engine.memory.forget(id)
@@ -132,7 +132,7 @@ class PostgresMemoryService(BaseMemoryService):
 
 
 async def _ingest(engine: Engine, owner: Owner, drafts: Sequence[Draft]) -> None:
-    ids = await Owners(engine.identities).sought(owner)
+    ids = await Owners(engine.database, engine.identities).sought(owner)
     for start in range(0, len(drafts), TOGETHER):
         some = drafts[start : start + TOGETHER]
         known = await known_keys(engine.database, ids, [draft.key for draft in some if draft.key])

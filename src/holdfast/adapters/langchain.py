@@ -27,7 +27,7 @@ from holdfast.conversations import Conversation, Draft, Node
 from holdfast.conversations.contexts import ASSISTANT, BY_SYSTEM, BY_TOOL, MAX_VALUE, by_agent, by_user, parse_context
 from holdfast.conversations.conversations import APP, MAX_NODES
 from holdfast.conversations.payloads import Attachment, Payload, Role, role_of
-from holdfast.core.errors import InvalidInput, NotFound
+from holdfast.core.errors import InvalidInput
 from holdfast.core.text import dumps, loads, store
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
@@ -48,7 +48,8 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
     """The messages of one session, which may be any string; a session that nobody knew begins with its first message.
 
     `engine`: an open engine, an address, or None for what the settings name; its connections are pooled, so a history
-    costs nothing to make. `user`: whose session it is; another user's is not found. `agent`: who answers in it.
+    costs nothing to make. `user`: whose session it is; one that is nobody's becomes theirs,
+    another user's of the same id is not touched. `agent`: who answers in it.
     `window`: the newest messages that are read, picked in SQL; None: all. It counts *messages*, whereas the `k` of
     `ConversationBufferWindowMemory` counts exchanges, which are 2k messages.
 
@@ -121,39 +122,38 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
     # On the engine's loop
 
     async def _read(self, engine: Engine) -> list[BaseMessage]:
-        talk = await engine.conversations.find(session_id=self.session_id)
+        talk = await self._find(engine)
         if talk is None:
             return []
-        agent = self._own(talk).agent or self._agent
+        agent = talk.agent or self._agent
         nodes = await (_all(engine, talk) if self._window is None else _last(engine, talk, self._window))
         return [message_of(node, agent=agent) for node in nodes]
 
     async def _replace(self, engine: Engine, messages: Sequence[BaseMessage]) -> None:
-        talk = await engine.conversations.find(session_id=self.session_id)
+        talk = await self._find(engine)
         async with engine.transaction() as tx:
             if talk is not None:
-                await engine.conversations.clear(self._own(talk).id, tx=tx)
+                await engine.conversations.clear(talk.id, tx=tx)
             await self._add(engine, messages, tx)
 
     async def _add(self, engine: Engine, messages: Sequence[BaseMessage], tx: Transaction | None = None) -> None:
         if not messages:
             return
-        talk = self._own(
-            await engine.conversations.ensure(self.session_id, app=self._app, user=self._user, agent=self._agent, tx=tx)
+        talk = await engine.conversations.ensure(
+            self.session_id, app=self._app, user=self._user, agent=self._agent, tx=tx
         )
         agent, user = talk.agent or self._agent, talk.user or self._user
         drafts = [draft_of(message, agent=agent, user=user) for message in messages]
         await engine.conversations.append_all(talk.id, drafts, tx=tx)
 
     async def _clear(self, engine: Engine) -> None:
-        talk = await engine.conversations.find(session_id=self.session_id)
+        talk = await self._find(engine)
         if talk is not None:
-            await engine.conversations.clear(self._own(talk).id)
+            await engine.conversations.clear(talk.id)
 
-    def _own(self, talk: Conversation) -> Conversation:
-        if self._user is not None and talk.user not in (None, self._user):
-            raise NotFound(f"the user has no session {self.session_id!r}")
-        return talk
+    async def _find(self, engine: Engine) -> Conversation | None:
+        find = engine.conversations.find
+        return await find(session_id=self.session_id, user=self._user, app=self._app, adopts=True)
 
 
 def draft_of(message: BaseMessage, *, agent: str | None = None, user: str | None = None) -> Draft:

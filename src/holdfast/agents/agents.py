@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID, uuid5
 
-from holdfast.access.identities import Identities
 from holdfast.agents.announcements import Announcements
 from holdfast.agents.approvals import Approval, Approvals, wake_runs
 from holdfast.agents.definitions import DEFAULT_AGENT, Definitions, unknown_agent
@@ -29,9 +28,10 @@ from holdfast.bus.log import Log
 from holdfast.bus.messages import VERSION, ConversationMessage, headers_of
 from holdfast.bus.wakes import Wakes
 from holdfast.conversations.contexts import by_user
-from holdfast.conversations.conversations import Conversation, Conversations
+from holdfast.conversations.conversation import Conversation
+from holdfast.conversations.conversations import Conversations
 from holdfast.conversations.nodes import Node
-from holdfast.conversations.refusals import unknown
+from holdfast.conversations.refusals import unknown, unknown_session
 from holdfast.conversations.turns import POLICIES, Policy
 from holdfast.core.errors import AlreadyExists, Busy, HoldfastError, InvalidInput, NotFound, TooLarge, Unavailable
 from holdfast.core.settings import AgentSettings
@@ -53,7 +53,6 @@ class Agents:
     def __init__(
         self,
         database: Database,
-        identities: Identities,
         log: Log,
         wakes: Wakes,
         conversations: Conversations,
@@ -62,7 +61,6 @@ class Agents:
         settings: AgentSettings,
     ) -> None:
         self._database = database
-        self._identities = identities
         self._log = log
         self._wakes = wakes
         self._conversations = conversations
@@ -85,15 +83,17 @@ class Agents:
         session_id: str | None = None,
         key: str | None = None,
         busy: Policy = "enqueue",
+        adopts: bool = True,
     ) -> Sent:
         """Say something to an agent; it is durable when this returns, and answered by whoever serves the agent.
 
         `session_id`: where to go on, or the name of a new session. `key`: the same one twice is said once. `busy` says
         what happens when the agent still answers the message before: `enqueue`, `merge`, `reject`, `interrupt` or
         `fork`.
+        `adopts`: a session of nobody's becomes the user's; without it only where it is their active session.
         """
         self._check(message, busy)
-        talk = await self.session(agent, user=user, session_id=session_id)
+        talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
         return await self._say(talk, agent, message, user, key, busy)
 
     async def run(
@@ -105,12 +105,13 @@ class Agents:
         session_id: str | None = None,
         key: str | None = None,
         busy: Policy = "enqueue",
+        adopts: bool = True,
     ) -> AsyncGenerator[Event]:
         """Say something to an agent, and follow its answer: what it thinks, does, sees and says, until it is done.
 
         Unavailable where nobody serves the agent: the message is kept, and is answered once somebody does.
         """
-        said = self.saying(agent, message, user=user, session_id=session_id, key=key, busy=busy)
+        said = self.saying(agent, message, user=user, session_id=session_id, key=key, busy=busy, adopts=adopts)
         async with said as (sent, events):
             if await self.is_stranded(sent.run_id, agent, within=UNSERVED_AFTER):
                 raise unserved(agent, sent.run_id)
@@ -130,11 +131,12 @@ class Agents:
         session_id: str | None = None,
         key: str | None = None,
         busy: Policy = "enqueue",
+        adopts: bool = True,
     ) -> AsyncGenerator[tuple[Sent, Watch]]:
         """Say something to an agent, as `send` does, and watch the conversation from there on."""
         self._check(message, busy)
         topic = await self._topic(agent)
-        talk = await self.session(agent, user=user, session_id=session_id)
+        talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
         async with AsyncExitStack() as stack:
             events = await stack.enter_async_context(self._watching.watch(talk.id, topic=topic, since=None))
             sent = await self._say(talk, agent, message, user, key, busy)
@@ -167,14 +169,19 @@ class Agents:
             raise unknown(conversation)
         return Cursor(row["revision"], row["number"] * PER_RUN)
 
-    async def session(self, agent: str, *, user: str | None = None, session_id: str | None = None) -> Conversation:
-        """The conversation of a session with an agent, made if there is none; another user's is not found."""
+    async def session(
+        self, agent: str, *, user: str | None = None, session_id: str | None = None, adopts: bool = True
+    ) -> Conversation:
+        """The conversation of a session with an agent, made if there is none: the user's own, whoever else has the id.
+
+        One that is nobody's becomes the user's: with `adopts`, or where it is the active session of theirs alone.
+        """
         await self._topic(agent)
         if session_id is None:
             return await self._conversations.create(user=user, agent=agent)
-        talk = await self._conversations.ensure(session_id, user=user, agent=agent)
-        if not await self._is_theirs(talk, user):
-            raise NotFound(f"there is no session {session_id[:100]!r}", next="Start a new one, without a session_id.")
+        talk = await self._conversations.ensure(session_id, user=user, agent=agent, adopts=adopts)
+        if user is None and talk.user is not None:
+            raise unknown_session(session_id)
         if talk.agent is None:
             await self._database.run(sql("adopt_agent"), talk.id, store(agent))
         elif talk.agent != agent:
@@ -315,7 +322,7 @@ class Agents:
 
     async def _forked(self, talk: Conversation, key: str) -> Conversation | None:
         """The copy of a conversation that was made for this key."""
-        found = await self._conversations.find(session_id=_fork_id(talk, key))
+        found = await self._conversations.find(session_id=_fork_id(talk, key), user=talk.user, app=talk.app)
         return found if found is not None and found.forked_from == talk.id else None
 
     async def _look(self, conversation: UUID) -> None:
@@ -339,12 +346,6 @@ class Agents:
             await self._log.publish(topic, key=str(run.conversation), value=told, headers=headers)
         except HoldfastError as error:  # the run is stored, and what it says is told
             log.warning("those who watch elsewhere do not hear that %s is tried again: %s", run.retry_of, error)
-
-    async def _is_theirs(self, talk: Conversation, user: str | None) -> bool:
-        if talk.user == user or talk.user is None or user is None:
-            return talk.user == user
-        known_as = self._identities.known_as  # a name and its uuid are one user
-        return await known_as("user", talk.user) == await known_as("user", user)
 
     async def _topic(self, agent: str) -> str:
         """The topic of an agent that can be talked to."""

@@ -112,7 +112,9 @@ class Briefing:
             return ()
         memory, agent = self._services.memory, turn.agent.name
         try:
-            hits = await memory.context(question, session=view.session_id, user=view.user, agent=agent)
+            hits = await memory.context(
+                question, session=view.session_id, conversation=view.id, user=view.user, agent=agent
+            )
         except HoldfastError as error:
             log.warning("nothing could be recalled for the run %s: %s", turn.run.id, error)
             return ()

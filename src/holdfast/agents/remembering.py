@@ -38,7 +38,7 @@ async def remember_turn(
             asker = parse_context(question.context)
             trust: Trust = "user" if asker.name == "user" else "agent"
             if session_id is not None:
-                here = session(session_id, agent=agent, user=person)
+                here = session(session_id, agent=agent, user=person, conversation=question.root)
                 author = person if asker == by_user(person) else asker.value
                 said.append((here, _said(question, question.content, session_id, author=author, trust=trust)))
             if person is not None and asker == by_user(person):  # what others say there is nothing that the user said
@@ -46,7 +46,7 @@ async def remember_turn(
                 kept = _said(question, lasting, session_id, author=person, trust=trust, importance=LASTING_IMPORTANCE)
                 said.append((user(person), kept))
         if session_id is not None and answer is not None:
-            here = session(session_id, agent=agent, user=person)
+            here = session(session_id, agent=agent, user=person, conversation=answer.root)
             said.append((here, _said(answer, answer.content, session_id, author=agent, trust="agent")))
         await memory.remember_all([(owner, draft) for owner, draft in said if draft is not None])
     except HoldfastError as error:

@@ -6,7 +6,8 @@ A conversation is a log of nodes with a gap-free number, and a tree: a root with
 `Notes` are what an agent wrote down about a user.
 """
 
-from holdfast.conversations.conversations import Conversation, Conversations
+from holdfast.conversations.conversation import Conversation
+from holdfast.conversations.conversations import Conversations
 from holdfast.conversations.nodes import Draft, Node
 from holdfast.conversations.notes import Notes
 from holdfast.conversations.sessions import Sessions

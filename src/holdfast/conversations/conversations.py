@@ -2,8 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
-from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, cast
 from uuid import UUID
 
 import msgspec
@@ -12,16 +11,18 @@ from holdfast.access.identities import Identities
 from holdfast.bus.log import Log
 from holdfast.bus.records import hash_of
 from holdfast.conversations.contexts import Context, parse_context
+from holdfast.conversations.conversation import Conversation, Found, Step, conversation_of
 from holdfast.conversations.messages import Message, as_messages
 from holdfast.conversations.nodes import Draft, Node, NodeRevision, in_reading_order, node_of, revision_of
 from holdfast.conversations.payloads import check_payload
-from holdfast.conversations.refusals import not_appended, not_changed, taken, unknown, unknown_node
+from holdfast.conversations.refusals import not_appended, not_changed, several, taken, unknown, unknown_node
 from holdfast.conversations.state import changes_of, fold, without_user
 from holdfast.conversations.turns import Turn
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
+from holdfast.core.session_names import qualified
 from holdfast.core.text import render, restore, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
@@ -31,41 +32,10 @@ MAX_NODES = 10_000  # that one call reads or appends
 OPENING = 200  # characters of the first thing that a user said
 OPENING_NODES = 100  # among which it is looked for
 ESCAPED = 5  # characters, at most, that one is stored as
+TRIES = 10  # to find or make a session that others make and remove meanwhile
 SEARCHED = 1000  # conversations that one page of a search looks through
 
 sql = statements(__name__)
-
-
-class Conversation(msgspec.Struct, frozen=True):
-    """What is known of a conversation without reading it."""
-
-    id: UUID
-    kind: Literal["conversation", "document"]
-    session_id: str | None
-    app: str
-    user: str | None
-    agent: str | None
-    revision: int
-    last_seq: int
-    forked_from: UUID | None
-    forked_at: int | None
-    created_at: datetime
-    updated_at: datetime
-    ended_at: datetime | None
-
-
-class Found(msgspec.Struct, frozen=True):
-    """A node that a search found, and the conversation it is in."""
-
-    conversation: Conversation
-    node: Node
-
-
-class Step(msgspec.Struct, frozen=True):
-    """One step of a replay: a node, and the conversation's own state after it."""
-
-    node: Node
-    state: dict[str, Any]
 
 
 class Conversations:
@@ -85,20 +55,19 @@ class Conversations:
         user: str | None = None,
         agent: str | None = None,
         session_id: str | None = None,
-        qualified_id: str | None = None,
         state: Mapping[str, object] | None = None,
         document: bool = False,
         tx: Transaction | None = None,
     ) -> Conversation:
         """Make a conversation, or a document, which has no session.
 
-        Where `session_id` is taken by another app or user, `qualified_id` is used, if there is one.
+        A session id is the user's own: that another user has the same one is no obstacle.
         """
         if document and session_id is not None:
             raise InvalidInput("a document has no session", next="Leave out session_id, or document.")
         id = uuid7()
         session = None if document else str(id) if session_id is None else session_id
-        row = await self._create(id, session, qualified_id, app, user, agent, state, tx)
+        row = await self._create(id, session, app, user, agent, state, tx)
         if row["outcome"] == "taken":
             raise taken(session)
         return await self.get(id, tx=tx)
@@ -110,14 +79,24 @@ class Conversations:
         app: str = APP,
         user: str | None = None,
         agent: str | None = None,
+        adopts: bool = True,
         tx: Transaction | None = None,
     ) -> Conversation:
-        """The conversation of a session, made if there is none."""
-        found = await self.find(session_id=session_id, tx=tx)
-        if found is not None:
-            return found
-        row = await self._create(uuid7(), session_id, None, app, user, agent, None, tx)
-        return await self.get(row["id"], tx=tx)
+        """The conversation of a session, made if there is none.
+
+        One that is nobody's becomes the user's who continues it, as `find` finds it for them.
+        """
+        for _ in range(TRIES):
+            found = await self.find(session_id=session_id, user=user, app=app, adopts=adopts, tx=tx)
+            if found is None:
+                row = await self._create(uuid7(), session_id, app, user, agent, None, tx)
+                if user is None or row["outcome"] == "created":
+                    return await self.get(row["id"], tx=tx)
+            elif user is None or found.user is not None:
+                return found
+            elif await self.adopt(found.id, app=app, user=user, tx=tx):
+                return await self.get(found.id, tx=tx)
+        raise taken(session_id)  # a call that names no user has made a session of the name that it would be stored as
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Conversation:
         """The conversation with this id."""
@@ -126,10 +105,35 @@ class Conversations:
             raise unknown(id)
         return conversation_of(row)
 
-    async def find(self, *, session_id: str, tx: Transaction | None = None) -> Conversation | None:
-        """The conversation of a session, if there is one."""
-        row = await (await self._database.within(tx)).one(sql("conversation_by_session"), store(session_id))
-        return None if row is None else conversation_of(row)
+    async def find(
+        self,
+        *,
+        session_id: str,
+        user: str | None = None,
+        app: str = APP,
+        adopts: bool = False,
+        tx: Transaction | None = None,
+    ) -> Conversation | None:
+        """The conversation of a session, if there is one.
+
+        With `user` only theirs, or nobody's where the user may adopt it: everyone may with `adopts`, else the only user
+        whose active session it is. Without a user an id that several users have is a Conflict.
+        """
+        run = await self._database.within(tx)
+        if user is None:
+            rows = await run.all(sql("conversation_by_session"), store(session_id))
+        else:
+            who = await self._identities.known_as("user", user)
+            rows = await run.all(sql("conversation_of_user_by_session"), store(session_id), who, store(app), adopts)
+        if len(rows) > 1:
+            raise several(session_id)
+        return conversation_of(rows[0]) if rows else None
+
+    async def adopt(self, id: UUID, *, app: str = APP, user: str, tx: Transaction | None = None) -> bool:
+        """Make a conversation that is nobody's the user's in this app; False if it is another's by now."""
+        who = await self._identities.id("user", user, tx=tx)
+        run = await self._database.within(tx)
+        return await run.run(sql("adopt_conversation"), id, store(app), who, store(user)) > 0
 
     async def fork(
         self, id: UUID, *, at: int | None = None, session_id: str | None = None, tx: Transaction | None = None
@@ -139,7 +143,11 @@ class Conversations:
         session = str(fork) if session_id is None else session_id
         run = await self._database.within(tx)
         name = stored_name("session", session)
-        outcome = await run.value(sql("fork_conversation"), id, at, fork, name, hash_of(str(fork)))
+        other = None
+        if session_id is not None:
+            origin = await self.get(id, tx=tx)
+            other = _other_name(origin.app, origin.user, session_id)
+        outcome = await run.value(sql("fork_conversation"), id, at, fork, name, other, hash_of(str(fork)))
         if outcome == "missing":
             raise unknown(id)
         if outcome == "no node":
@@ -360,7 +368,6 @@ class Conversations:
         self,
         id: UUID,
         session: str | None,
-        qualified: str | None,
         app: str,
         user: str | None,
         agent: str | None,
@@ -370,7 +377,7 @@ class Conversations:
         who = None if user is None else await self._identities.id("user", user, tx=tx)
         try:
             row = await (await self._database.within(tx)).one(
-                sql("create_conversation"), id, _stored("session", session), _stored("session", qualified),
+                sql("create_conversation"), id, _stored("session", session), _other_name(app, user, session),
                 stored_name("app", app), who, _stored("user", user), _stored("agent", agent), changes_of(state),
                 hash_of(str(id)),
             )  # fmt: skip
@@ -460,28 +467,13 @@ class Conversations:
         return {row["root"]: restore(row["content"])[:OPENING] for row in rows}
 
 
-def conversation_of(row: Row, prefix: str = "") -> Conversation:
-    """The conversation that a row is."""
-    session, user, agent = (row[prefix + name] for name in ("session_id", "user_name", "agent_name"))
-    return Conversation(
-        id=row[prefix + "id"],
-        kind=row[prefix + "kind"],
-        session_id=session and restore(session),
-        app=restore(row[prefix + "app_name"]),
-        user=user and restore(user),
-        agent=agent and restore(agent),
-        revision=row[prefix + "revision"],
-        last_seq=row[prefix + "last_seq"],
-        forked_from=row[prefix + "forked_from"],
-        forked_at=row[prefix + "forked_at"],
-        created_at=row[prefix + "created_at"],
-        updated_at=row[prefix + "updated_at"],
-        ended_at=row[prefix + "ended_at"],
-    )
-
-
 def _stored(what: str, name: str | None) -> str | None:
     return None if name is None else stored_name(what, name)
+
+
+def _other_name(app: str, user: str | None, session: str | None) -> str | None:
+    """What a user's session is stored as where another has its id."""
+    return None if user is None or session is None else stored_name("session", qualified(app, user, session))
 
 
 def _number(turn: Turn | None, id: UUID) -> int | None:

@@ -29,6 +29,22 @@ def taken(session: str | None) -> AlreadyExists:
     return AlreadyExists(f"the session {session!r} exists already", next="Use another session_id, or `find` it.")
 
 
+def several(session: str) -> Conflict:
+    """Several users have a session of this name, and the caller named none of them."""
+    return Conflict(
+        f"several users have a session {session[:100]!r}",
+        expected=1,
+        current=2,
+        why="an id is a user's own, and no user was named",
+        next="Name the user, or use the conversation's id.",
+    )
+
+
+def unknown_session(session: str) -> NotFound:
+    """There is no such session, or none that the caller may see."""
+    return NotFound(f"there is no session {session[:100]!r}", next="Start a new one.")
+
+
 def lapsed(turn: int) -> Busy:
     """A turn no longer holds its conversation."""
     return Busy(

@@ -6,8 +6,10 @@ from datetime import datetime
 from msgspec import UNSET, UnsetType
 
 from holdfast.access.identities import Identities
-from holdfast.core.errors import NotFound
+from holdfast.conversations.conversations import APP
+from holdfast.conversations.refusals import several, unknown_session
 from holdfast.core.names import stored_name
+from holdfast.core.session_names import qualified
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
@@ -46,36 +48,40 @@ class Sessions:
         agent: str,
         session_id: str,
         instead_of: str | UnsetType | None = UNSET,
+        adopts: bool = True,
         tx: Transaction | None = None,
     ) -> ActiveSession:
         """Make it the session that `user` is in with `agent`, and return the one in force.
 
-        A conversation that is another user's, or with another agent, is not found.
+        A conversation of theirs with another agent is not found. That another user has the id is no obstacle. Whose
+        active session a conversation of nobody's is may adopt it: without `adopts` it does not become that.
         With `instead_of` it yields to any other session that is active: of many who start at once with
         `instead_of=None` one wins, and all get that one.
         """
         agent_name, session = stored_name("agent", agent), stored_name("session", session_id)
-        only_instead = None if instead_of is None or instead_of is UNSET else store(instead_of)
+        instead = None if instead_of is None or instead_of is UNSET else store(instead_of)
         user_id = await self._identities.id("user", user, tx=tx)
+        other = stored_name("session", qualified(APP, user, session_id))
         row = await (await self._database.within(tx)).one(
-            sql("set_active_session"), user_id, agent_name, session, instead_of is not UNSET, only_instead
+            sql("set_active_session"), user_id, agent_name, session, other, adopts, instead_of is not UNSET, instead
         )
         if row is None:
-            raise _not_found(session_id)
+            raise unknown_session(session_id)
         return _active_session(row, user, agent)
 
     async def end(self, session_id: str, *, user: str | None = None, tx: Transaction | None = None) -> None:
-        """End a session: nobody is in it any more, and its memories expire. With `user` only if it is theirs."""
+        """End a session: nobody is in it any more, and its memories expire. With `user` only if it is theirs.
+
+        Without a user a name that several users have is a Conflict.
+        """
         session = stored_name("session", session_id)
         user_id = None if user is None else await self._identities.known_as("user", user)
-        owner = await self._identities.known_as("session", session_id)
-        if not await (await self._database.within(tx)).value(sql("end_active_session"), user_id, session, owner):
-            raise _not_found(session_id)
-
-
-def _not_found(session_id: str) -> NotFound:
-    return NotFound(f"there is no session {session_id[:100]!r}", next="Start a new one.")
+        outcome = await (await self._database.within(tx)).value(sql("end_active_session"), user_id, session)
+        if outcome == "several":
+            raise several(session_id)
+        if outcome != "ended":
+            raise unknown_session(session_id)
 
 
 def _active_session(row: Row, user: str, agent: str) -> ActiveSession:
-    return ActiveSession(restore(row["active_session_id"]), user, agent, row["last_active_at"], row["created_at"])
+    return ActiveSession(restore(row["session_id"]), user, agent, row["last_active_at"], row["created_at"])

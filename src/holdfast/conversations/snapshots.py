@@ -12,7 +12,7 @@ import msgspec
 from holdfast.access.identities import Identities
 from holdfast.conversations.contexts import Context
 from holdfast.core.text import restore, store
-from holdfast.postgres.database import Database, Row, Transaction
+from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
 sql = statements(__name__)
@@ -71,12 +71,6 @@ class Snapshots:
         rows.sort(key=_seq)
         head = rows[0]
         return _snapshot(head, head["state"] or {}, head["created_at"], [_node(row) for row in rows[1:]])
-
-    async def adopt(self, id: UUID, app: str, user: str, *, tx: Transaction) -> bool:
-        """Make a conversation that is nobody's the user's in this app; False if it is another's by now."""
-        who = await self._identities.id("user", user, tx=tx)
-        run = await self._database.within(tx)
-        return await run.run(sql("adopt_conversation"), id, store(app), who, store(user)) > 0
 
     # Last, for from here on `list` is the method
 

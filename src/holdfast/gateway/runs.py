@@ -40,3 +40,8 @@ def seconds_left(run: Run) -> float:
     """How long a run may still take."""
     assert isinstance(run, CallerRun)
     return run.ends - monotonic()
+
+
+def adopts(run: Run) -> bool:
+    """Whether a conversation that is nobody's becomes the caller's when they continue it."""
+    return isinstance(run, CallerRun) and run.caller.adopts

@@ -30,9 +30,10 @@ class Holding:
     newest: datetime
 
 
-async def holdings(database: Database, owners: Owners, scope: Scope, names: Sequence[str]) -> list[Holding]:
+async def holdings(database: Database, owners: Owners, scope: Scope, asked: Sequence[str | Owner]) -> list[Holding]:
     """What these owners of a scope have, in their order; who has nothing is left out."""
-    ids = {(await owners.sought(Owner(scope, name))).id: name for name in names}
+    named = [Owner(scope, each) if isinstance(each, str) else each for each in asked]
+    ids = {(await owners.sought(each)).id: each.name for each in named}
     held = await _held(database, owners, scope, [*ids])
     return [replace(holding, owner=replace(holding.owner, name=ids[id])) for id, holding in held]
 

@@ -1,7 +1,7 @@
 """Memories: written, found, corrected, forgotten."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Literal
@@ -173,15 +173,19 @@ class Memories:
         session: str | None = None,
         user: str | None = None,
         agent: str | None = None,
+        conversation: UUID | None = None,
         limits: Mapping[Scope, int] | None = None,
         where: Mapping[str, Any] | None = None,
         types: Sequence[str] | None = None,
         explain: bool = False,
     ) -> Hits:
-        """Find what answers `query` in all four scopes, in one ranking: 10 of the session, 5, 3 and 5 of the others."""
+        """Find what answers `query` in all four scopes, in one ranking: 10 of the session, 5, 3 and 5 of the others.
+
+        `conversation`: that of the session, where it is known; else the user's of this name, or nobody's.
+        """
         return await self._recall.context(
             query,
-            session_id=session,
+            of_session=None if session is None else Owner("session", session, None, user, conversation),
             user_name=user,
             agent_name=agent,
             limits=limits,
@@ -324,20 +328,20 @@ class Memories:
 
     async def _prepare(self, given: Sequence[tuple[Owner, Draft]], *, tx: Transaction | None) -> "Ready":
         """Drafts as rows with their vectors. Nothing is stored, and without `tx` no connection is held meanwhile."""
-        ids: dict[Owner, OwnerIds] = {}
+        ids: dict[tuple[Owner, UUID | None], OwnerIds] = {}
         items: list[dict[str, Any]] = []
         for owner, _ in given:
             check_owner(owner)
-            if owner not in ids:
-                ids[owner] = await self._owners.stored(owner, tx=tx)
+            if _exactly(owner) not in ids:
+                ids[_exactly(owner)] = await self._owners.stored(owner, tx=tx)
         for some in slices(given, _length, SLICE):
             read = partial(_items, some, ids)
             items += read() if sum(map(_length, some)) <= LITTLE else await in_worker(read)
         texts = [spoken(draft.content, draft.author) for _, draft in given]
         if self._settings.embedding.with_previous_turn:
             run = await self._database.within(tx)
-            for owner, whose in ids.items():
-                places = [place for place, (each, _) in enumerate(given) if each == owner]
+            for exactly, whose in ids.items():
+                places = [place for place, (each, _) in enumerate(given) if _exactly(each) == exactly]
                 said = await draft_texts(run, whose, [given[place][1] for place in places])
                 for place, text in zip(places, said, strict=True):
                     texts[place] = text
@@ -355,7 +359,8 @@ class Memories:
             session if draft.ttl is None and owner.scope == "session" else lifetime(draft.ttl) for owner, draft in given
         ]
         encoded = [None if each is None else encode_halfvec(each) for each in vectors]
-        return Ready([owner for owner, _ in given], items, lifetimes, encoded)
+        owners = [_known(owner, ids[_exactly(owner)]) for owner, _ in given]
+        return Ready(owners, items, lifetimes, encoded)
 
     async def _store(self, ready: "Ready", tx: Transaction | None, *, trim: bool = True) -> list[Memory]:
         """Store them, in one order whoever stores them: those who say the same at once then wait in turn."""
@@ -453,9 +458,9 @@ class Memories:
 
     # Listing; last, for from here on `list` is the method
 
-    async def holdings(self, scope: Scope, names: Sequence[str]) -> list[Holding]:
+    async def holdings(self, scope: Scope, owners: Sequence[str | Owner]) -> list[Holding]:
         """What these owners of a scope have, in their order; who has nothing is left out."""
-        return await holdings(self._database, self._owners, scope, names)
+        return await holdings(self._database, self._owners, scope, owners)
 
     async def owners(self, scope: Scope, *, limit: int = 50, cursor: str | None = None) -> Page[Holding]:
         """Who has memories in a scope: sessions from the newest memory to the oldest, others in the order of their ids.
@@ -476,6 +481,14 @@ class Memories:
         owners = await self._owners.named([owner_ids(row) for row in rows[:limit]])
         found = [memory_of(row, owner) for row, owner in zip(rows, owners, strict=False)]
         return Page(found, write_cursor(found[-1].id) if len(rows) > limit else None)
+
+
+def _exactly(owner: Owner) -> tuple[Owner, UUID | None]:
+    return owner, owner.conversation  # sessions of two users may have one name
+
+
+def _known(owner: Owner, ids: OwnerIds) -> Owner:
+    return replace(owner, conversation=ids.id) if owner.scope == "session" else owner
 
 
 def _check_limit(limit: int) -> None:
@@ -500,9 +513,11 @@ def _length(given: tuple[Owner, Draft]) -> int:
     return len(given[1].content)
 
 
-def _items(given: Sequence[tuple[Owner, Draft]], ids: Mapping[Owner, OwnerIds]) -> list[dict[str, Any]]:
+def _items(
+    given: Sequence[tuple[Owner, Draft]], ids: Mapping[tuple[Owner, UUID | None], OwnerIds]
+) -> list[dict[str, Any]]:
     """Drafts as rows; their terms as JSON, which takes half the memory."""
-    items = [item_of(draft, owner, ids[owner]) for owner, draft in given]
+    items = [item_of(draft, owner, ids[_exactly(owner)]) for owner, draft in given]
     for item in items:
         item["terms"] = msgspec.Raw(msgspec.json.encode(item["terms"]))
     return items

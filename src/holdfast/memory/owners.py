@@ -1,19 +1,27 @@
 """Owners: whose a memory is, which is how long it lives and who finds it."""
 
-from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
 from holdfast.access.identities import Identities
-from holdfast.core.errors import InvalidInput
-from holdfast.core.ids import Kind
+from holdfast.core.errors import Conflict, InvalidInput, NotFound
+from holdfast.core.ids import Kind, uuid7
 from holdfast.core.names import stored_name
-from holdfast.postgres.database import Transaction
+from holdfast.core.session_names import qualified
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Transaction
+from holdfast.postgres.sql import statements
 
 Scope = Literal["session", "user", "agent", "organization"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+APP = "default"  # of a session that begins with a memory
+NOBODY = UUID(int=0)  # has no memories
+REMEMBERED = 10_000  # names of sessions
+
+sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +29,14 @@ class Owner:
     """A session, a user, an agent, or the organization: the whole tenant.
 
     `agent` is who brings a memory in, or, in a search, whose memories are meant alone; `user` is whose session it is.
+    `conversation` is the session's, where it is known: users may have sessions of one name.
     """
 
     scope: Scope
     name: str = ""
     agent: str | None = None
     user: str | None = None
+    conversation: UUID | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.scope not in SCOPES:
@@ -41,9 +51,14 @@ class Owner:
             stored_name("user", self.user)
 
 
-def session(session_id: str, *, agent: str | None = None, user: str | None = None) -> Owner:
-    """A session's memories: they expire, at the latest when it ends."""
-    return Owner("session", session_id, agent, user)
+def session(
+    session_id: str, *, agent: str | None = None, user: str | None = None, conversation: UUID | None = None
+) -> Owner:
+    """A session's memories: they expire, at the latest when it ends, and are deleted with its conversation.
+
+    With `user` it is theirs of that name, or nobody's; without, a name that several users have is a Conflict.
+    """
+    return Owner("session", session_id, agent, user, conversation)
 
 
 def user(name: str, *, agent: str | None = None) -> Owner:
@@ -71,11 +86,21 @@ class OwnerIds:
     user: UUID | None
 
 
-class Owners:
-    """Gives owners their ids, and ids their owners back."""
+class SessionName(NamedTuple):
+    """What a conversation's session is called, and what it is stored as; its user where others have the same name."""
 
-    def __init__(self, identities: Identities) -> None:
+    name: str
+    stored: str
+    user: str | None
+
+
+class Owners:
+    """Gives owners their ids, and ids their owners back. A session's id is that of its conversation."""
+
+    def __init__(self, database: Database, identities: Identities) -> None:
+        self._database = database
         self._identities = identities
+        self._sessions: OrderedDict[UUID, SessionName] = OrderedDict()  # of conversations, whose ids are never reused
 
     async def sought(self, owner: Owner) -> OwnerIds:
         """The ids of an owner whose memories are looked for: nothing is stored."""
@@ -84,20 +109,24 @@ class Owners:
         agent_id = None if only is None else await self._identities.known_as("agent", only)
         if owner.scope == "organization":
             return OwnerIds(owner.scope, await self._identities.tenant(), agent_id, None)
+        if owner.scope == "session":
+            return OwnerIds(owner.scope, await self._conversation(owner, None) or NOBODY, agent_id, None)
         return OwnerIds(owner.scope, await self._identities.known_as(owner.scope, owner.name), agent_id, None)
 
     async def stored(self, owner: Owner, *, tx: Transaction | None = None) -> OwnerIds:
-        """The ids of an owner who gets a memory."""
+        """The ids of an owner who gets a memory; a session that nobody knew becomes a conversation."""
         check_owner(owner)
 
         async def known(kind: Kind, name: str | None) -> UUID | None:
             return None if name is None else await self._identities.id(kind, name, tx=tx)
 
-        whose = (
-            await self._identities.tenant()
-            if owner.scope == "organization"
-            else await self._identities.id(owner.scope, owner.name, tx=tx)
-        )
+        match owner.scope:
+            case "organization":
+                whose = await self._identities.tenant()
+            case "session":
+                whose = await self._session(owner, tx)
+            case _:
+                whose = await self._identities.id(owner.scope, owner.name, tx=tx)
         return OwnerIds(owner.scope, whose, await known("agent", owner.agent), await known("user", owner.user))
 
     async def owner(self, ids: OwnerIds, *, tx: Transaction | None = None) -> Owner:
@@ -110,19 +139,74 @@ class Owners:
         for ids in several:
             for kind, id in _named_by_id(ids):
                 wanted[kind].add(id)
+        sessions = await self._session_names(wanted.pop("session", set()), tx)
         names: dict[tuple[Kind, UUID | None], str] = {}
         for kind, sought in wanted.items():
             found = await self._identities.names(kind, sought, tx=tx)
             names |= {(kind, id): name for id, name in found.items()}
-        return [
-            Owner(
-                ids.scope,
-                "" if ids.scope == "organization" else names[ids.scope, ids.id],
-                names.get(("agent", ids.agent)),
-                names.get(("user", ids.user)),
+        owners: list[Owner] = []
+        for ids in several:
+            agent, user = names.get(("agent", ids.agent)), names.get(("user", ids.user))
+            if ids.scope == "session":
+                session = sessions.get(ids.id, SessionName(str(ids.id), str(ids.id), None))
+                owners.append(Owner(ids.scope, session.name, agent, user or session.user, ids.id))
+            else:
+                name = "" if ids.scope == "organization" else names[ids.scope, ids.id]
+                owners.append(Owner(ids.scope, name, agent, user))
+        return owners
+
+    async def _conversation(self, owner: Owner, tx: Transaction | None) -> UUID | None:
+        """The conversation of a session: the user's or nobody's where one is named, else the only one of its name."""
+        if owner.conversation is not None:
+            return owner.conversation
+        run = await self._database.within(tx)
+        name = store(owner.name)
+        if owner.user is not None:
+            who = await self._identities.known_as("user", owner.user)
+            return await run.value(sql("session_of_user"), name, who)
+        rows = await run.all(sql("sessions_called"), name)
+        if len(rows) > 1:
+            raise Conflict(
+                f"several users have a session {owner.name[:100]!r}",
+                expected=1,
+                current=2,
+                why="an id is a user's own, and no user was named",
+                next=f"Name the user: session({owner.name[:100]!r}, user=…).",
             )
-            for ids in several
-        ]
+        return rows[0]["id"] if rows else None
+
+    async def _session(self, owner: Owner, tx: Transaction | None) -> UUID:
+        """The conversation of a session, made if there is none; plain SQL knows it by the uuid of its name."""
+        id = await self._conversation(owner, tx)
+        if id is None:
+            await self._begin(owner, tx)
+            id = await self._conversation(owner, tx)
+        known = {} if id is None else await self._session_names([id], tx)
+        if id is None or id not in known:
+            raise NotFound(f"the session {owner.name[:100]!r} was removed", next="Start a new one.")
+        await self._identities.id("session", known[id].stored, tx=tx)
+        return id
+
+    async def _begin(self, owner: Owner, tx: Transaction | None) -> None:
+        who, other, user = None, None, None
+        if owner.user is not None:
+            who, user = await self._identities.id("user", owner.user, tx=tx), stored_name("user", owner.user)
+            other = stored_name("session", qualified(APP, owner.user, owner.name))
+        run = await self._database.within(tx)
+        await run.run(sql("begin_session"), uuid7(), stored_name("session", owner.name), other, APP, who, user)
+
+    async def _session_names(self, ids: Collection[UUID], tx: Transaction | None) -> "dict[UUID, SessionName]":
+        missing = [id for id in ids if id not in self._sessions]
+        if missing:
+            rows = await (await self._database.within(tx)).all(sql("session_names"), missing)
+            for row in rows:
+                user = row["user_name"]
+                name, stored = restore(row["name"]), restore(row["stored"])
+                self._sessions[row["id"]] = SessionName(name, stored, user and restore(user))
+        found = {id: self._sessions[id] for id in ids if id in self._sessions}
+        while len(self._sessions) > REMEMBERED:
+            self._sessions.popitem(last=False)
+        return found
 
 
 def _named_by_id(ids: OwnerIds) -> list[tuple[Kind, UUID]]:

@@ -15,7 +15,7 @@ from holdfast.memory.absence import WhyNot, hidden
 from holdfast.memory.asking import Asking
 from holdfast.memory.drafts import aware, check_importance, check_metadata, check_moment
 from holdfast.memory.memory import Memory, memory_of, owner_ids
-from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, agent, organization, session, user
+from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, agent, organization, user
 from holdfast.memory.usage import Usage
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
@@ -119,7 +119,7 @@ class Recall:
         self,
         query: str,
         *,
-        session_id: str | None,
+        of_session: Owner | None,
         user_name: str | None,
         agent_name: str | None,
         limits: Mapping[Scope, int] | None,
@@ -129,7 +129,7 @@ class Recall:
         """What answers `query` in all four scopes, in one ranking; each scope has its own limit."""
         wanted = {**LIMITS, **_checked(limits)}
         owners = [organization()]
-        owners += [session(session_id)] if session_id is not None else []
+        owners += [of_session] if of_session is not None else []
         owners += [user(user_name)] if user_name is not None else []
         owners += [agent(agent_name)] if agent_name is not None else []
         sought = [(each, await self._owners.sought(each), check_limit(wanted[each.scope])) for each in owners]

@@ -7,6 +7,7 @@ from holdfast.core.errors import (
     Forbidden,
     HoldfastError,
     InvalidInput,
+    NotFound,
     Overloaded,
     SchemaMismatch,
     TimedOut,
@@ -77,6 +78,7 @@ def translated(error: BaseException) -> HoldfastError:
 _KINDS: dict[str, tuple[type[HoldfastError], str]] = {
     "23505": (AlreadyExists, "it exists already"),
     "23503": (InvalidInput, "something it refers to is not there, or something else still refers to it"),
+    "P0002": (NotFound, "it is not there any more"),
     "42501": (Forbidden, "the database does not allow this"),
     "42P01": (SchemaMismatch, "the database lacks a table that this program needs"),
     "42703": (SchemaMismatch, "the database lacks a column that this program needs"),

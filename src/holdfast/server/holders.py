@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from holdfast.core.cursors import Page, read_cursor, unusable, write_cursor
-from holdfast.memory import Holding, Scope
+from holdfast.memory import Holding, Owner, Scope
 from holdfast.server.operations import Call
-from holdfast.server.possession import SHARED, is_derived
+from holdfast.server.possession import SHARED
 from holdfast.server.visibility import sees_all
 
 SECTIONS: tuple[Scope, ...] = ("organization", "agent", "user", "session")
@@ -51,8 +51,9 @@ async def _section(call: Call, scope: Scope, *, limit: int, cursor: str | None) 
 async def _own_sessions(call: Call, *, limit: int, cursor: str | None) -> Page[Holding]:
     """The caller's sessions that have memories, the newest conversation first."""
     talks = await call.engine.conversations.list(user=call.principal.user, limit=LOOKED_AT, cursor=cursor)
-    named = {talk.session_id: talk.id for talk in talks if talk.session_id and not is_derived(talk.session_id)}
-    held = await call.engine.memory.holdings("session", [*named])
-    if len(held) > limit:
-        return Page(held[:limit], write_cursor(named[held[limit - 1].owner.name]))
+    sessions = [Owner("session", talk.session_id, None, talk.user, talk.id) for talk in talks if talk.session_id]
+    held = await call.engine.memory.holdings("session", sessions)
+    last = held[limit - 1].owner.conversation if len(held) > limit else None
+    if last is not None:
+        return Page(held[:limit], write_cursor(last))
     return Page(held, talks.cursor)

@@ -12,15 +12,12 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.conversations.conversations import Conversation
 from holdfast.core.errors import Forbidden, InvalidInput, NotFound
 from holdfast.memory import Memory, Owner, Scope, Trust
 from holdfast.server.operations import Call
-from holdfast.server.visibility import is_seen, sees_all
+from holdfast.server.visibility import is_seen, seen_session, sees_all
 
 SHARED: frozenset[Scope] = frozenset({"agent", "organization"})
-
-DERIVED = 5  # the version of ids that are made from names
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -95,27 +92,14 @@ async def _is_visible(call: Call, owner: Owner) -> bool:
         return True
     if owner.scope == "user":
         return await _is_caller(call, owner.name)
-    return await _is_own_session(call, owner.name, await call.engine.conversations.find(session_id=owner.name))
+    return owner.conversation is not None and await is_seen(
+        call, await call.engine.conversations.get(owner.conversation)
+    )
 
 
 async def _session(call: Call, session_id: str, agent: str | None) -> Owner:
-    talk = await call.engine.conversations.find(session_id=session_id)
-    if not sees_all(call.principal) and not await _is_own_session(call, session_id, talk):
-        raise NotFound(f"there is no session {session_id[:100]!r}")
-    return Owner("session", session_id, agent, talk.user if talk else None)
-
-
-async def _is_own_session(call: Call, session_id: str, talk: Conversation | None) -> bool:
-    # A session that is called by another's derived id would be taken for that one.
-    return talk is not None and not is_derived(session_id) and await is_seen(call, talk)
-
-
-def is_derived(name: str) -> bool:
-    """Whether a name is the id that was made of another."""
-    try:
-        return UUID(name).version == DERIVED
-    except ValueError:
-        return False
+    talk = await seen_session(call, session_id)
+    return Owner("session", session_id, agent, talk.user, talk.id)
 
 
 async def _is_caller(call: Call, user: str) -> bool:

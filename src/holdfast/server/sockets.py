@@ -20,7 +20,7 @@ from holdfast.agents.agents import LOOK, UNSERVED_AFTER, unserved
 from holdfast.agents.events import parse_cursor
 from holdfast.agents.runs import unknown_run
 from holdfast.agents.watching import Watch
-from holdfast.conversations.conversations import Conversation
+from holdfast.conversations.conversation import Conversation
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Overloaded, Unavailable
 from holdfast.engine import Engine
 from holdfast.server.authentication import Authentication, Standing
@@ -72,9 +72,8 @@ class Sockets:
         cursor = parse_cursor(since) if since else None
         agents = self._engine.tenant(caller.tenant).agents
         agent = connection.path_params["agent"]
-        talk = await agents.session(
-            agent, user=caller.user, session_id=connection.query_params.get("session_id") or None
-        )
+        session_id = connection.query_params.get("session_id") or None
+        talk = await agents.session(agent, user=caller.user, session_id=session_id, adopts=caller.adopts)
         cursor = cursor or await agents.now(talk.id)
         await receive()  # that the client wants to connect
         async with agents.watch(talk.id, agent, since=str(cursor)) as watch:
@@ -186,6 +185,7 @@ class Socket:
             session_id=self._talk.session_id,
             key=frame.key,
             busy=frame.busy,
+            adopts=False,
         )
         if sent.is_new and sent.run_id not in self._ended:
             self._unanswered.add(sent.run_id)

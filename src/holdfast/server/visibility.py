@@ -9,10 +9,10 @@ from uuid import UUID
 
 from holdfast.access.principals import Principal
 from holdfast.conversations.contexts import Context, by_user, parse_context
-from holdfast.conversations.conversations import Conversation
+from holdfast.conversations.conversation import Conversation
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.payloads import role_of
-from holdfast.conversations.refusals import unknown, unknown_node
+from holdfast.conversations.refusals import unknown, unknown_node, unknown_session
 from holdfast.core.errors import Forbidden
 from holdfast.server.operations import Call
 
@@ -37,6 +37,21 @@ async def seen(call: Call, id: UUID) -> Conversation:
     if not await is_seen(call, conversation):
         raise unknown(id)
     return conversation
+
+
+async def seen_session(call: Call, session_id: str) -> Conversation:
+    """The conversation that the caller means by a session id: their own, or for an admin anybody's.
+
+    One that is nobody's is seen by those who may adopt it.
+    """
+    who = call.principal
+    find = call.engine.conversations.find
+    found = await find(session_id=session_id, user=who.user, adopts=who.adopts)
+    if found is None and sees_all(who):
+        found = await find(session_id=session_id)
+    if found is None:
+        raise unknown_session(session_id)
+    return found
 
 
 async def seen_node(call: Call, id: UUID) -> Node:

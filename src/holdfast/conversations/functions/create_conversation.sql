@@ -1,5 +1,6 @@
 -- Makes a conversation with its root node and its first state. `session` unsaid: a document, which has no session.
--- An id that another app or user has taken already is stored as `qualified`, where that is given: ADK's sessions are per app and user.
+-- An id that another app or user has taken already is stored as `qualified`, where that is given: an id is a user's own. One that looks
+-- qualified is stored so from the start (core/session_names.py).
 -- Where its agent is defined, it tells the agent's topic of every change; `hash` is its id's, as the log reckons it.
 -- `outcome`: created, or taken (`id` is the conversation that has it).
 create or replace function holdfast.create_conversation(
@@ -13,14 +14,14 @@ declare
   stored text := session;
   told constant text := case when session is not null then holdfast.topic_of_agent(tenant, agent) end;
 begin
-  if qualified is not null and exists (
-    select from public.conversation c where c.tenant_id = tenant and c.session_id = qualified) then
+  if qualified is not null and (session ^@ 'adk:' or exists (
+    select from public.conversation c where c.tenant_id = tenant and c.session_id = qualified)) then
     stored := qualified;
   end if;
   loop
-    insert into public.conversation as c (tenant_id, id, kind, session_id, app_name, user_id, user_name, agent_name, topic, hash)
+    insert into public.conversation as c (tenant_id, id, kind, session_id, session_name, app_name, user_id, user_name, agent_name, topic, hash)
       values (tenant, conversation, case when session is null then 'document' else 'conversation' end,
-        stored, app, person, person_name, agent, told, case when told is not null then create_conversation.hash end)
+        stored, case when stored <> session then session end, app, person, person_name, agent, told, case when told is not null then create_conversation.hash end)
       on conflict (tenant_id, session_id) do nothing;
     exit when found;
     select c.id, c.app_name is distinct from app or c.user_id is distinct from person from public.conversation c

@@ -1,23 +1,46 @@
 -- Ends a session: its conversation, its memories, and every place where it is the active one. A user ends their own; of one that is
--- nobody's they only leave; without a user it is ended whoever has it. False: there was nothing to end.
--- `owner` is the uuid by which its memories know the session.
-drop function if exists holdfast.end_session(uuid, uuid, text);
-create or replace function holdfast.end_session(tenant uuid, ending_user uuid, session text, owner uuid) returns boolean
+-- nobody's they only leave; without a user it is ended whoever has it.
+-- `outcome`: ended, nothing (there was nothing to end), several (users have it, and none is named).
+drop function if exists holdfast.end_session(uuid, uuid, text); -- it returned a boolean
+drop function if exists holdfast.end_session(uuid, uuid, text, uuid);
+create or replace function holdfast.end_session(tenant uuid, ending_user uuid, session text, out outcome text)
 language plpgsql as $$
 declare
-  ended boolean;
-  left_behind boolean;
+  talk public.conversation;
+  ended boolean := false;
 begin
-  update public.conversation set ended_at = coalesce(ended_at, holdfast.now())
-  where tenant_id = tenant and session_id = session and (ending_user is null or user_id = ending_user);
-  ended := found;
-  delete from public.user_agent_active_sessions
-  where tenant_id = tenant and active_session_id = session and (ended or ending_user is null or user_id = ending_user);
-  left_behind := found;
-  if ended or ending_user is null then
-    ended := holdfast.expire_session(tenant, owner) or ended;
+  if ending_user is null then
+    if (select count(*) from holdfast.sessions_called(tenant, session)) > 1 then
+      outcome := 'several';
+      return;
+    end if;
+    select t.* from holdfast.sessions_called(tenant, session) t into talk;
+  else
+    select t.* from holdfast.session_for(tenant, session, ending_user, 'default', false) t
+      where t.user_id is not null into talk;
   end if;
-  return ended or left_behind;
+  if talk.id is not null then
+    update public.conversation c set ended_at = coalesce(c.ended_at, holdfast.now()) where c.tenant_id = tenant and c.id = talk.id;
+    ended := found;
+    perform holdfast.expire_session(tenant, talk.id);
+  end if;
+  outcome := case when holdfast.leave_session(tenant, coalesce(ending_user, talk.user_id), session, talk.session_id) or ended
+    then 'ended' else 'nothing' end;
 end $$;
 revoke execute on function holdfast.end_session from public;
 grant execute on function holdfast.end_session to holdfast_app;
+
+-- Has a user, or everybody, be in a session no longer; whether anybody was. `stored`: what it is stored as, if it has a conversation.
+create or replace function holdfast.leave_session(tenant uuid, person uuid, session text, stored text) returns boolean
+language plpgsql as $$
+begin
+  if person is null then
+    delete from public.user_agent_active_sessions a where a.tenant_id = tenant and a.active_session_id = coalesce(stored, session);
+  else
+    delete from public.user_agent_active_sessions a
+    where a.tenant_id = tenant and a.user_id = person and (a.active_session_id in (session, stored) or a.session_name = session);
+  end if;
+  return found;
+end $$;
+revoke execute on function holdfast.leave_session from public;
+grant execute on function holdfast.leave_session to holdfast_app;

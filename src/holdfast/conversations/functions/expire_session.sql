@@ -1,5 +1,4 @@
--- Has the memories of a session expire, before anybody can read them again; whether there were any.
--- `owner` is the uuid by which they know the session.
+-- Has the memories of a session expire, before anybody can read them again; whether there were any. `owner` is its conversation.
 create or replace function holdfast.expire_session(tenant uuid, owner uuid) returns boolean language plpgsql as $$
 declare
   had_any boolean;

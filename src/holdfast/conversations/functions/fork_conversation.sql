@@ -1,13 +1,16 @@
 -- Copies a conversation up to a node, as it stands and with what its nodes were: numbers, contents, payloads and dates are the same.
 -- Ids of the copies follow from the ids of the originals, so that parents are found without a look. The state is the one at that node.
 -- It tells the same topic of what changes from now on; `hash` is its own id's.
--- `outcome`: forked, missing, no node, taken (the session id is another's).
+-- A session id that another user has is stored as `qualified`, as in create_conversation.
+-- `outcome`: forked, missing, no node, taken (the session id is one of the same user's).
+drop function if exists holdfast.fork_conversation(uuid, uuid, bigint, uuid, text, bigint);
 create or replace function holdfast.fork_conversation(
-  tenant uuid, source uuid, upto bigint, fork uuid, session text, hash bigint, out outcome text
+  tenant uuid, source uuid, upto bigint, fork uuid, session text, qualified text, hash bigint, out outcome text
 ) language plpgsql as $$
 #variable_conflict use_column
 declare
   origin public.conversation;
+  stored text := session;
 begin
   -- Shared with readers, not with writers: the copy is of one moment.
   select c.* from public.conversation c where c.tenant_id = tenant and c.id = source for share into origin;
@@ -19,17 +22,29 @@ begin
     return;
   end if;
   upto := coalesce(upto, origin.last_seq);
-  insert into public.conversation (
-      tenant_id, id, kind, session_id, app_name, user_id, user_name, agent_name, revision, last_seq, forked_from, forked_at,
-      topic, hash)
-    values (tenant, fork, origin.kind, case when origin.kind = 'conversation' then session end, origin.app_name,
-      origin.user_id, origin.user_name, origin.agent_name, origin.revision, upto, source, upto,
-      origin.topic, case when origin.topic is not null then fork_conversation.hash end)
-    on conflict (tenant_id, session_id) do nothing;
-  if not found then
-    outcome := 'taken';
-    return;
+  if qualified is not null and (session ^@ 'adk:' or exists (
+    select from public.conversation c where c.tenant_id = tenant and c.session_id = qualified)) then
+    stored := qualified;
   end if;
+  loop
+    insert into public.conversation (
+        tenant_id, id, kind, session_id, session_name, app_name, user_id, user_name, agent_name, revision, last_seq, forked_from,
+        forked_at, topic, hash)
+      values (tenant, fork, origin.kind, case when origin.kind = 'conversation' then stored end,
+        case when origin.kind = 'conversation' and stored <> session then session end, origin.app_name,
+        origin.user_id, origin.user_name, origin.agent_name, origin.revision, upto, source, upto,
+        origin.topic, case when origin.topic is not null then fork_conversation.hash end)
+      on conflict (tenant_id, session_id) do nothing;
+    exit when found;
+    if qualified is null or stored = qualified or not exists (
+      select from public.conversation c
+      where c.tenant_id = tenant and c.session_id = session
+        and (c.user_id is distinct from origin.user_id or c.app_name <> origin.app_name)) then
+      outcome := 'taken';
+      return;
+    end if;
+    stored := qualified;
+  end loop;
   insert into public.node (
       tenant_id, root, seq, id, parent, place, context_type, context_name, context_value, content, payload, form, native,
       state, key, version, revision, deleted, created_at, updated_at)

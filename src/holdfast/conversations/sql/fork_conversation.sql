@@ -1,2 +1,2 @@
 -- Copies a conversation up to a node.
-select holdfast.fork_conversation($1, $2, $3, $4, $5, $6)
+select holdfast.fork_conversation($1, $2, $3, $4, $5, $6, $7)

@@ -1,6 +1,6 @@
 -- A user's conversations, the newest first; $7: only those in which something was said.
-select id, kind, session_id, app_name, user_name, agent_name, revision, last_seq, forked_from, forked_at,
-  created_at, updated_at, ended_at
+select id, kind, coalesce(session_name, session_id) as session_id, app_name, user_name, agent_name, revision, last_seq, forked_from,
+  forked_at, created_at, updated_at, ended_at
 from conversation
 where tenant_id = $1 and user_id = $8 and id < $5 and kind = $4
   and ($2::text is null or app_name = $2) and ($3::text is null or agent_name = $3)

@@ -3,7 +3,7 @@
 -- $6: how many nodes; $7: which framework reads, and gets its own; $8: no nodes before this time.
 -- It is looked up by its names, and then it is seen whose it is: a user may have very many.
 with named as materialized (
-  select id, session_id, app_name, user_id, user_name, agent_name, revision, updated_at
+  select id, coalesce(session_name, session_id) as session_id, app_name, user_id, user_name, agent_name, revision, updated_at
   from conversation where tenant_id = $1 and session_id in ($2, $3)
 ), found as (
   select * from named

@@ -10,7 +10,7 @@ select 'user', null, s.owner, null, null, null, null, null, null, jsonb_object_a
 from state s where s.tenant_id = $1 and s.scope = 'user' and s.owner = $4 and s.app_name = $2 and s.value is not null
 group by s.owner
 union all
-select 'session', c.id, c.user_id, c.user_name, c.agent_name, c.session_id, c.revision, c.updated_at, (
+select 'session', c.id, c.user_id, c.user_name, c.agent_name, coalesce(c.session_name, c.session_id), c.revision, c.updated_at, (
     select case when l.form = $3 and json_typeof(l.native -> 'timestamp') = 'number' then (l.native ->> 'timestamp')::float8 end
     from node l
     where l.tenant_id = $1 and l.root = c.id and l.seq > 0 and (l.form is distinct from $3 or l.native is not null)

@@ -20,7 +20,7 @@ def own_tools(engine: Engine) -> list[Tool]:
     """The tools that every tenant has: first those that lead to all others, then by name."""
     tools = [
         *memory_tools(engine.memory, engine.notes),
-        *conversation_tools(engine.conversations, engine.identities),
+        *conversation_tools(engine.conversations),
         *skill_tools(engine.skills, engine.catalogs, engine.finding),
         *agent_tools(engine.agents),
     ]

@@ -9,7 +9,7 @@ from holdfast.agents import Agents, Event, Sent
 from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved
 from holdfast.core.errors import Unavailable
 from holdfast.gateway.own.whose import agent_named, user_of
-from holdfast.gateway.runs import seconds_left
+from holdfast.gateway.runs import adopts, seconds_left
 from holdfast.skills.function import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -41,9 +41,12 @@ def agent_tools(agents: Agents) -> list[Tool]:
             message: what you want of it, in words.
             session_id: the conversation to go on with, as an answer before told it; a new one without it.
         """
-        talk = await agents.session(agent_named(run, agent), user=user_of(run), session_id=session_id)
-        user, session = user_of(run), talk.session_id
-        sending = asyncio.create_task(agents.send(agent, message, user=user, session_id=session, key=run.key))
+        user = user_of(run)
+        talk = await agents.session(agent_named(run, agent), user=user, session_id=session_id, adopts=adopts(run))
+        session = talk.session_id
+        sending = asyncio.create_task(
+            agents.send(agent, message, user=user, session_id=session, key=run.key, adopts=False)
+        )
         try:
             sent = await asyncio.shield(sending)  # so that it is known what to cancel
             return await _answer(agents, agent, sent, run, {"agent": agent, "session_id": session})

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from holdfast.access.identities import Identities
 from holdfast.conversations import Conversation, Conversations, Node
 from holdfast.conversations.contexts import parse_context
 from holdfast.conversations.payloads import role_of
 from holdfast.core.errors import NotFound
 from holdfast.gateway.own.whose import user_of
+from holdfast.gateway.runs import adopts
 from holdfast.skills.function import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -19,7 +19,7 @@ MOST_LISTED = 100
 MOST_READ = 200
 
 
-def conversation_tools(conversations: Conversations, identities: Identities) -> list[Tool]:
+def conversation_tools(conversations: Conversations) -> list[Tool]:
     """The tools that list and read conversations."""
 
     async def list_conversations(run: Run, limit: Annotated[int, Meta(ge=1, le=MOST_LISTED)] = 20) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def conversation_tools(conversations: Conversations, identities: Identities) -> 
             session_id: as list_conversations or ask_agent tell it.
             last: how many of the newest messages, at most.
         """
-        talk = await own_conversation(conversations, identities, run, session_id)
+        talk = await own_conversation(conversations, run, session_id)
         return {
             "session_id": session_id,
             "agent": talk.agent,
@@ -65,15 +65,11 @@ def conversation_tools(conversations: Conversations, identities: Identities) -> 
     ]
 
 
-async def own_conversation(
-    conversations: Conversations, identities: Identities, run: Run, session_id: str
-) -> Conversation:
-    """A conversation of the caller's; another's is not found, as if there were none."""
-    talk = await conversations.find(session_id=session_id)
-    if talk is not None and talk.user is not None and run.agent in (None, talk.agent):
-        known_as = identities.known_as  # a name and its uuid are one user
-        if await known_as("user", talk.user) == await known_as("user", user_of(run)):
-            return talk
+async def own_conversation(conversations: Conversations, run: Run, session_id: str) -> Conversation:
+    """A conversation of the caller's, or one of nobody's that they may adopt; another's is not found."""
+    talk = await conversations.find(session_id=session_id, user=user_of(run), adopts=adopts(run))
+    if talk is not None and run.agent in (None, talk.agent):
+        return talk
     raise NotFound(f"there is no conversation {session_id!r:.200}", next="list_conversations lists those there are.")
 
 

@@ -38,7 +38,7 @@ def own_resources(engine: Engine) -> list[Resource]:
 
     async def conversation(session_id: str, run: Run) -> str:
         """What was said in one of your conversations."""
-        talk = await own_conversation(engine.conversations, engine.identities, run, session_id)
+        talk = await own_conversation(engine.conversations, run, session_id)
         told = said(await engine.conversations.last(talk.id, MOST_READ))
         return "\n\n".join(f"**{each['author']}**: {each['text']}" for each in told)
 

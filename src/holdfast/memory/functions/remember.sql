@@ -11,10 +11,19 @@ declare
   one record;
   item public.memory;
   wakes boolean := false; -- the Indexer, for a turn that has no vector
-  sessions uuid[] := '{}';
+  sessions uuid[];
   of_session uuid;
   excess uuid[];
 begin
+  sessions := array(
+    select distinct g.owner from json_populate_recordset(null::public.memory, items) g where g.scope = 'session' order by g.owner);
+  if sessions <> '{}' then
+    -- Whoever removes a session waits for this, and then finds what is remembered here; or is waited for, and then there is none.
+    perform from public.conversation c where c.tenant_id = tenant and c.id = any(sessions) order by c.id for key share;
+    if (select count(*) from public.conversation c where c.tenant_id = tenant and c.id = any(sessions)) < cardinality(sessions) then
+      raise no_data_found using message = 'the session was removed';
+    end if;
+  end if;
   for one in
     with given as materialized (
       select g.* from json_populate_recordset(null::public.memory, items) with ordinality g
@@ -66,9 +75,6 @@ begin
       perform holdfast.embed_next_anew(stored);
     end if;
     wakes := wakes or is_new and stored.embedded is null and stored.conversation is not null and stored.seq is not null;
-    if stored.scope = 'session' and stored.owner <> all(sessions) then
-      sessions := sessions || stored.owner;
-    end if;
     return next;
   end loop;
   if wakes then

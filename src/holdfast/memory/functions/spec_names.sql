@@ -1,19 +1,24 @@
 -- The four names by which plain SQL knows the memories, as views: what is inserted there is remembered, and found soon after, when the
 -- Indexer has read it. They show what is still in force: nothing that has expired, was superseded or buried.
 --
+-- `session_id` is the uuid of a session's name: the name itself where it is one. A session that nobody knew becomes a conversation with
+-- what is inserted for it, and all of it is deleted with the conversation.
+--
 -- Times have a zone, so that `expires_at > now()` is right in every session. `embedding` is what the client gave, else what our model
 -- made where that has 384 numbers; 16 bits of each are kept. Lifetime and type that are left out are the defaults of the settings.
 
 create or replace view public.session_memories (
   id, session_id, agent_id, user_id, content, embedding, importance_score, created_at, expires_at, metadata
 ) with (security_invoker = true) as
-select m.id, m.owner, m.agent_id, m.user_id, replace(m.content, U&'\+10FFFEfffe', U&'\+10FFFE'),
+select m.id, i.id, m.agent_id, m.user_id, replace(m.content, U&'\+10FFFEfffe', U&'\+10FFFE'),
   (select v.embedding::vector(384) from public.memory_vector v
    where v.tenant_id = m.tenant_id and v.scope = m.scope and v.owner = m.owner and v.memory_id = m.id and v.dimensions = 384
      and v.model in ('', rtrim(m.embedded))
    order by v.model limit 1),
   m.importance, m.created_at, m.expires_at, m.metadata
 from public.memory m
+join public.conversation c on c.tenant_id = m.tenant_id and c.id = m.owner
+join public.identity i on i.tenant_id = c.tenant_id and i.kind = 'session' and i.name = c.session_id
 where m.scope = 'session' and m.expires_at > holdfast.now() and m.valid_to > holdfast.now() and m.buried_at is null;
 
 create or replace view public.user_memories (
@@ -58,7 +63,7 @@ grant select, insert, update, delete on
 alter view public.session_memories alter column id set default holdfast.uuid7();
 alter view public.session_memories alter column importance_score set default 1.0;
 alter view public.session_memories alter column created_at set default holdfast.now();
-alter view public.session_memories alter column expires_at set default holdfast.now() + interval '1 hour';
+alter view public.session_memories alter column expires_at drop default; -- memory_of_spec gives it what the settings say
 alter view public.user_memories alter column id set default holdfast.uuid7();
 alter view public.user_memories alter column importance_score set default 1.0;
 alter view public.user_memories alter column access_count set default 0;
@@ -77,7 +82,7 @@ declare
   item public.memory := jsonb_populate_record(null::public.memory, given);
 begin
   item.owner := case in_scope
-    when 'session' then (given ->> 'session_id')::uuid
+    when 'session' then null -- its conversation, see holdfast.session_of_spec
     when 'user' then item.user_id
     when 'agent' then item.agent_id
     else tenant end;
@@ -118,10 +123,32 @@ begin
   item.created_at := coalesce(item.created_at, holdfast.now());
   item.last_accessed := coalesce(item.last_accessed, holdfast.now());
   item.expires_at := coalesce(item.expires_at,
-    case in_scope when 'session' then holdfast.now() + interval '1 hour' else 'infinity'::timestamptz end);
+    case in_scope when 'session' then holdfast.now() + coalesce(
+      (select s.value::interval from public.memory_setting s where s.name = 'session_lifetime'), interval '1 hour')
+    else 'infinity'::timestamptz end);
   return item;
 end $$;
 revoke execute on function holdfast.memory_of_spec from public;
+
+-- The conversation of the session that plain SQL knows by a uuid, made if there is none: the user's, if one is named, else nobody's.
+create or replace function holdfast.session_of_spec(tenant uuid, session uuid, person uuid) returns uuid language plpgsql as $$
+declare
+  name constant text := coalesce((
+    select i.name from public.identity i where i.tenant_id = tenant and i.kind = 'session' and i.id = session), session::text);
+  conversation uuid;
+begin
+  insert into public.identity (tenant_id, kind, name, id) values (tenant, 'session', name, session) on conflict do nothing;
+  loop
+    -- Whoever removes it waits, and then finds what is inserted.
+    select c.id from public.conversation c where c.tenant_id = tenant and c.session_id = name for key share into conversation;
+    exit when found;
+    perform holdfast.create_conversation(tenant, holdfast.uuid7(), name, null, 'default', person, case when person is not null then
+      coalesce((select i.name from public.identity i where i.tenant_id = tenant and i.kind = 'user' and i.id = person), person::text) end,
+      null, null);
+  end loop;
+  return conversation;
+end $$;
+revoke execute on function holdfast.session_of_spec from public;
 
 -- What is inserted is stored with the client's own vector; words, language and our vector are the Indexer's work, who is woken.
 create or replace function holdfast.add_spec_memory() returns trigger
@@ -130,7 +157,7 @@ declare
   tenant constant uuid := holdfast.tenant_of_caller();
   in_scope constant text := tg_argv[0];
   given constant jsonb := to_jsonb(new) - 'embedding';
-  item constant public.memory := holdfast.memory_of_spec(tenant, in_scope, given);
+  item public.memory := holdfast.memory_of_spec(tenant, in_scope, given);
   needed text;
 begin
   foreach needed in array case in_scope
@@ -144,6 +171,9 @@ begin
         hint = format('Give its %s.', needed);
     end if;
   end loop;
+  if in_scope = 'session' then
+    item.owner := holdfast.session_of_spec(tenant, (given ->> 'session_id')::uuid, item.user_id);
+  end if;
   if exists (select from public.memory m where m.tenant_id = tenant and m.id = item.id) then
     raise unique_violation using message = format('there is a memory %s already', item.id), hint = 'Leave the id out, or update it.';
   end if;
@@ -181,7 +211,8 @@ begin
   if not found then
     return null;
   end if;
-  if item.id <> was.id or item.owner is distinct from was.owner then
+  if item.id <> was.id or to_jsonb(new) ->> 'session_id' is distinct from to_jsonb(old) ->> 'session_id'
+    or in_scope <> 'session' and item.owner is distinct from was.owner then
     raise feature_not_supported using message = 'whose a memory is, and its id, cannot be changed',
       hint = 'Insert it anew, and delete this one.';
   end if;

@@ -234,6 +234,7 @@ def _saying(call: Call, body: ChatMessage, agent: str) -> AbstractAsyncContextMa
         session_id=body.session_id,
         key=body.key,
         busy=body.busy,
+        adopts=call.principal.adopts,
     )
 
 

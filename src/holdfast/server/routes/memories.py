@@ -134,7 +134,7 @@ class MemoryHistory(msgspec.Struct, frozen=True):
     revisions: list[MemoryRevision]
 
 
-@operations.declare("POST", "/api/memories", needs="write", status=201, errors=[NotFound])
+@operations.declare("POST", "/api/memories", needs="write", status=201, errors=[NotFound, Conflict])
 async def remember(call: Call, body: NewMemories) -> MemoryList:
     """Remember texts; what is there already, by its key or its very words, is answered as it is."""
     owner = await writable(call, body.owner)
@@ -145,7 +145,7 @@ async def remember(call: Call, body: NewMemories) -> MemoryList:
     return MemoryList(await call.engine.memory.remember_many(owner, drafts))
 
 
-@operations.declare("GET", "/api/memories", needs="read", errors=[NotFound])
+@operations.declare("GET", "/api/memories", needs="read", errors=[NotFound, Conflict])
 async def list_memories(
     call: Call,
     scope: Scope = "user",

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.core.errors import NotFound
+from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Hit, Hits, Scope, WhyNot
 from holdfast.memory.asking import MAX_QUESTION
 from holdfast.memory.recall import MAX_LIMIT
@@ -69,26 +69,26 @@ class FoundMemories(msgspec.Struct, frozen=True):
     reduced: str
 
 
-@operations.declare("POST", "/api/memories/search", needs="read", errors=[NotFound])
+@operations.declare("POST", "/api/memories/search", needs="read", errors=[NotFound, Conflict])
 async def search_memories(call: Call, body: Search) -> FoundMemories:
     """The memories of an owner that answer a question."""
     given = _without(body, "owner", "query")
     return _found(await call.engine.memory.search(await readable(call, body.owner), body.query, **given))
 
 
-@operations.declare("POST", "/api/memories/context", needs="read", errors=[NotFound])
+@operations.declare("POST", "/api/memories/context", needs="read", errors=[NotFound, Conflict])
 async def memory_context(call: Call, body: ContextSearch) -> FoundMemories:
     """What answers a question in the session, of the user, the agent and the organization, in one ranking."""
     user = call.principal.user if body.user is msgspec.UNSET else body.user
     if user is not None:
         await readable(call, OwnerName("user", user))
-    if body.session is not None:
-        await readable(call, OwnerName("session", body.session))
+    session = None if body.session is None else await readable(call, OwnerName("session", body.session))
+    conversation = None if session is None else session.conversation
     given = _without(body, "query", "user")
-    return _found(await call.engine.memory.context(body.query, user=user, **given))
+    return _found(await call.engine.memory.context(body.query, user=user, conversation=conversation, **given))
 
 
-@operations.declare("POST", "/api/memories/why-not", needs="read", errors=[NotFound])
+@operations.declare("POST", "/api/memories/why-not", needs="read", errors=[NotFound, Conflict])
 async def why_not(call: Call, body: Absence) -> WhyNot:
     """Why a search does not return a memory, or that it does."""
     owner = await readable(call, body.owner)

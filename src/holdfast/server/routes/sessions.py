@@ -5,8 +5,9 @@ from datetime import datetime
 import msgspec
 
 from holdfast.conversations.sessions import ActiveSession
-from holdfast.core.errors import NotFound, TooLarge
+from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.server.operations import Call, Operations
+from holdfast.server.visibility import sees_all
 
 operations = Operations("sessions")
 
@@ -45,16 +46,24 @@ async def activate_session(call: Call, agent_id: str, body: Activation) -> Activ
     """Make a session the active one; the answer is the one in force. One with another agent is not found."""
     return _shown(
         await call.engine.sessions.activate(
-            user=call.principal.user, agent=agent_id, session_id=body.session_id, instead_of=body.instead_of
+            user=call.principal.user,
+            agent=agent_id,
+            session_id=body.session_id,
+            instead_of=body.instead_of,
+            adopts=call.principal.adopts,
         )
     )
 
 
-@operations.declare("POST", "/api/sessions/end", needs="write", status=204, errors=[NotFound])
+@operations.declare("POST", "/api/sessions/end", needs="write", status=204, errors=[NotFound, Conflict])
 async def end_session(call: Call, body: Ending) -> None:
-    """End a session of the caller's; with the scope `admin` anybody's of the tenant."""
-    user = None if "admin" in call.principal.scopes else call.principal.user
-    await call.engine.sessions.end(body.session_id, user=user)
+    """End a session of the caller's; with the scope `admin`, if they have none of this id, anybody's of the tenant."""
+    try:
+        await call.engine.sessions.end(body.session_id, user=call.principal.user)
+    except NotFound:
+        if not sees_all(call.principal):
+            raise
+        await call.engine.sessions.end(body.session_id)
 
 
 def _shown(active: ActiveSession) -> Active:

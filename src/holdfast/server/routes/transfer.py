@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
-from holdfast.core.errors import NotFound
+from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Owner, Scope
 from holdfast.memory.sweep import Reason
 from holdfast.memory.transfer import Imported
@@ -45,7 +45,9 @@ class SweepReport(msgspec.Struct, frozen=True):
     ids: list[UUID]
 
 
-@operations.declare("GET", "/api/memories/export", needs="read", errors=[NotFound], response_format=JSON_LINES)
+@operations.declare(
+    "GET", "/api/memories/export", needs="read", errors=[NotFound, Conflict], response_format=JSON_LINES
+)
 async def export_memories(call: Call, scope: Scope = "user", name: Name | None = None, all: bool = False) -> Response:
     """The memories of an owner as lines of JSON, or, for an admin, `all` of a scope; a header comes first."""
     if all:
@@ -56,7 +58,7 @@ async def export_memories(call: Call, scope: Scope = "user", name: Name | None =
     return StreamingResponse(_lines(call.engine.memory_transfer.export(whose)), media_type=JSON_LINES)
 
 
-@operations.declare("POST", "/api/memories/import", needs="write", errors=[NotFound], body_format=JSON_LINES)
+@operations.declare("POST", "/api/memories/import", needs="write", errors=[NotFound, Conflict], body_format=JSON_LINES)
 async def import_memories(
     call: Call,
     body: bytes,

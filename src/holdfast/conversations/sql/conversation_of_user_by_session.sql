@@ -1,0 +1,4 @@
+-- The conversation that a user means by a session id.
+select id, kind, coalesce(session_name, session_id) as session_id, app_name, user_name, agent_name, revision, last_seq, forked_from,
+  forked_at, created_at, updated_at, ended_at
+from holdfast.session_for($1, $2, $3, $4, $5)

@@ -1,0 +1,25 @@
+from itertools import product
+
+import pytest
+
+from holdfast.core.names import MAX_NAME_BYTES, stored_name
+from holdfast.core.session_names import names, qualified
+
+pytestmark = pytest.mark.req("SAFE-02")
+
+WHO = [("a", "u"), ("a/u", "s"), ("a", "u/s"), ("%", "\ud83d"), ("x" * 999, "u"), ("x" * 999 + "/u", "u")]
+IDS = ["s", "adk://a/u/s", "adk://a/u/", "a/u/s", "u/s", "é" * 900, "é" * 901, "\0" * 300]
+
+
+def test_a_qualified_name_is_one_sessions_alone_and_can_be_stored() -> None:
+    made = [qualified(app, user, id) for (app, user), id in product(WHO, IDS)]
+
+    assert len(set(made)) == len(made)
+    assert all(len(stored_name("session", name).encode()) <= MAX_NAME_BYTES for name in made)
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_an_id_is_stored_as_it_is_unless_it_looks_qualified(id: str) -> None:
+    plain, other = names("a", "u", id)
+
+    assert plain == (other if id.startswith("adk:") else id)
