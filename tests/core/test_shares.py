@@ -41,6 +41,15 @@ def test_another_user_and_another_tenant_find_places_beside_a_greedy_user() -> N
     assert fill(places, EVE) == 9
 
 
+def test_two_who_reserve_no_places_give_none_back() -> None:
+    places = shares()
+
+    for change in (places.add, places.add, places.give, places.give):
+        change(ANN, 0)
+
+    assert (places.taken, places.held(ANN)) == (0, 0)
+
+
 def test_a_tenant_with_many_greedy_users_leaves_places_for_others() -> None:
     places = shares()
     for number in range(200):

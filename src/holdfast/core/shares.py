@@ -252,8 +252,8 @@ def shared_by_address(limits: LimitSettings, what: str, total: int, *, setting: 
 
 
 def _subtract(counts: "dict[Item, int]", key: Item, count: int) -> None:
-    left = counts[key] - count
+    left = counts.get(key, 0) - count  # none were held where somebody held nothing at all
     if left:
         counts[key] = left
     else:
-        del counts[key]
+        counts.pop(key, None)
