@@ -276,7 +276,7 @@ async def test_a_content_of_ten_megabytes_is_too_large_and_the_connection_stays_
 
     assert (refused.status, refused.code) == (413, "too_large")
     assert "at most 8388608 bytes" in refused.json()["why"]
-    assert after.json() == {"nodes": []}
+    assert after.json() == {"nodes": [], "cursor": None}
 
 
 @pytest.mark.req("ENG-08")
@@ -325,7 +325,7 @@ async def test_what_cannot_be_used_is_a_clear_problem(
 
     assert (reply.status in (400, 413), reply.code in ("invalid_input", "too_large")) == (True, True), reply
     assert said in reply.json()["detail"]
-    assert (await site.ask("GET", f"{talk}/nodes", key=anns)).json() == {"nodes": [node]}
+    assert (await site.ask("GET", f"{talk}/nodes", key=anns)).json() == {"nodes": [node], "cursor": None}
 
 
 @pytest.mark.req("CONV-06")

@@ -196,6 +196,7 @@ export type Command = {
 
 export type CommandPage = {
   readonly commands: ReadonlyArray<Command>;
+  readonly cursor: string | null;
 };
 
 export type CommandState = {
@@ -275,6 +276,7 @@ export type DeadLetter = {
 
 export type DeadLetterPage = {
   readonly dead_letters: ReadonlyArray<DeadLetter>;
+  readonly cursor: string | null;
 };
 
 export type Definition = {
@@ -711,6 +713,11 @@ export type NodeMove = {
   readonly before?: string | null;
 };
 
+export type NodePage = {
+  readonly nodes: ReadonlyArray<Node>;
+  readonly cursor: number | null;
+};
+
 export type NodeRevision = {
   readonly node_id: string;
   readonly version: number;
@@ -727,6 +734,7 @@ export type NodeRevision = {
 
 export type NodeRevisions = {
   readonly revisions: ReadonlyArray<NodeRevision>;
+  readonly cursor: number | null;
 };
 
 export type Nodes = {
@@ -1422,7 +1430,7 @@ export interface Operations {
   "GET /api/conversations/{id}/export": { path: { id: string }; query: {}; body: undefined; answer: undefined };
   "POST /api/conversations/{id}/fork": { path: { id: string }; query: {}; body: ConversationFork; answer: Conversation };
   "GET /api/conversations/{id}/messages": { path: { id: string }; query: { reader?: string | null; limit?: number; tools?: boolean }; body: undefined; answer: Messages };
-  "GET /api/conversations/{id}/nodes": { path: { id: string }; query: { before?: number | null; since?: number | null; limit?: number }; body: undefined; answer: Nodes };
+  "GET /api/conversations/{id}/nodes": { path: { id: string }; query: { before?: number | null; since?: number | null; limit?: number }; body: undefined; answer: NodePage };
   "POST /api/conversations/{id}/nodes": { path: { id: string }; query: {}; body: NewNode; answer: Node };
   "POST /api/conversations/{id}/nodes/batch": { path: { id: string }; query: {}; body: NewNodes; answer: Nodes };
   "DELETE /api/conversations/{id}/state": { path: { id: string }; query: { key: string }; body: undefined; answer: undefined };
@@ -1470,7 +1478,7 @@ export interface Operations {
   "GET /api/nodes/{id}": { path: { id: string }; query: {}; body: undefined; answer: Node };
   "PATCH /api/nodes/{id}": { path: { id: string }; query: {}; body: NodeEdit; answer: Node };
   "POST /api/nodes/{id}/move": { path: { id: string }; query: {}; body: NodeMove; answer: Node };
-  "GET /api/nodes/{id}/revisions": { path: { id: string }; query: {}; body: undefined; answer: NodeRevisions };
+  "GET /api/nodes/{id}/revisions": { path: { id: string }; query: { since?: number | null; limit?: number }; body: undefined; answer: NodeRevisions };
   "GET /api/nodes/{id}/subtree": { path: { id: string }; query: {}; body: undefined; answer: Nodes };
   "GET /api/notes": { path: {}; query: { agent_id: string; user?: string | null }; body: undefined; answer: Note };
   "PUT /api/notes": { path: {}; query: { agent_id: string; user?: string | null }; body: NoteEdit; answer: Note };

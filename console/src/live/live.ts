@@ -154,12 +154,12 @@ function begin(user: string, agent: string, session: string, forget: () => void)
     try {
       const isFirst = live.past === "none";
       const query = isFirst ? { limit: PAGE } : { before: talk.first, limit: PAGE };
-      const [{ nodes }, { runs }] = await Promise.all([
+      const [{ nodes, cursor }, { runs }] = await Promise.all([
         call("GET /api/conversations/{id}/nodes", { path: { id }, query }),
         isFirst ? call("GET /api/runs", { query: { conversation: id, limit: RUNS } }) : { runs: [] },
       ]);
       if (id === live.conversation) {
-        const past = nodes.length < PAGE ? "all" : "some";
+        const past = cursor === null ? "all" : "some";
         tell(recall(talk, { nodes, runs, first: past === "all" ? 0 : nodes[0]!.seq }), { past, problem: null });
       }
     } catch (error) {

@@ -209,13 +209,12 @@ async def _find(api: Api, session: str) -> dict[str, Any]:
 
 
 async def _nodes(api: Api, id: str) -> AsyncGenerator[dict[str, Any]]:
-    seq, more = 0, True
-    while more:
-        page: list[dict[str, Any]] = (await api.get(f"/api/conversations/{id}/nodes?since={seq}&limit={PAGE}"))["nodes"]
-        for node in page:
+    cursor: int | None = 0
+    while cursor is not None:
+        page = await api.get(f"/api/conversations/{id}/nodes?since={cursor}&limit={PAGE}")
+        for node in page["nodes"]:
             yield node
-            seq = node["seq"]
-        more = len(page) == PAGE
+        cursor = page["cursor"]
 
 
 def _query(asked: dict[str, Any]) -> str:

@@ -28,6 +28,7 @@ from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 
 APP = "default"
+REPLAYED = 50  # nodes that are read at once
 MAX_NODES = 10_000  # that one call reads or appends
 OPENING = 200  # characters of the first thing that a user said
 OPENING_NODES = 100  # among which it is looked for
@@ -297,10 +298,10 @@ class Conversations:
             raise unknown_node(node)
         return node_of(row)
 
-    async def revisions(self, node: UUID) -> list[NodeRevision]:
-        """What a node was and is, oldest first."""
-        rows = await self._database.all(sql("node_revisions"), node)
-        if not rows:
+    async def revisions(self, node: UUID, *, since: int = 0, limit: int | None = None) -> list[NodeRevision]:
+        """What a node was and is, oldest first: after the version `since`, and at most so many."""
+        rows = await self._database.all(sql("node_revisions"), node, since, limit)
+        if not rows and since == 0:
             raise unknown_node(node)
         return [revision_of(row) for row in rows]
 
@@ -339,7 +340,7 @@ class Conversations:
         state: dict[str, Any] = {}
         between = await self._between(id)
         seq = -1
-        while nodes := await self.since(id, seq, limit=1000):
+        while nodes := await self.since(id, seq, limit=REPLAYED):
             for node in nodes:
                 if until is not None and node.seq > until:
                     return

@@ -1,9 +1,9 @@
--- What a node was, oldest first, and what it is.
+-- What a node was after a version ($3), oldest first, and what it is; at most so many ($4; null: all).
 select node_id, version, parent, context_type, context_name, context_value, content, payload,
   form, native, deleted, revision, updated_at
-from node_revision where tenant_id = $1 and node_id = $2
+from node_revision where tenant_id = $1 and node_id = $2 and version > $3
 union all
 select id, version, parent, context_type, context_name, context_value, content, payload,
   form, native, deleted, revision, updated_at
-from node where tenant_id = $1 and id = $2
-order by version
+from node where tenant_id = $1 and id = $2 and version > $3
+order by version limit $4

@@ -15,6 +15,7 @@ from holdfast.bus.completions import Completion
 from holdfast.bus.topics import EVENTS
 from holdfast.core.errors import AlreadyExists, CommandFailed, NotFound, TimedOut
 from holdfast.server.operations import Call, Operations
+from holdfast.server.pages import listed
 from holdfast.server.routes.topics import traced
 
 operations = Operations("commands")
@@ -51,9 +52,10 @@ class CommandState(msgspec.Struct, frozen=True):
 
 
 class CommandPage(msgspec.Struct, frozen=True):
-    """Commands, the newest first; the next page is asked for with the last one's correlation id as `before`."""
+    """Commands, the newest first, and what the next page is asked for `before`; null: there is none."""
 
     commands: list[Command]
+    cursor: str | None
 
 
 class CompletionList(msgspec.Struct, frozen=True):
@@ -67,7 +69,11 @@ async def list_commands(
     call: Call, state: State | None = None, skill: str | None = None, limit: Limit = 50, before: str | None = None
 ) -> CommandPage:
     """Commands, the newest first."""
-    return CommandPage(await call.engine.commands.list(state=state, skill=skill, limit=limit, before=before))
+
+    async def read(most: int, before: str | None) -> list[Command]:
+        return await call.engine.commands.list(state=state, skill=skill, limit=most, before=before)
+
+    return CommandPage(*await listed(read, lambda found: found.correlation_id, limit=limit, start=before))
 
 
 @operations.declare("POST", "/api/commands", needs="admin", status=201, errors=[AlreadyExists])

@@ -14,6 +14,7 @@ from holdfast.conversations.conversations import APP
 from holdfast.conversations.messages import Message
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, TooLarge
 from holdfast.server.operations import JSON_LINES, Call, Operations
+from holdfast.server.pages import page_of
 from holdfast.server.routes.state import change
 from holdfast.server.visibility import seen, seen_session, whose
 
@@ -100,17 +101,17 @@ async def list_conversations(
 
     With `spoken` only those in which something was said; with `openings` the page has what a user said first in each.
     """
-    page = await call.engine.conversations.list(
-        user=whose(call.principal, user),
-        app=app,
-        agent=agent,
-        document=document,
-        spoken=spoken,
-        limit=limit,
-        cursor=cursor,
-    )
+    of = whose(call.principal, user)
+
+    async def read(most: int, cursor: str | None) -> tuple[list[Conversation], str | None]:
+        page = await call.engine.conversations.list(
+            user=of, app=app, agent=agent, document=document, spoken=spoken, limit=most, cursor=cursor
+        )
+        return page, page.cursor
+
+    page, cursor = await page_of(read, limit=limit, start=cursor)
     said = await call.engine.conversations.openings([talk.id for talk in page]) if openings else {}
-    return ConversationPage(page, page.cursor, {str(id): text for id, text in said.items()})
+    return ConversationPage(page, cursor, {str(id): text for id, text in said.items()})
 
 
 # Names come before ids: the first path that fits is taken.
@@ -125,10 +126,13 @@ async def search_conversations(
     cursor: str | None = None,
 ) -> FoundPage:
     """Nodes whose content has this text in it, whatever its case."""
-    page = await call.engine.conversations.search(
-        text, user=whose(call.principal, user), app=app, agent=agent, limit=limit, cursor=cursor
-    )
-    return FoundPage(page, page.cursor)
+    of = whose(call.principal, user)
+
+    async def read(most: int, cursor: str | None) -> tuple[list[Found], str | None]:
+        page = await call.engine.conversations.search(text, user=of, app=app, agent=agent, limit=most, cursor=cursor)
+        return page, page.cursor
+
+    return FoundPage(*await page_of(read, limit=limit, start=cursor))
 
 
 @operations.declare("GET", "/api/conversations/by-session", needs="read", errors=[NotFound, Conflict])

@@ -9,6 +9,7 @@ from holdfast.bus.dead_letters import DeadLetter
 from holdfast.core.errors import NotFound
 from holdfast.core.text import store
 from holdfast.server.operations import Call, Operations
+from holdfast.server.pages import listed
 
 operations = Operations("dead letters")
 
@@ -18,9 +19,10 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 
 
 class DeadLetterPage(msgspec.Struct, frozen=True):
-    """Dead letters, the newest first; the next page is asked for with the last one's id as `before`."""
+    """Dead letters, the newest first, and what the next page is asked for `before`; null: there is none."""
 
     dead_letters: list[DeadLetter]
+    cursor: UUID | None
 
 
 class Redrive(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,8 +43,11 @@ async def list_dead_letters(
     call: Call, group: str | None = None, topic: str | None = None, limit: Limit = 50, before: UUID | None = None
 ) -> DeadLetterPage:
     """What could not be processed, the newest first."""
-    found = await call.engine.dead_letters.list(**_narrowed(group, topic), limit=limit, before=before)
-    return DeadLetterPage(found)
+
+    async def read(most: int, before: UUID | None) -> list[DeadLetter]:
+        return await call.engine.dead_letters.list(**_narrowed(group, topic), limit=most, before=before)
+
+    return DeadLetterPage(*await listed(read, lambda found: found.id, limit=limit, start=before))
 
 
 # A name comes before ids: the first path that fits is taken.

@@ -10,6 +10,7 @@ from holdfast.core.errors import AlreadyExists, Conflict, Forbidden, NotFound, U
 from holdfast.execution.records import Execution, Status
 from holdfast.server.attachments import BYTES, attachment
 from holdfast.server.operations import Call, Operations
+from holdfast.server.pages import listed
 from holdfast.server.routes.tools import seen_tool
 from holdfast.server.visibility import is_seen, sees_all, whose
 from holdfast.skills.permits import opens
@@ -70,10 +71,12 @@ async def list_executions(
     before: UUID | None = None,
 ) -> ExecutionPage:
     """Calls of tools, the newest first: those that the caller made, or for an admin all, also of agents."""
-    found = await call.engine.executions.list(
-        tool=tool, status=status, user=whose(call.principal, user), limit=limit + 1, before=before
-    )
-    return ExecutionPage(found[:limit], found[limit - 1].id if len(found) > limit else None)
+    by = whose(call.principal, user)
+
+    async def read(most: int, before: UUID | None) -> list[Execution]:
+        return await call.engine.executions.list(tool=tool, status=status, user=by, limit=most, before=before)
+
+    return ExecutionPage(*await listed(read, lambda found: found.id, limit=limit, start=before))
 
 
 @operations.declare("GET", "/api/executions/{id}", needs="read", errors=[NotFound])

@@ -12,6 +12,7 @@ from holdfast.memory import Draft, Holding, Memory, MemoryRevision, Scope, Trust
 from holdfast.memory.drafts import MAX_CONTENT_BYTES
 from holdfast.server.holders import seen_holders
 from holdfast.server.operations import Call, Operations
+from holdfast.server.pages import page_of
 from holdfast.server.possession import Name, OwnerName, check_trust, own_memory, readable, seen_memory, writable
 
 operations = Operations("memories")
@@ -157,8 +158,12 @@ async def list_memories(
 ) -> MemoryPage:
     """An owner's memories, the newest first; `also_past`: those too that are superseded, expired or buried."""
     owner = await readable(call, OwnerName(scope, name, agent))
-    page = await call.engine.memory.list(owner, also_past=also_past, limit=limit, cursor=cursor)
-    return MemoryPage(page, page.cursor)
+
+    async def read(most: int, cursor: str | None) -> tuple[list[Memory], str | None]:
+        page = await call.engine.memory.list(owner, also_past=also_past, limit=most, cursor=cursor)
+        return page, page.cursor
+
+    return MemoryPage(*await page_of(read, limit=limit, start=cursor))
 
 
 # Names come before ids: the first path that fits is taken.

@@ -9,6 +9,7 @@ from holdfast.conversations.nodes import Draft, Node, NodeRevision
 from holdfast.conversations.turns import Turn
 from holdfast.core.errors import Busy, Conflict, InvalidInput, NotFound, TooLarge
 from holdfast.server.operations import Call, Operations
+from holdfast.server.pages import listed
 from holdfast.server.routes.conversations import MAX_PAGE, Limit, Name, Number
 from holdfast.server.routes.state import change
 from holdfast.server.visibility import changeable_node, check_role, seen, seen_node, spoken
@@ -73,23 +74,40 @@ class Nodes(msgspec.Struct, frozen=True):
     nodes: list[Node]
 
 
+class NodePage(msgspec.Struct, frozen=True):
+    """Nodes, and the number that the next page is asked for with, `before` or `since` as this one; null: none."""
+
+    nodes: list[Node]
+    cursor: int | None
+
+
 class NodeRevisions(msgspec.Struct, frozen=True):
     """What a node was and is, oldest first."""
 
     revisions: list[NodeRevision]
+    cursor: int | None
 
 
 @operations.declare("GET", "/api/conversations/{id}/nodes", needs="read", errors=[NotFound])
 async def list_nodes(
     call: Call, id: UUID, before: Number | None = None, since: Number | None = None, limit: Limit = 50
-) -> Nodes:
+) -> NodePage:
     """The newest nodes, or those `before` a number; or those `since` one, the deleted ones too. Oldest first."""
     await seen(call, id)
-    if since is None:
-        return Nodes(await call.engine.conversations.last(id, limit, before=before))
-    if before is not None:
+    talks = call.engine.conversations
+    if since is not None and before is not None:
         raise InvalidInput("'before' and 'since' do not go together", next="Give one of them.")
-    return Nodes(await call.engine.conversations.since(id, since, limit=limit))
+
+    async def older(most: int, before: int | None) -> list[Node]:
+        return (await talks.last(id, most, before=before))[::-1]
+
+    async def newer(most: int, since: int | None) -> list[Node]:
+        return await talks.since(id, since or 0, limit=most)
+
+    if since is not None:
+        return NodePage(*await listed(newer, lambda node: node.seq, limit=limit, start=since))
+    newest_first, cursor = await listed(older, lambda node: node.seq, limit=limit, start=before)
+    return NodePage(newest_first[::-1], cursor)
 
 
 @operations.declare(
@@ -182,7 +200,11 @@ async def read_subtree(call: Call, id: UUID) -> Nodes:
 
 
 @operations.declare("GET", "/api/nodes/{id}/revisions", needs="read", errors=[NotFound])
-async def list_node_revisions(call: Call, id: UUID) -> NodeRevisions:
-    """What a node was and is, oldest first."""
+async def list_node_revisions(call: Call, id: UUID, since: Number | None = None, limit: Limit = 1000) -> NodeRevisions:
+    """What a node was and is, oldest first; or what it was after the version `since`."""
     await seen_node(call, id)
-    return NodeRevisions(await call.engine.conversations.revisions(id))
+
+    async def read(most: int, since: int | None) -> list[NodeRevision]:
+        return await call.engine.conversations.revisions(id, since=since or 0, limit=most)
+
+    return NodeRevisions(*await listed(read, lambda former: former.version, limit=limit, start=since))

@@ -10,6 +10,7 @@ from holdfast.access.principals import Principal
 from holdfast.conversations.state import DELETED, MAX_CHANGES, StateChanged
 from holdfast.core.errors import Conflict, Forbidden, NotFound, TooLarge
 from holdfast.server.operations import Call, Operations
+from holdfast.server.pages import listed
 from holdfast.server.visibility import seen, sees_all
 
 operations = Operations("state")
@@ -64,8 +65,11 @@ async def list_state_changes(
     user's (`user:`) and the app's (`app:`) they are those that were made here; other conversations change them too.
     """
     await seen(call, id)
-    found = await call.engine.state.changes(id, since=since, limit=limit + 1)
-    return StateChanges(found[:limit], found[limit - 1].revision if len(found) > limit else None)
+
+    async def read(most: int, since: int | None) -> list[StateChanged]:
+        return await call.engine.state.changes(id, since=since, limit=most)
+
+    return StateChanges(*await listed(read, lambda found: found.revision, limit=limit, start=since))
 
 
 @operations.declare("PATCH", "/api/conversations/{id}/state", needs="write", errors=[NotFound, Conflict])
