@@ -507,6 +507,7 @@ def _options(config: Config, revive: Callable[[], Awaitable[None]] | None) -> Op
         pool_size=settings.pool_size,
         statement_cache_size=settings.statement_cache_size,
         connect_timeout=settings.connect_timeout,
+        host_timeout=settings.host_timeout,
         acquire_timeout=settings.acquire_timeout,
         statement_timeout=settings.statement_timeout,
         lock_timeout=settings.lock_timeout,

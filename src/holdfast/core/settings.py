@@ -157,6 +157,10 @@ class DatabaseSettings(Section):
         default=256, ge=0, description="prepared statements kept per connection; 0 for a pooler that does not know them"
     )
     connect_timeout: Seconds = Field(default=10, description="seconds to open a connection")
+    host_timeout: Seconds = Field(
+        default=5,
+        description="seconds that each host gets where an address names several; then the next is tried",
+    )
     acquire_timeout: Seconds = Field(default=10, description="seconds to wait for a free connection")
     statement_timeout: Seconds = Field(default=30, description="seconds for one statement")
     lock_timeout: Seconds = Field(

@@ -3,6 +3,8 @@
 import os
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit, urlunsplit
 
+HOST_SECONDS = "5"
+
 
 def login_of(url: str) -> tuple[str | None, str | None]:
     """User and password of an address, which may stand before the host or among the parameters."""
@@ -46,4 +48,6 @@ def for_program(url: str) -> tuple[str, dict[str, str]]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     if password is not None:
         environment["PGPASSWORD"] = password
+    if "," in urlsplit(url).netloc:
+        environment["PGCONNECT_TIMEOUT"] = HOST_SECONDS  # for each of several hosts
     return with_login(url, user, None), environment

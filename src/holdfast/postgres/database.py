@@ -6,6 +6,7 @@ tenants, `Postgres.owner()` the one for the schema. This module alone knows the 
 """
 
 import asyncio
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -21,6 +22,7 @@ from holdfast.core.shares import NOBODY, Holder, Shares, current_holder
 from holdfast.core.text import dumps, loads
 from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
 from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, is_lost, is_unsent, sqlstate, translated
+from holdfast.postgres.hosts import Hosts, hosts_of
 from holdfast.postgres.listener import Listener, Wake
 from holdfast.postgres.options import Options
 from holdfast.postgres.pool import Link, Pool
@@ -33,10 +35,13 @@ Result = TypeVar("Result")
 
 _connect_driver = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
 
+log = logging.getLogger(__name__)
+
 SYSTEM_POOL_SIZE = 4
 CONNECTIONS = "database connections"
 SETTLING = 5  # seconds for a cancelled statement to end
 BIND = "select set_config('holdfast.tenant', $1, false)"
+WRONG_HOST = asyncpg.TargetServerAttributeNotMatched
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 
@@ -440,9 +445,9 @@ async def _connect(url: str, options: Options, role: str | None) -> Any:
     attempt = 0
     while True:
         try:
-            connection = await _connect_driver(
-                url,
-                timeout=options.connect_timeout,
+            connection = await _connect_to_any(
+                hosts_of(url),
+                options,
                 command_timeout=timeout,
                 statement_cache_size=options.statement_cache_size,
                 server_settings=settings,
@@ -456,6 +461,29 @@ async def _connect(url: str, options: Options, role: str | None) -> Any:
             await options.revive()
         await back_off(attempt)
         attempt += 1
+
+
+async def _connect_to_any(hosts: Hosts, options: Options, **settings: Any) -> Any:
+    """A connection to the first host that answers; each has its own time, so that one that hangs does not take all."""
+    *others, last = hosts.order()
+    timeout = min(options.connect_timeout, options.host_timeout) if others else options.connect_timeout
+    for url in (*others, last):
+        try:
+            connection = await _connect_driver(url, timeout=timeout, **settings)
+        except (*DRIVER_ERRORS, TimeoutError) as error:
+            # Where the login is refused, the others are not asked, as PostgreSQL's own clients have it.
+            if url is last or not (isinstance(error, (TimeoutError, OSError, WRONG_HOST)) or _is_away(error)):
+                raise
+            hosts.failed(url)
+            log.warning("a host of the database does not answer, trying the next: %s", error or type(error).__name__)
+        else:
+            hosts.answered(url)
+            return connection
+    raise AssertionError
+
+
+def _is_away(error: BaseException) -> bool:
+    return is_lost(error) or sqlstate(error) in NOT_YET
 
 
 async def _with_json(connection: Any) -> Any:

@@ -13,6 +13,7 @@ class Options:
     pool_size: int = 16
     statement_cache_size: int = 256
     connect_timeout: float = 10
+    host_timeout: float = 5
     acquire_timeout: float = 10
     statement_timeout: float | None = 30
     lock_timeout: float | None = None  # as the server has it
