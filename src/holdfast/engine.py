@@ -18,6 +18,7 @@ from holdfast.access.tenants import Tenants
 from holdfast.access.tokens import Tokens
 from holdfast.agents import Agents, Definitions, Serving
 from holdfast.agents.builtin import builtin_tools
+from holdfast.agents.ceilings import Ceilings
 from holdfast.agents.runner import Runner
 from holdfast.agents.sweep import RunSweeper
 from holdfast.agents.turn import Turns as AgentTurns
@@ -200,7 +201,8 @@ class Engine:
         self.finding = Finding(self.database, self.embeddings, self.catalogs)
         self.sources = Sources(self.database, self.tools, Documents(shared.egress).fetch)
         self._wire_execution()
-        self.definitions = Definitions(self.database, self.identities, self.log)
+        ceilings = Ceilings(self.config.agents, self.config.llm)
+        self.definitions = Definitions(self.database, self.identities, self.log, ceilings)
         settings = self.config.agents
         self._watching = Watching(
             self.database, self.log, shared.background, shared.audiences, max_bytes=settings.watch_bytes

@@ -1,15 +1,20 @@
 """Agents as they are declared and stored: what they may be called, who may change them, and in which version."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from holdfast import App
 from holdfast.agents import Agent, Limits
+from holdfast.agents.ceilings import Ceilings
 from holdfast.agents.definitions import MAX_INSTRUCTIONS, agent_of
+from holdfast.core.config import Config
 from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
-from holdfast.engine import Engine
+from holdfast.core.settings import AgentSettings, LlmSettings
+from holdfast.engine import Engine, open_engine
 from holdfast.skills.function import tool_of
+from tests.agents.stage import changed
 
 
 async def track(parcel: str) -> str:
@@ -154,6 +159,73 @@ async def test_a_stored_agent_may_ask_any_model_of_a_provider(words_only: Engine
     stored = await words_only.definitions.put("helper", instructions="Help.", model=model)
 
     assert stored.model == model
+
+
+@pytest.mark.req("SAFE-03")
+@pytest.mark.parametrize(
+    ("limits", "told"),
+    [
+        (Limits(steps=21), "agents.max_steps"),
+        (Limits(tokens=200_001), "agents.max_tokens"),
+        (Limits(seconds=600.5), "agents.max_seconds"),
+        (Limits(cost=1.01), "agents.max_cost"),
+    ],
+)
+async def test_a_stored_agent_takes_no_more_than_the_operator_allows(
+    config: Config, no_models: None, limits: Limits, told: str
+) -> None:
+    async with open_engine(config=changed(config, {"agents_max_cost": 1.0})) as engine:
+        with pytest.raises(InvalidInput, match="the operator allows") as refused:
+            await engine.definitions.put("helper", instructions="Help.", limits=limits)
+        within = await engine.definitions.put(
+            "helper", instructions="Help.", limits=Limits(steps=20, tokens=200_000, seconds=600, cost=1)
+        )
+        await engine.definitions.declare([Agent("own", limits=limits)])  # a program's are the operator's
+        own = await engine.definitions.get("own")
+
+    assert told in refused.value.next
+    assert (within.limits.steps, own.limits) == (20, limits)
+
+
+@pytest.mark.req("SAFE-03")
+async def test_a_stored_agent_names_a_model_that_the_operator_allows(config: Config, no_models: None) -> None:
+    settings = {"llm_allowed_models": ("openai:gpt-5-mini", "ollama:*"), "llm_fallbacks": ("anthropic:cheap",)}
+    async with open_engine(config=changed(config, settings)) as engine:
+        put = partial(engine.definitions.put, instructions="Help.")
+        for number, model in enumerate([None, "offline", "openai:gpt-5-mini", "ollama:a:b", "anthropic:cheap"]):
+            assert (await put(f"helper-{number}", model=model)).model == model
+        for model in ("openai:gpt-5", "openai:gpt-5-mini-2", "anthropic:claude", "openrouter:x/y"):
+            with pytest.raises(InvalidInput, match="does not allow the model"):
+                await put("greedy", model=model)
+
+
+def test_what_was_stored_before_the_settings_changed_is_cut_down() -> None:
+    ceilings = Ceilings(AgentSettings(max_steps=5, max_cost=1), LlmSettings(allowed_models=("ollama:*",)))
+    stored = Agent("helper", model="openai:gpt-5", limits=Limits(steps=50, tokens=10, cost=0.5))
+
+    served = ceilings.applied(stored)
+
+    assert served.limits == Limits(steps=5, tokens=10, cost=0.5)
+    assert served.model is None
+
+
+@pytest.mark.req("SAFE-03")
+async def test_a_stored_agent_is_served_within_the_limits_of_now(config: Config, no_models: None) -> None:
+    async with open_engine(config=config) as engine:
+        await engine.definitions.put("helper", instructions="Help.", limits=Limits(steps=20))
+    async with open_engine(config=changed(config, {"agents_max_steps": 2})) as engine:
+        served = list[Agent]()
+        async with engine.serving(App()) as serving:
+            serve = serving._serve  # pyright: ignore[reportPrivateUsage]
+
+            async def noted(agent: Agent) -> None:
+                served.append(agent)
+                await serve(agent)
+
+            serving._serve = noted  # pyright: ignore[reportPrivateUsage]
+            await serving._serve_row("helper")  # pyright: ignore[reportPrivateUsage]
+
+    assert [agent.limits.steps for agent in served] == [2]
 
 
 @pytest.mark.req("AGENT-06")

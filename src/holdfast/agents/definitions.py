@@ -18,6 +18,7 @@ from holdfast.skills.tool import Tool
 
 if TYPE_CHECKING:
     from holdfast.agents.agents import Agents
+    from holdfast.agents.ceilings import Ceilings
 
 AgentKind = Literal["llm", "system", "ui"]
 DEFAULT_AGENT = "default"
@@ -117,7 +118,8 @@ class Definition:
 class Definitions:
     """Stores and finds agents of one tenant."""
 
-    def __init__(self, database: Database, identities: Identities, log: Log) -> None:
+    def __init__(self, database: Database, identities: Identities, log: Log, ceilings: "Ceilings") -> None:
+        self.ceilings = ceilings
         self._database = database
         self._identities = identities
         self._log = log
@@ -147,7 +149,10 @@ class Definitions:
         version: int | None = None,
         by: str = "",
     ) -> Definition:
-        """Store an agent, or change one; `version`: the one it must have, None where there is none yet."""
+        """Store an agent, or change one; `version`: the one it must have, None where there is none yet.
+
+        It stays within the limits of the settings, and asks no model that they do not allow.
+        """
         _check_names(name, model, tools)
         agent = Agent(
             name,
@@ -158,6 +163,7 @@ class Definitions:
             approve=frozenset(approve),
             limits=limits or Limits(),
         )
+        self.ceilings.check(name, agent.limits, model)
         settings = {**_settings(agent), "tools": list(tools)}
         await self._log.create(agent.topic)
         id = await self._identities.id("agent", name)

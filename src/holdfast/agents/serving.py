@@ -135,7 +135,7 @@ class Serving:
 
     async def _serve_row(self, name: str) -> None:
         try:
-            agent = agent_of(await self._definitions.get(name), self._tools)
+            agent = self._definitions.ceilings.applied(agent_of(await self._definitions.get(name), self._tools))
         except NotFound:  # it was removed just now
             return
         except (InvalidInput, TypeError) as error:

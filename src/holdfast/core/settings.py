@@ -443,6 +443,11 @@ class LlmSettings(Section):
     fallbacks: Annotated[tuple[ModelName, ...], BeforeValidator(_list)] = Field(
         default=(), description="models that are asked in this order when the one before cannot answer"
     )
+    allowed_models: Names = Field(
+        default=(),
+        description="models that agents which tenants store may name beside `llm.model`, such as `openai:gpt-5-mini` "
+        "or `ollama:*`; empty: any",
+    )
     base_url: Annotated[str | None, AfterValidator(_endpoint)] = Field(
         default=None,
         description="where the provider of `llm.model` is reached, such as `http://host:8000/v1`; "
@@ -472,7 +477,7 @@ class LlmSettings(Section):
 
 
 class AgentSettings(Section):
-    """What a turn of an agent may take."""
+    """What a turn of an agent may take; an agent that a tenant stores never takes more than the first four."""
 
     max_steps: Count = Field(default=20, description="questions to the model in a turn")
     max_tokens: Count = Field(default=200_000, description="tokens of a turn, in and out")
