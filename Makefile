@@ -3,6 +3,7 @@
 VENV   := .venv
 BENCH  := .venv-bench
 FLOORS := .venv-floors
+SOAK   := .venv-soak
 PYTHON := $(VENV)/bin/python
 PIP    := -m pip --disable-pip-version-check --quiet install
 PYTEST := $(PYTHON) -m pytest
@@ -65,7 +66,7 @@ format: $(VENV)/.dev ## format the code, and mend what lint can mend
 	@$(VENV)/bin/ruff format --quiet && $(VENV)/bin/ruff check --quiet --fix
 	@$(CONSOLE) run --silent format
 
-soak: $(VENV)/.dev ## the long forms of crash, load and state-machine tests
+soak: $(VENV)/.dev $(SOAK)/.made ## the long forms of crash, load and state-machine tests
 	@$(PYTEST) -m soak $(ARGS)
 
 floors: $(VENV)/.dev ## whether the lowest versions that we allow work; ARGS="adk 3.12" tries some
@@ -83,7 +84,7 @@ lock: $(VENV)/.dev ## pin the dependencies with their hashes; UPGRADE=--upgrade 
 	@$(COMPILE) requirements/installer.in -o requirements/installer.txt
 	@$(COMPILE) pyproject.toml requirements/base.in -c requirements/installer.txt -o requirements/base.txt
 	@$(COMPILE) pyproject.toml requirements/base.in requirements/dev.in -c requirements/base.txt -o requirements/dev.txt
-	@for peer in $(wildcard requirements/bench-*.in); do $(COMPILE) $$peer -o $${peer%.in}.txt || exit 1; done
+	@for peer in requirements/soak.in $(wildcard requirements/bench-*.in); do $(COMPILE) $$peer -o $${peer%.in}.txt || exit 1; done
 
 screenshots: $(VENV)/.dev ## take the documentation's pictures of the console anew
 	@$(CONSOLE) && $(PYTEST) -q tests/console --screenshots docs/images
@@ -95,7 +96,7 @@ console-dev: $(VENV)/.base ## the console as you change it, before an engine tha
 	@$(CONSOLE) run --silent dev
 
 clean: ## remove all that was made here; your data lies elsewhere and stays
-	@rm -rf $(VENV) $(BENCH) $(FLOORS) build dist console/node_modules src/holdfast/server/static/console .hypothesis .import_linter_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(BENCH) $(FLOORS) $(SOAK) build dist console/node_modules src/holdfast/server/static/console .hypothesis .import_linter_cache .pytest_cache .ruff_cache
 	@find src tests bench -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The stamps. Each is written last, so that an interrupted step is done again, and nothing is done twice.
@@ -121,6 +122,12 @@ $(VENV)/.base: $(VENV)/.made requirements/installer.txt requirements/base.txt py
 
 $(VENV)/.dev: $(VENV)/.base requirements/dev.txt
 	$(call install,requirements/dev.txt)
+	@touch $@
+
+$(SOAK)/.made: requirements/soak.txt $(VENV)/.dev
+	@echo "Setting up $(@D)" >&2
+	@$(PYTHON) -m venv --clear $(@D)
+	@$(VENV)/bin/uv pip install --quiet --python $(@D)/bin/python --require-hashes -r $<
 	@touch $@
 
 $(BENCH)/%/.made: requirements/bench-%.txt $(VENV)/.dev

@@ -55,7 +55,7 @@ async def service(
 ) -> AsyncGenerator[Service]:
     """Our service with these embeddings and these settings."""
     settings = settings or engine.config.memory
-    owners = Owners(engine.identities)
+    owners = Owners(engine.database, engine.identities)
     usage = Usage()
     sent: list[tuple[str, tuple[object, ...]]] = []
     recall = Recall(cast(Any, Tapped(engine.database, sent)), owners, embeddings, usage, settings)

@@ -56,7 +56,12 @@ export type AgentList = {
 };
 
 export type AgentSkill = {
-  readonly config?: Record<string, unknown>;
+  readonly config?: {
+  readonly arguments?: Record<string, unknown>;
+  readonly defaults?: Record<string, unknown>;
+  readonly timeout?: number;
+  readonly approve?: boolean;
+};
   readonly priority?: number;
   readonly sequence?: number;
   readonly active?: boolean;
@@ -1072,7 +1077,12 @@ export type SkillSummary = {
 
 export type SkillTool = {
   readonly access?: "execute" | "read" | "write" | null;
-  readonly config?: Record<string, unknown>;
+  readonly config?: {
+  readonly arguments?: Record<string, unknown>;
+  readonly defaults?: Record<string, unknown>;
+  readonly timeout?: number;
+  readonly approve?: boolean;
+};
   readonly active?: boolean;
   readonly version?: number | null;
 };
@@ -1228,7 +1238,7 @@ export type ToolChange = {
   readonly approve?: boolean;
   readonly timeout?: number | null;
   readonly endpoint?: string | null;
-  readonly method?: string | null;
+  readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" | "TRACE" | "QUERY" | null;
   readonly request?: Request | null;
   readonly reference?: string;
   readonly script?: string | null;
@@ -1236,7 +1246,11 @@ export type ToolChange = {
   readonly label?: string;
   readonly display_name?: string;
   readonly app_name?: string;
-  readonly permissions?: Record<string, unknown> | null;
+  readonly permissions?: {
+  readonly default?: "none" | "read" | "write" | "execute";
+  readonly agents?: Record<string, "none" | "read" | "write" | "execute">;
+  readonly users?: "none" | "read" | "write" | "execute";
+} | null;
   readonly service?: string | null;
   readonly active?: boolean;
   readonly version?: number | null;
@@ -1280,7 +1294,11 @@ export type ToolPage = {
 };
 
 export type ToolPermissions = {
-  readonly permissions: Record<string, unknown>;
+  readonly permissions: {
+  readonly default?: "none" | "read" | "write" | "execute";
+  readonly agents?: Record<string, "none" | "read" | "write" | "execute">;
+  readonly users?: "none" | "read" | "write" | "execute";
+};
   readonly version?: number | null;
 };
 

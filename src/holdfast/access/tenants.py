@@ -1,5 +1,6 @@
 """A tenant: a company or an installation, whose rows nobody else sees."""
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -8,6 +9,9 @@ from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
 from holdfast.core.ids import TenantId
 from holdfast.postgres.database import PooledStatements, Row
 from holdfast.postgres.sql import statements
+
+NAME = r"[a-z0-9][a-z0-9._-]{0,62}"
+_NAME = re.compile(NAME)
 
 sql = statements(__name__)
 
@@ -78,8 +82,7 @@ def check_name(name: str) -> None:
 
 def is_name(name: str) -> bool:
     """Whether a tenant can be called so."""
-    allowed = set("abcdefghijklmnopqrstuvwxyz0123456789._-")
-    return 0 < len(name) <= 63 and set(name) <= allowed and name[0].isalnum()
+    return _NAME.fullmatch(name) is not None
 
 
 def _tenant(row: Row) -> Tenant:

@@ -4,8 +4,10 @@ import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from uuid import UUID
+
+import msgspec
 
 from holdfast.access.identities import Identities
 from holdfast.bus.log import Log
@@ -47,14 +49,17 @@ Channel = Callable[["Agents", str], Awaitable[None]]
 Stamp = tuple[int, datetime]
 
 
+ABOVE_ZERO = msgspec.Meta(gt=0)
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one run of an agent may take; None: as the settings say."""
 
-    steps: int | None = None
-    tokens: int | None = None
-    seconds: float | None = None
-    cost: float | None = None
+    steps: Annotated[int, ABOVE_ZERO] | None = None
+    tokens: Annotated[int, ABOVE_ZERO] | None = None
+    seconds: Annotated[float, ABOVE_ZERO] | None = None
+    cost: Annotated[float, ABOVE_ZERO] | None = None
 
 
 @dataclass(frozen=True, slots=True)

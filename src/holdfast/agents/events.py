@@ -1,5 +1,6 @@
 """What those who watch a conversation are told, in order, each with a cursor to go on from."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -19,6 +20,9 @@ Kind = Literal[
 PER_RUN = 10**10  # numbers that a run has for what is told beside nodes
 PER_CLAIM = 10**7  # and each claim of it
 
+CURSOR = r"[0-9]{1,18}(\.[0-9]{1,18}){0,2}"
+_CURSOR = re.compile(CURSOR)
+
 
 class Cursor(NamedTuple):
     """How much of a conversation was seen: its changes up to a revision, what was told beside them up to a number.
@@ -36,10 +40,9 @@ class Cursor(NamedTuple):
 
 def parse_cursor(text: str) -> Cursor:
     """The cursor that a client gives back."""
-    numbers = text.split(".")
-    if not 1 <= len(numbers) <= 3 or not all(n.isascii() and n.isdigit() and len(n) < 19 for n in numbers):
+    if not _CURSOR.fullmatch(text):
         raise InvalidInput(f"the cursor {text[:50]!r} cannot be read", next="Give back the `cursor` of the last event.")
-    return Cursor(*map(int, numbers))
+    return Cursor(*map(int, text.split(".")))
 
 
 class Pieces(NamedTuple):

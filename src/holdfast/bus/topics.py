@@ -14,7 +14,8 @@ COMMANDS = "agent-commands"
 EVENTS = "agent-events"
 MAX_PARTITIONS = 1000
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,150}")
+NAME = r"[A-Za-z0-9_-]{1,150}"  # of a topic or a group
+_NAME = re.compile(NAME)
 
 sql = statements(__name__)
 

@@ -11,7 +11,8 @@ ASSISTANT = "assistant"  # an agent whose name is not known: whoever reads it ta
 UNANSWERED = "unanswered"  # the type of a node that says that a run ended without an answer: it is no message
 MAX_VALUE = 2000
 
-_FORM = re.compile(r"([a-z][a-z0-9_-]{0,62}):([a-z][a-z0-9_-]{0,62}):(.+)", re.DOTALL)
+FORM = rf"([a-z][a-z0-9_-]{{0,62}}):([a-z][a-z0-9_-]{{0,62}}):([\s\S]{{1,{MAX_VALUE}}})"
+_FORM = re.compile(FORM)
 
 
 class Context(NamedTuple):
@@ -29,7 +30,7 @@ def parse_context(given: str | Context) -> Context:
     """The parts of `type:name:value`; the value may hold colons of its own."""
     text = str(given)
     found = _FORM.fullmatch(text)
-    if found is None or len(found[3]) > MAX_VALUE:
+    if found is None:
         raise InvalidInput(
             f"the context {text[:100]!r} cannot be used",
             why=f"it is not `type:name:value`, the first two in lower case, the last of 1 to {MAX_VALUE} characters",

@@ -32,8 +32,8 @@ MAX_REVISIONS = 100  # at once
 
 sql = statements(__name__)
 
-_OF_SECTIONS = ("delete_section_by_header", "replace_section_by_header")
-_WITH_CONTENT = ("overwrite", "append", "prepend", "replace_section_by_header")
+OF_SECTIONS = ("delete_section_by_header", "replace_section_by_header")
+WITH_CONTENT = ("overwrite", "append", "prepend", "replace_section_by_header")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,8 +172,8 @@ def check_arguments(operation: str, *, content: str | None, section_header: str 
             f"there is no operation {operation[:80]!r}", next=f"The operations are {', '.join(get_args(Operation))}."
         )
     for name, given, takers in (
-        ("content", content, _WITH_CONTENT),
-        ("section_header", section_header, _OF_SECTIONS),
+        ("content", content, WITH_CONTENT),
+        ("section_header", section_header, OF_SECTIONS),
     ):
         if given is None and operation in takers:
             raise InvalidInput(f"{operation} needs {name}", why="it is missing", next=f"Give {name}.", argument=name)

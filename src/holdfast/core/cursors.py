@@ -12,6 +12,7 @@ Item = TypeVar("Item")
 
 _ID_BYTES = 16
 _NUMBER_BYTES = 8
+CURSOR = r"[A-Za-z0-9_-]{32}"  # what `write_cursor` writes: 24 bytes in base64
 _LAST = UUID(int=2**128 - 1)  # lists go from the newest, and greatest, to the oldest
 
 

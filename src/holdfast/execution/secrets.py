@@ -18,8 +18,10 @@ MAX_BY = 126
 
 sql = statements(__name__)
 
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,125}")
-_HOST = re.compile(r"(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+NAME = r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,125}"
+HOST_NAME = r"(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+_NAME = re.compile(NAME)
+_HOST = re.compile(HOST_NAME)
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 

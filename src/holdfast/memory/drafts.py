@@ -23,6 +23,7 @@ from holdfast.memory.owners import Owner, OwnerIds, Scope
 MAX_CONTENT_BYTES = 64 * 1024  # a memory is a short text; documents are knowledge
 SHORT_TURN = 400  # characters
 LONGEST_TTL = timedelta(days=365_000)
+LEAST_IMPORTANCE = 1.2e-38  # that a `real` tells from 0
 
 ROLES = frozenset(
     {"user", "human", "assistant", "ai", "agent", "model", "bot", "system", "tool", "developer", "用户", "助手"}
@@ -94,7 +95,7 @@ def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
         "agent_id": ids.agent,
         "user_id": ids.user,
         "type": stored_name("type", draft.type or TYPES[owner.scope]),
-        "importance": float(draft.importance),
+        "importance": stored_importance(draft.importance),
         "trust": draft.trust,
         "metadata": msgspec.Raw(dumps(dict(draft.metadata)).encode()),
         "source": None if draft.source is None else stored_name("source", str(draft.source)),
@@ -182,6 +183,11 @@ def check_moment(moment: object) -> None:
         raise InvalidInput(f"{moment!r:.100} is no time", next="Give a datetime.")
     if moment is not None and not 1 < aware(moment).year < MAXYEAR:
         raise InvalidInput(f"{moment!r:.100} is out of range", next=f"Give a year from 2 to {MAXYEAR - 1}.")
+
+
+def stored_importance(importance: float) -> float:
+    """The importance as a column can hold it: what is smaller is none."""
+    return float(importance) if importance >= LEAST_IMPORTANCE else 0.0
 
 
 def check_importance(importance: float) -> None:

@@ -14,7 +14,7 @@ import msgspec
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.names import stored_name
 from holdfast.core.text import dumps, parse, render, restore, store
-from holdfast.memory.drafts import Draft, aware, check_moment
+from holdfast.memory.drafts import Draft, aware, check_moment, stored_importance
 from holdfast.memory.memory import Memory, Trust
 from holdfast.memory.owners import Owner, Scope
 from holdfast.postgres.database import Row
@@ -94,7 +94,7 @@ class LineRevision(msgspec.Struct, frozen=True):
             "at": _moment(self.at),
             "content": store(draft.content),
             "type": stored_name("type", self.type),
-            "importance": draft.importance,
+            "importance": stored_importance(draft.importance),
             "trust": draft.trust,
             "metadata": msgspec.Raw(dumps(draft.metadata).encode()),
         }

@@ -30,6 +30,7 @@ from holdfast.memory.drafts import (
     lifetime,
     reading,
     spoken,
+    stored_importance,
 )
 from holdfast.memory.holdings import Holding, holders, holdings
 from holdfast.memory.memory import TRUSTS, Memory, Trust, memory_of, owner_ids
@@ -235,7 +236,7 @@ class Memories:
             changes["type"] = stored_name("type", type)
         if importance is not None:
             check_importance(importance)
-            changes["importance"] = float(importance)
+            changes["importance"] = stored_importance(importance)
         if trust is not None:
             if trust not in TRUSTS:
                 raise InvalidInput(f"there is no trust {trust!r:.100}", next=f"Use one of {', '.join(TRUSTS)}.")

@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any, get_args, get_origin
 
+import jsonschema_rs
 import msgspec
 from starlette.responses import Response
 
@@ -108,13 +109,20 @@ def _responses(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any
         problem: dict[str, Any] = {}
         if operation.or_status >= HTTPStatus.BAD_REQUEST:
             problem[MEDIA_TYPE] = {"schema": {"$ref": REFERENCE.format(name="Problem")}}
-        content = {**answer["content"], **problem}
+        content = {**answer.get("content", {operation.response_format: {}}), **problem}
         problems[str(operation.or_status)] = {"description": HTTPStatus(operation.or_status).phrase, "content": content}
     return {str(operation.status): answer, **problems}
 
 
 def _is_required(body: Any) -> bool:
-    return body is bytes or any(field.required for field in msgspec.structs.fields(body))
+    """Whether a request without a body is refused: it counts as one without fields."""
+    if body is bytes:
+        return True
+    struct, *stated = get_args(body) if get_origin(body) is Annotated else [body]
+    rules = [meta.extra_json_schema for meta in stated if meta.extra_json_schema]
+    return any(field.required for field in msgspec.structs.fields(struct)) or not all(
+        jsonschema_rs.is_valid(rule, {}) for rule in rules
+    )
 
 
 def _statuses() -> list[int]:

@@ -14,6 +14,7 @@ import msgspec
 
 from holdfast.core.errors import Forbidden, InvalidInput, NotFound
 from holdfast.memory import Memory, Owner, Scope, Trust
+from holdfast.server.fields import stated
 from holdfast.server.operations import Call
 from holdfast.server.visibility import is_seen, seen_session, sees_all
 
@@ -31,6 +32,22 @@ class OwnerName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scope: Scope = "user"
     name: Name | None = None
     agent: Name | None = None
+
+
+# A session and an agent have a name, a user may have one, and the organization has none.
+NamedOwner = Annotated[
+    OwnerName,
+    stated(
+        anyOf=[
+            {"properties": {"scope": {"const": "user"}}},
+            {
+                "properties": {"scope": {"enum": ["session", "agent"]}, "name": {"type": "string"}},
+                "required": ["scope", "name"],
+            },
+            {"properties": {"scope": {"const": "organization"}, "name": {"type": "null"}}, "required": ["scope"]},
+        ]
+    ),
+]
 
 
 async def readable(call: Call, named: OwnerName) -> Owner:

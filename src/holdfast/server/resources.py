@@ -1,5 +1,6 @@
 """A resource: one path and the operations on it."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 from urllib.parse import parse_qsl
@@ -19,6 +20,9 @@ from holdfast.server.problems import WrongMediaType, WrongMethod
 from holdfast.server.traffic import ALWAYS_ANSWERED, VISIT, Visit
 
 MAX_FIELDS = 100  # in a form
+EXACT = 2**53  # beyond it a float is no longer one integer
+
+_WHOLE_FLOAT = re.compile(r"Expected `int\b.*, got `float`")
 
 
 class Resource:
@@ -114,13 +118,34 @@ async def _body(operation: Operation, request: Request, limit: int) -> Any:
     is_form = operation.body_format != "application/json"
     value = _fields(data) if is_form else await parse_large(data, limit=limit) if data else cast(dict[str, Any], {})
     try:
-        return msgspec.convert(value, operation.body, strict=not is_form)
+        return _converted(value, operation.body, strict=not is_form)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         half = isinstance(error, UnicodeEncodeError)  # where msgspec looks a name up it must be whole
         why = "a name in it has half a character" if half else str(error)
         raise InvalidInput(
             "the body does not fit", why=why, next="/api/openapi.json says what it should be like."
         ) from None
+
+
+def _converted(value: Any, type: Any, *, strict: bool) -> Any:
+    """The value as a type; 1.0 is an integer, as JSON Schema has it."""
+    try:
+        return msgspec.convert(value, type, strict=strict)
+    except msgspec.ValidationError as error:
+        if not _WHOLE_FLOAT.match(str(error)):
+            raise
+    return msgspec.convert(_with_integers(value), type, strict=strict)
+
+
+def _with_integers(value: Any) -> Any:
+    """The value with integers in place of floats that are whole, where a float is exact."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= EXACT else value
+    if isinstance(value, list):
+        return [_with_integers(item) for item in cast(list[Any], value)]
+    if isinstance(value, dict):
+        return {name: _with_integers(item) for name, item in cast(dict[str, Any], value).items()}
+    return value
 
 
 def _fields(data: bytes) -> dict[str, str]:

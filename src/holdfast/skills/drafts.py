@@ -28,9 +28,13 @@ MAX_NAME = 126
 MAX_LABEL = 20
 MAX_BY = 126
 
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the APIs of all models take
-_REFERENCE = re.compile(r"[^\s:]+:[^\s:]+")
-_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
+# One line, without space around it.
+SKILL_NAME = r"[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f\u2028\u2029]{0,124}[^\s\x00-\x1f\x7f-\x9f])?"
+TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"  # what the APIs of all models take
+_TOOL_NAME = re.compile(TOOL_NAME)
+REFERENCE = r"[^\s:]+:[^\s:]+"
+_REFERENCE = re.compile(REFERENCE)
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
 _PARAMETER = tuple(field.name for field in fields(ParameterRow))
 _SCRIPTS = ("python", "javascript", "bash")
 
@@ -145,8 +149,8 @@ def _wrong_request(tool: Tool) -> tuple[str, str] | None:
     request = tool.request
     if request is None or not request.url or not request.method:
         return f"a {tool.kind} tool needs a method and an endpoint", "Give both."
-    if request.method not in _METHODS:
-        return f"there is no HTTP method {request.method!r:.100}", f"Give one of {', '.join(_METHODS)}."
+    if request.method not in METHODS:
+        return f"there is no HTTP method {request.method!r:.100}", f"Give one of {', '.join(METHODS)}."
     if len(store(request.url)) > 1024:
         return "its endpoint has more than 1024 characters", "Shorten it; what varies is an argument."
     if tool.backend is None and not _is_web_address(request.url):

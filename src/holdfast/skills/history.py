@@ -1,5 +1,6 @@
 """The history of the registry: every change of agents, skills, tools, sources, secrets and links, by whom and when."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,6 +15,8 @@ from holdfast.skills.tools import check_limit
 ChangeKind = Literal["agent", "skill", "tool", "source", "agent_skill", "skill_tool", "skill_dependency", "secret"]
 
 KINDS: tuple[ChangeKind, ...] = get_args(ChangeKind)
+CURSOR = r"[0-9]{1,18}\.[0-9]{1,9}"
+_CURSOR = re.compile(CURSOR)
 _LAST = (2**63 - 1, 2**31 - 1)
 
 sql = statements(__name__)
@@ -65,9 +68,9 @@ class History:
 def _position(cursor: str | None) -> tuple[int, int]:
     if cursor is None:
         return _LAST
-    revision, _, number = cursor.partition(".")
-    if not (revision.isdecimal() and number.isdecimal()) or len(revision) > 18 or len(number) > 9:
+    if not _CURSOR.fullmatch(cursor):
         raise InvalidInput(f"{cursor!r:.100} is no place in the history", next="Give the cursor of a change.")
+    revision, _, number = cursor.partition(".")
     return int(revision), int(number)
 
 

@@ -16,7 +16,16 @@ from holdfast.skills.validators import below, checker_of
 
 Config = Mapping[str, Any]
 
-KEYS = ("arguments", "defaults", "timeout", "approve")
+CONFIG_SCHEMA: Mapping[str, Any] = {
+    "properties": {
+        "arguments": {"type": "object"},
+        "defaults": {"type": "object"},
+        "timeout": {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_TIMEOUT},
+        "approve": {"type": "boolean"},
+    },
+    "additionalProperties": False,
+}
+KEYS = tuple(CONFIG_SCHEMA["properties"])
 
 # What may speak of several arguments at once; and `required`, which is told anew.
 _TOGETHER = (

@@ -18,6 +18,14 @@ from holdfast.skills.tool import LEVELS, Access
 
 NONE = "none"
 CAPS = (NONE, *LEVELS)
+PERMISSIONS_SCHEMA: Mapping[str, Any] = {
+    "properties": {
+        "default": {"enum": [*CAPS]},
+        "agents": {"type": "object", "additionalProperties": {"enum": [*CAPS]}},
+        "users": {"enum": [*CAPS]},
+    },
+    "additionalProperties": False,
+}
 
 
 def permits(access: Access, level: Access, permissions: Mapping[str, Any], agent: str) -> str:
@@ -54,7 +62,7 @@ def check_permissions(permissions: object) -> dict[str, Any]:
     if not isinstance(permissions, Mapping):
         raise _refused("they are no object")
     said = cast(Mapping[str, Any], permissions)
-    unknown = [str(key) for key in said if key not in ("default", "agents", "users")]
+    unknown = [str(key) for key in said if key not in PERMISSIONS_SCHEMA["properties"]]
     if unknown:
         raise _refused(f"there is no `{unknown[0]:.60}` in them")
     agents: object = said.get("agents", {})

@@ -14,6 +14,7 @@ MAX_METHOD = 200  # characters
 MAX_NAME = 64  # characters of a tool's
 HASH = 6  # of these, where the method is too long for a name
 
+METHOD = r"[!-.0-~]+(?:/[!-.0-~]+){3}"  # what any reader can type; others are taken if they can be printed
 _METHOD = re.compile(r"[^\s/]+(?:/[^\s/]+){3}")
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 

@@ -3,17 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
+import msgspec
+
 from holdfast.skills.tool import Access
+
+BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
 @dataclass(frozen=True, slots=True)
 class File:
     """What lies beside a skill's instructions: a script, a reference, a picture."""
 
-    content: bytes = field(repr=False)
+    content: Annotated[bytes, msgspec.Meta(extra_json_schema={"pattern": BASE64})] = field(repr=False)
     executable: bool = False
 
 

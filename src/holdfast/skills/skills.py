@@ -28,7 +28,7 @@ from holdfast.skills.terms import terms_of
 from holdfast.skills.tool import LEVELS, Access
 from holdfast.skills.tools import Tools, by_of, check_limit, declared_next, unknown_tool
 
-_MOST = 2**31 - 1
+LARGEST_NUMBER = 2**31 - 1  # of a priority or a sequence
 
 sql = statements(__name__)
 
@@ -203,7 +203,7 @@ class Skills:
     ) -> Assignment:
         """Give a skill to an agent; in the prompt those of a high `priority` come first, then by `sequence`."""
         for field, number in (("priority", priority), ("sequence", sequence)):
-            if number is not UNSET and (not isinstance(number, int) or abs(number) > _MOST):  # pyright: ignore[reportUnnecessaryIsInstance]
+            if number is not UNSET and (not isinstance(number, int) or abs(number) > LARGEST_NUMBER):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise InvalidInput(f"the {field} cannot be {number!r:.100}", next="Give a whole number.")
         if config is not UNSET and (config := check_config(config)):
             links = await self.tools_of(skill)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 MAX_LISTED = 1000  # at once
 REMEMBERED = 2000  # tools that are not parsed again
-_LONGEST = 200  # characters of the names of programs, and of names for people
+MAX_SHOWN_NAME = 200  # characters of the names of programs, and of names for people
 
 Stored = TypeVar("Stored", Request, Backend)
 
@@ -354,8 +354,8 @@ def _texts(name: str, **columns: str | UnsetType) -> dict[str, str]:
     """The texts that people read of a tool, those that are said."""
     said = {
         "version": ("label", MAX_LABEL, False),
-        "display_name": ("name for people", _LONGEST, True),
-        "app_name": ("program's name", _LONGEST, True),
+        "display_name": ("name for people", MAX_SHOWN_NAME, True),
+        "app_name": ("program's name", MAX_SHOWN_NAME, True),
     }
     return {
         column: checked_text(f"the tool {name}", field, text, longest, empty=empty)

@@ -70,6 +70,7 @@ async def login_page(call: Call, link: str = "", to: str = HOME) -> Response:
     "/login",
     needs="nobody",
     status=303,
+    or_status=401,  # with the page, which says why
     errors=[Unauthenticated],
     body_format="application/x-www-form-urlencoded",
     signs_in=True,

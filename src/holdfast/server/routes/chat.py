@@ -20,6 +20,7 @@ from holdfast.agents.events import parse_cursor
 from holdfast.agents.watching import Watch
 from holdfast.conversations.turns import Policy
 from holdfast.core.errors import Busy, InvalidInput, LimitReached, ModelFailed, NotFound, ShuttingDown
+from holdfast.server.fields import EventCursor, NotBlank
 from holdfast.server.operations import Call, Operations
 from holdfast.server.problems import TurnFailed
 from holdfast.server.routes.conversations import Limit
@@ -40,7 +41,7 @@ class ChatMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     said once, and has one answer. `busy`: what happens when the agent still answers the message before.
     """
 
-    message: str
+    message: NotBlank
     session_id: Name | None = None
     agent_id: Name | None = None
     busy: Policy = "enqueue"
@@ -136,7 +137,9 @@ async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
 @operations.declare(
     "GET", "/api/conversations/{id}/events", needs="read", errors=[NotFound], response_format=EVENT_STREAM
 )
-async def read_events(call: Call, id: UUID, since: str | None = None, limit: Limit = 500) -> EventPage | Response:
+async def read_events(
+    call: Call, id: UUID, since: EventCursor | None = None, limit: Limit = 500
+) -> EventPage | Response:
     """What happened in a conversation after a cursor; with `Accept: text/event-stream` also what happens from now on.
 
     A stream that broke off goes on after the `Last-Event-ID` that the caller sends.

@@ -12,18 +12,23 @@ import msgspec
 
 from holdfast.bus.commands import Command, State
 from holdfast.bus.completions import Completion
+from holdfast.bus.skill_events import LARGEST, MAX_NAME
 from holdfast.bus.topics import EVENTS
 from holdfast.core.errors import AlreadyExists, CommandFailed, NotFound, TimedOut
+from holdfast.server.fields import TopicName
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import listed
-from holdfast.server.routes.topics import traced
+from holdfast.server.routes.topics import Headers, traced
 
 operations = Operations("commands")
 
 MAX_PAGE = 100  # each comes with its arguments
 SHARE = 0.8  # of the time that a request has, for waiting
 
-CorrelationId = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+CorrelationId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
+SkillName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
+Priority = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Attempts = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 Wait = Annotated[float, msgspec.Meta(ge=0)]
 
@@ -34,13 +39,13 @@ class NewCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `wait`: seconds to wait for the answer, as far as the time of a request allows.
     """
 
-    skill: str
+    skill: SkillName
     arguments: dict[str, Any] = {}
     correlation_id: CorrelationId | None = None
-    reply_to: str = EVENTS
-    priority: int = 0
-    max_attempts: int | None = None
-    headers: dict[str, str] = {}
+    reply_to: TopicName = EVENTS
+    priority: Priority = 0
+    max_attempts: Attempts | None = None
+    headers: Headers = {}
     wait: Wait = 0
 
 
@@ -66,7 +71,11 @@ class CompletionList(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/commands", needs="admin", errors=[NotFound])
 async def list_commands(
-    call: Call, state: State | None = None, skill: str | None = None, limit: Limit = 50, before: str | None = None
+    call: Call,
+    state: State | None = None,
+    skill: SkillName | None = None,
+    limit: Limit = 50,
+    before: CorrelationId | None = None,
 ) -> CommandPage:
     """Commands, the newest first."""
 

@@ -13,6 +13,7 @@ from holdfast.conversations.conversation import Conversation, Found
 from holdfast.conversations.conversations import APP
 from holdfast.conversations.messages import Message
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, TooLarge
+from holdfast.server.fields import Cursor, stated
 from holdfast.server.operations import JSON_LINES, Call, Operations
 from holdfast.server.pages import page_of
 from holdfast.server.routes.state import change
@@ -36,6 +37,11 @@ class NewConversation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     user: Name | msgspec.UnsetType | None = msgspec.UNSET
     state: dict[str, Any] = {}
     document: bool = False
+
+
+SESSION_RULE = stated(
+    anyOf=[{"properties": {"document": {"const": False}}}, {"properties": {"session_id": {"type": "null"}}}]
+)
 
 
 class ConversationFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -70,7 +76,7 @@ class Messages(msgspec.Struct, frozen=True):
 
 
 @operations.declare("POST", "/api/conversations", needs="write", status=201, errors=[AlreadyExists])
-async def create_conversation(call: Call, body: NewConversation) -> Conversation:
+async def create_conversation(call: Call, body: Annotated[NewConversation, SESSION_RULE]) -> Conversation:
     """Make a conversation."""
     user = call.principal.user if body.user is msgspec.UNSET else body.user
     if user != call.principal.user:
@@ -95,7 +101,7 @@ async def list_conversations(
     spoken: bool = False,
     openings: bool = False,
     limit: Limit = 50,
-    cursor: str | None = None,
+    cursor: Cursor | None = None,
 ) -> ConversationPage:
     """The caller's conversations, the newest first; for an admin those of the tenant, or of one user.
 
@@ -118,12 +124,12 @@ async def list_conversations(
 @operations.declare("GET", "/api/conversations/search", needs="read", errors=[TooLarge])
 async def search_conversations(
     call: Call,
-    text: str,
+    text: Name,
     user: Name | None = None,
     app: Name | None = None,
     agent: Name | None = None,
     limit: Limit = 50,
-    cursor: str | None = None,
+    cursor: Cursor | None = None,
 ) -> FoundPage:
     """Nodes whose content has this text in it, whatever its case."""
     of = whose(call.principal, user)
@@ -136,7 +142,7 @@ async def search_conversations(
 
 
 @operations.declare("GET", "/api/conversations/by-session", needs="read", errors=[NotFound, Conflict])
-async def find_conversation(call: Call, session_id: str) -> Conversation:
+async def find_conversation(call: Call, session_id: Name) -> Conversation:
     """The conversation of a session of the caller's; for an admin who has none of this id, anybody's."""
     return await seen_session(call, session_id)
 

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from holdfast.core.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unavailable
 from holdfast.execution.records import Execution, Status
-from holdfast.server.attachments import BYTES, attachment
+from holdfast.server.attachments import attachment
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import listed
 from holdfast.server.routes.tools import seen_tool
@@ -19,6 +19,7 @@ from holdfast.skills.tool import LONGEST_TIMEOUT
 operations = Operations("executions")
 
 MAX_PAGE = 200
+ANY_TYPE = "*/*"  # what the tool's back end said that it is
 MARGIN = 30.0  # seconds beyond a call's own that its request may take
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
@@ -85,7 +86,7 @@ async def get_execution(call: Call, id: UUID) -> Execution:
     return await _seen(call, id)
 
 
-@operations.declare("GET", "/api/executions/{id}/output", needs="read", errors=[NotFound], response_format=BYTES)
+@operations.declare("GET", "/api/executions/{id}/output", needs="read", errors=[NotFound], response_format=ANY_TYPE)
 async def get_output(call: Call, id: UUID) -> Response:
     """The whole output of a call, as it came."""
     await _seen(call, id)

@@ -1,10 +1,13 @@
 """Groups: how far each has read, and where it reads again; for who administers the tenant."""
 
+from typing import Annotated, Any
+
 import msgspec
 
 from holdfast.bus.topics import Lag
 from holdfast.core.errors import Busy, NotFound
 from holdfast.core.text import store
+from holdfast.server.fields import TopicName, stated
 from holdfast.server.operations import Call, Operations
 from holdfast.server.routes.topics import Moment, Offset, Partition
 
@@ -20,11 +23,23 @@ class GroupLag(msgspec.Struct, frozen=True):
 class GroupReset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where a group is to read from: an offset, a time, the end or (unless said) the start; of one partition or all."""
 
-    topic: str
+    topic: TopicName
     partition: Partition | None = None
     offset: Offset | None = None
     at: Moment | None = None
     end: bool = False
+
+
+NO_OFFSET: dict[str, Any] = {"offset": {"type": "null"}}
+NO_TIME: dict[str, Any] = {"at": {"type": "null"}}
+NOT_THE_END: dict[str, Any] = {"end": {"const": False}}
+ONE_BEGINNING = stated(
+    anyOf=[
+        {"properties": {**NO_OFFSET, **NO_TIME}},
+        {"properties": {**NO_OFFSET, **NOT_THE_END}},
+        {"properties": {**NO_TIME, **NOT_THE_END}},
+    ]
+)
 
 
 class GroupPositions(msgspec.Struct, frozen=True):
@@ -40,7 +55,7 @@ async def list_lag(call: Call, group: str | None = None) -> GroupLag:
 
 
 @operations.declare("POST", "/api/groups/{group}/reset", needs="admin", errors=[NotFound, Busy])
-async def reset_group(call: Call, group: str, body: GroupReset) -> GroupPositions:
+async def reset_group(call: Call, group: TopicName, body: Annotated[GroupReset, ONE_BEGINNING]) -> GroupPositions:
     """Have a group read again from elsewhere; nobody may be reading with it meanwhile."""
     return GroupPositions(
         await call.engine.log.reset(

@@ -8,8 +8,9 @@ from uuid import UUID
 import msgspec
 
 from holdfast.access.keys import LINK_LIFETIME, Key, NewKey
-from holdfast.access.principals import Scope
+from holdfast.access.principals import USER_SCOPES, Scope
 from holdfast.core.errors import NotFound
+from holdfast.server.fields import stated
 from holdfast.server.operations import Call, Operations
 from holdfast.server.origins import scheme_of
 
@@ -17,9 +18,11 @@ operations = Operations("keys")
 
 CENTURY = 100 * 365 * 24 * 3600
 
-# What a header and a log line can hold.
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f\ud800-\udfff]*$")]
-Label = Annotated[str, msgspec.Meta(max_length=255, pattern=r"^[^\x00-\x1f\x7f\ud800-\udfff]*$")]
+# What a header and a log line can hold: all but control characters and halves of characters.
+ONE_LINE = "^[ -~\x80-\ud7ff\ue000-\U0010ffff]*$"
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=ONE_LINE)]
+Scopes = Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
+Label = Annotated[str, msgspec.Meta(max_length=255, pattern=ONE_LINE)]
 
 
 class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -29,10 +32,18 @@ class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     principal: Name
-    scopes: tuple[Scope, ...] | None = None
+    scopes: Scopes | None = None
     agent: Name | None = None
     label: Label = ""
     lifetime_seconds: Annotated[int, msgspec.Meta(ge=1, le=CENTURY)] | None = None
+
+
+AGENT_RULE = stated(
+    anyOf=[
+        {"properties": {"agent": {"type": "null"}}},
+        {"properties": {"scopes": {"anyOf": [{"type": "null"}, {"items": {"enum": sorted(USER_SCOPES)}}]}}},
+    ]
+)
 
 
 class KeyList(msgspec.Struct, frozen=True):
@@ -45,7 +56,7 @@ class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A link to make: for whom, if not for the caller, and what they may do; without scopes, read, write and admin."""
 
     principal: Name | None = None
-    scopes: tuple[Scope, ...] | None = None
+    scopes: Scopes | None = None
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -63,7 +74,7 @@ async def list_keys(call: Call) -> KeyList:
 
 
 @operations.declare("POST", "/api/keys", needs="admin", status=201)
-async def create_key(call: Call, body: KeyRequest) -> NewKey:
+async def create_key(call: Call, body: Annotated[KeyRequest, AGENT_RULE]) -> NewKey:
     """Make a key; its text is shown this once."""
     scopes = _granted(call, body.scopes)
     lifetime = None if body.lifetime_seconds is None else timedelta(seconds=body.lifetime_seconds)

@@ -9,11 +9,21 @@ import msgspec
 
 from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.memory import Draft, Holding, Memory, MemoryRevision, Scope, Trust
-from holdfast.memory.drafts import MAX_CONTENT_BYTES
+from holdfast.memory.drafts import LONGEST_TTL, MAX_CONTENT_BYTES
+from holdfast.server.fields import LEAST_SECONDS, Cursor, Moment, present, stated
 from holdfast.server.holders import seen_holders
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import page_of
-from holdfast.server.possession import Name, OwnerName, check_trust, own_memory, readable, seen_memory, writable
+from holdfast.server.possession import (
+    Name,
+    NamedOwner,
+    OwnerName,
+    check_trust,
+    own_memory,
+    readable,
+    seen_memory,
+    writable,
+)
 
 operations = Operations("memories")
 
@@ -25,7 +35,7 @@ MAX_PAGE = 200
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 Content = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_CONTENT_BYTES)]
 Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Seconds = Annotated[float, msgspec.Meta(ge=LEAST_SECONDS, le=LONGEST_TTL.total_seconds())]
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 
@@ -43,14 +53,17 @@ class MemoryDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     conversation: Name | None = None
     seq: int | None = None
     author: Name | None = None
-    at: datetime | None = None
+    at: Moment | None = None
+
+
+Placed = Annotated[MemoryDraft, stated(anyOf=[{"properties": {"seq": {"type": "null"}}}, *present("conversation")])]
 
 
 class NewMemories(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Memories of one owner to store, all of them or none; without an owner they are the caller's."""
 
-    memories: Annotated[list[MemoryDraft], msgspec.Meta(min_length=1, max_length=MAX_AT_ONCE)]
-    owner: OwnerName = OwnerName()
+    memories: Annotated[list[Placed], msgspec.Meta(min_length=1, max_length=MAX_AT_ONCE)]
+    owner: NamedOwner = OwnerName()
 
 
 class MemoryEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,11 +78,14 @@ class MemoryEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: Version | None = None
 
 
+EDITABLE = tuple(name for name in MemoryEdit.__struct_fields__ if name != "version")
+
+
 class Successor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is true instead, from now or from `at` on. With a version it is done only if that is the current one."""
 
     content: Content
-    at: datetime | None = None
+    at: Moment | None = None
     version: Version | None = None
 
 
@@ -154,7 +170,7 @@ async def list_memories(
     agent: Name | None = None,
     also_past: bool = False,
     limit: Limit = 50,
-    cursor: str | None = None,
+    cursor: Cursor | None = None,
 ) -> MemoryPage:
     """An owner's memories, the newest first; `also_past`: those too that are superseded, expired or buried."""
     owner = await readable(call, OwnerName(scope, name, agent))
@@ -169,7 +185,7 @@ async def list_memories(
 # Names come before ids: the first path that fits is taken.
 @operations.declare("GET", "/api/memories/owners", needs="read")
 async def list_owners(
-    call: Call, scope: Scope | None = None, limit: Limit = 50, cursor: str | None = None
+    call: Call, scope: Scope | None = None, limit: Limit = 50, cursor: Cursor | None = None
 ) -> MemoryOwners:
     """Who has memories: the organization, agents, users, and sessions, the newest of these first; of all, or one scope.
 
@@ -186,7 +202,7 @@ async def get_memory(call: Call, id: UUID) -> Memory:
 
 
 @operations.declare("PATCH", "/api/memories/{id}", needs="write", errors=[NotFound, Conflict])
-async def edit_memory(call: Call, id: UUID, body: MemoryEdit) -> Memory:
+async def edit_memory(call: Call, id: UUID, body: Annotated[MemoryEdit, stated(anyOf=present(*EDITABLE))]) -> Memory:
     """Change what is given, and nothing else."""
     old = await own_memory(call, id)
     check_trust(call, body.trust)

@@ -8,6 +8,7 @@ import msgspec
 from holdfast.conversations.nodes import Draft, Node, NodeRevision
 from holdfast.conversations.turns import Turn
 from holdfast.core.errors import Busy, Conflict, InvalidInput, NotFound, TooLarge
+from holdfast.server.fields import ContextText
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import listed
 from holdfast.server.routes.conversations import MAX_PAGE, Limit, Name, Number
@@ -23,7 +24,7 @@ class NodeDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A node to append. Without a context it is the caller's: `text:user:NAME`. The same key twice stores once."""
 
     content: str
-    context: str | None = None
+    context: ContextText | None = None
     payload: dict[str, Any] | None = None
     key: Name | None = None
 

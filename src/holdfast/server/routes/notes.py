@@ -1,11 +1,12 @@
 """The notes about the caller; who administers the tenant may name another user."""
 
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 import msgspec
 
-from holdfast.conversations.notes import MAX_REVISIONS, Note, NoteRevision, Operation
+from holdfast.conversations.notes import MAX_REVISIONS, OF_SECTIONS, WITH_CONTENT, Note, NoteRevision, Operation
 from holdfast.core.errors import Conflict, NotFound, TooLarge
+from holdfast.server.fields import NotBlank, stated
 from holdfast.server.operations import Call, Operations
 
 operations = Operations("notes")
@@ -15,13 +16,24 @@ Version = Annotated[int, msgspec.Meta(ge=0)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_REVISIONS)]
 
 
+def _takes(operation: Operation) -> dict[str, Any]:
+    """What an edit of this kind looks like: which arguments it needs, and which it does not take."""
+    needs = {"content": operation in WITH_CONTENT, "section_header": operation in OF_SECTIONS}
+    properties = {name: {"type": "string" if needed else "null"} for name, needed in needs.items()}
+    required = ["operation", *(name for name, needed in needs.items() if needed)]
+    return {"properties": {"operation": {"const": operation}, **properties}, "required": required}
+
+
 class NoteEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An edit of the notes. With a version it is made only if that is the current one."""
 
     operation: Operation
     content: str | None = None
-    section_header: str | None = None
+    section_header: NotBlank | None = None
     version: Version | None = None
+
+
+ARGUMENTS = stated(anyOf=[_takes(operation) for operation in get_args(Operation)])
 
 
 class NoteRestore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -44,7 +56,9 @@ async def read_notes(call: Call, agent_id: Name, user: Name | None = None) -> No
 
 
 @operations.declare("PUT", "/api/notes", needs="write", errors=[NotFound, Conflict])
-async def edit_notes(call: Call, agent_id: Name, body: NoteEdit, user: Name | None = None) -> Note:
+async def edit_notes(
+    call: Call, agent_id: Name, body: Annotated[NoteEdit, ARGUMENTS], user: Name | None = None
+) -> Note:
     """Change the notes, and return them as they are now."""
     return await call.engine.notes.edit(
         user=_meant(call, user),

@@ -1,7 +1,6 @@
 """Recall: which memories answer a question, and why one does not."""
 
-from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 from uuid import UUID
 
 import msgspec
@@ -10,12 +9,13 @@ from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Hit, Hits, Scope, WhyNot
 from holdfast.memory.asking import MAX_QUESTION
 from holdfast.memory.recall import MAX_LIMIT
+from holdfast.server.fields import Moment, NotBlank, stated
 from holdfast.server.operations import Call, Operations
-from holdfast.server.possession import Name, OwnerName, readable, seen_memory
+from holdfast.server.possession import Name, NamedOwner, OwnerName, readable, seen_memory
 
 operations = Operations("memories")
 
-Question = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_QUESTION)]
+Question = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUESTION)]
 Limit = Annotated[int, msgspec.Meta(ge=0, le=MAX_LIMIT)]
 Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -24,13 +24,13 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """What is looked for, and where."""
 
     query: Question
-    owner: OwnerName = OwnerName()
+    owner: NamedOwner = OwnerName()
     limit: Limit | None = None
     where: dict[str, Any] | None = None
     types: list[Name] | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    as_of: datetime | None = None
+    since: Moment | None = None
+    until: Moment | None = None
+    as_of: Moment | None = None
     min_importance: Importance | None = None
 
 
@@ -50,7 +50,7 @@ class ContextSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     session: Name | None = None
     user: Name | msgspec.UnsetType | None = msgspec.UNSET
     agent: Name | None = None
-    limits: dict[Scope, Limit] = {}
+    limits: Annotated[dict[Scope, Limit], stated(propertyNames={"enum": [*get_args(Scope)]})] = {}
     where: dict[str, Any] | None = None
     types: list[Name] | None = None
     explain: bool = False

@@ -11,6 +11,7 @@ from holdfast.agents import Run
 from holdfast.agents.journal import Asked, Execution, Step
 from holdfast.agents.runs import RunState, unknown_run
 from holdfast.core.errors import NotFound
+from holdfast.server.fields import Cursor
 from holdfast.server.operations import Call, Operations
 from holdfast.server.visibility import is_seen, seen, sees_all, whose
 
@@ -48,7 +49,7 @@ async def list_runs(
     user: Name | None = None,
     state: RunState | None = None,
     limit: Limit = 50,
-    cursor: str | None = None,
+    cursor: Cursor | None = None,
 ) -> RunPage:
     """Runs, the newest first: of a conversation, of the caller, or for an admin of the tenant or of one user.
 

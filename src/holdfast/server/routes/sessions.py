@@ -1,6 +1,7 @@
 """The caller's active sessions: one with each agent."""
 
 from datetime import datetime
+from typing import Annotated
 
 import msgspec
 
@@ -10,6 +11,8 @@ from holdfast.server.operations import Call, Operations
 from holdfast.server.visibility import sees_all
 
 operations = Operations("sessions")
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Active(msgspec.Struct, frozen=True):
@@ -24,25 +27,25 @@ class Active(msgspec.Struct, frozen=True):
 class Activation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A session to go on with; `instead_of`: it yields to any other that is active, null: to whichever is."""
 
-    session_id: str
-    instead_of: str | msgspec.UnsetType | None = msgspec.UNSET
+    session_id: Name
+    instead_of: Name | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class Ending(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A session to end."""
 
-    session_id: str
+    session_id: Name
 
 
 @operations.declare("GET", "/api/sessions/active", needs="read", errors=[TooLarge])
-async def active_session(call: Call, agent_id: str) -> Active:
+async def active_session(call: Call, agent_id: Name) -> Active:
     """The session that the caller is in with an agent."""
     found = await call.engine.sessions.active(user=call.principal.user, agent=agent_id)
     return Active(agent_id, None, None, None) if found is None else _shown(found)
 
 
 @operations.declare("PUT", "/api/sessions/active", needs="write", errors=[NotFound])
-async def activate_session(call: Call, agent_id: str, body: Activation) -> Active:
+async def activate_session(call: Call, agent_id: Name, body: Activation) -> Active:
     """Make a session the active one; the answer is the one in force. One with another agent is not found."""
     return _shown(
         await call.engine.sessions.activate(

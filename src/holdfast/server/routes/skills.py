@@ -18,13 +18,17 @@ from starlette.responses import Response
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.attachments import BYTES, attachment
+from holdfast.server.fields import HistoryCursor, NotBlank, SkillName, stated
 from holdfast.server.operations import Call, Operations
 from holdfast.server.routes.tools import ActiveChange
 from holdfast.server.visibility import sees_all
-from holdfast.skills.finding import MAX_LIMIT
+from holdfast.skills.drafts import MAX_LABEL
+from holdfast.skills.finding import MAX_LIMIT, MAX_QUERY
 from holdfast.skills.folders import read_folder, write_folder
 from holdfast.skills.history import ChangeKind
+from holdfast.skills.overlays import CONFIG_SCHEMA
 from holdfast.skills.skill import Assignment, File, Link, Need, Skill
+from holdfast.skills.skills import LARGEST_NUMBER
 from holdfast.skills.tool import Access
 from holdfast.skills.transfer import ImportedSkill
 
@@ -37,7 +41,10 @@ MAX_CHANGES = 100  # each comes with what was there before and since
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 ChangeLimit = Annotated[int, msgspec.Meta(ge=1, le=MAX_CHANGES)]
-Number = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
+Number = Annotated[int, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
+Query = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUERY)]
+Label = Annotated[NotBlank, msgspec.Meta(max_length=MAX_LABEL)]
+Config = Annotated[dict[str, Any], stated(**CONFIG_SCHEMA)]
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 LinkVersion = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
@@ -102,7 +109,7 @@ class SkillChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     instructions: str
     description: str | UnsetType = UNSET
-    label: str | UnsetType = UNSET
+    label: Label | UnsetType = UNSET
     parent: str | UnsetType | None = UNSET
     front_matter: dict[str, Any] | None = None
     files: dict[str, File] | None = None
@@ -116,7 +123,7 @@ class SkillFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     With `replace` it takes the place of a skill of its name.
     """
 
-    files: dict[str, File]
+    files: Annotated[dict[str, File], stated(required=["SKILL.md"])]
     replace: bool = False
 
 
@@ -127,7 +134,7 @@ class SkillTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     access: Access | UnsetType | None = UNSET
-    config: dict[str, Any] | UnsetType = UNSET
+    config: Config | UnsetType = UNSET
     active: bool | UnsetType = UNSET
     version: LinkVersion | None = None
 
@@ -149,7 +156,7 @@ class AgentSkill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     What is left out of one that it has stays as it is.
     """
 
-    config: dict[str, Any] | UnsetType = UNSET
+    config: Config | UnsetType = UNSET
     priority: Number | UnsetType = UNSET
     sequence: Number | UnsetType = UNSET
     active: bool | UnsetType = UNSET
@@ -185,7 +192,7 @@ class RegistryHistory(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/skills", needs="read")
 async def list_skills(
-    call: Call, query: str | None = None, limit: Limit | None = None, after: str | None = None
+    call: Call, query: Query | None = None, limit: Limit | None = None, after: str | None = None
 ) -> SkillPage:
     """Skills by name, or those that answer a `query`; to others than admins, those that are active."""
     if query is not None:
@@ -230,7 +237,7 @@ async def get_skill(call: Call, name: str) -> SkillDetail:
     errors=[NotFound, AlreadyExists, Conflict],
     max_body_bytes=MAX_FOLDER_BYTES,
 )
-async def put_skill(call: Call, name: str, body: SkillChange) -> SkillDetail:
+async def put_skill(call: Call, name: SkillName, body: SkillChange) -> SkillDetail:
     """Store a skill, or change one; those that a program declares are changed there."""
     given = {field: getattr(body, field) for field in body.__struct_fields__}
     return await _detail(call, await call.engine.skills.put(unquote(name), **given, by=call.principal.user))
@@ -343,7 +350,7 @@ async def registry_history(
     kind: ChangeKind | None = None,
     name: str | None = None,
     limit: ChangeLimit = 50,
-    before: str | None = None,
+    before: HistoryCursor | None = None,
 ) -> RegistryHistory:
     """Changes of agents, skills, tools, sources, secrets and their links, the newest first.
 

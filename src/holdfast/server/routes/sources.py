@@ -15,9 +15,12 @@ from holdfast.core.errors import (
     TooLarge,
     Unavailable,
 )
+from holdfast.server.fields import SecretName, SourceName, WebAddress, matching, present, stated
 from holdfast.server.operations import Call, Operations
 from holdfast.skills.sources.reports import SourceDetails, SourceEntry, SourceReport
+from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY
 from holdfast.skills.sources.source import Choice
+from holdfast.skills.tool import LONGEST_TIMEOUT
 
 operations = Operations("sources")
 
@@ -25,18 +28,22 @@ MAX_BODY_BYTES = 64 * 1024 * 1024  # a document of 50 MB, with what JSON adds to
 IMPORT_SECONDS = 115.0  # to fetch a large document and import it on a busy machine
 FETCHING = (TooLarge, LimitReached, Overloaded, Unavailable, TimedOut)
 
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Entry = Annotated[str, stated(minLength=1, maxLength=MAX_ENTRY, pattern=r"^[^\x00]*[^\s\x00\x1c-\x1f\x85][^\x00]*$")]
+Entries = Annotated[tuple[Entry, ...], stated(maxItems=MAX_ENTRIES)]
+Secrets = dict[Entry, SecretName]
+Headers = dict[Annotated[str, matching(HEADER_NAME)], Annotated[str, matching(HEADER_VALUE)]]
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
 
 
 class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What of a document becomes tools beside what it marks: everything, or operations, tags and paths."""
 
     everything: bool = False
-    operations: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
+    operations: Entries = ()
+    tags: Entries = ()
+    paths: Entries = ()
 
 
 class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -45,13 +52,13 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     With both, `url` says where the document is from. `auth` names the secret that each scheme of the document is shown.
     """
 
-    name: Name
-    document: str | None = None
-    url: str | None = None
+    name: SourceName
+    document: Text | None = None
+    url: WebAddress | None = None
     choice: Chosen = Chosen()
-    base_url: str | None = None
-    auth: dict[str, str] = {}
-    headers: dict[str, str] = {}
+    base_url: WebAddress | None = None
+    auth: Secrets = {}
+    headers: Headers = {}
     timeout: Seconds | None = None
 
 
@@ -64,12 +71,12 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     version: Version
     choice: Chosen | None = None
-    base_url: str | msgspec.UnsetType | None = msgspec.UNSET
-    auth: dict[str, str] | None = None
-    headers: dict[str, str] | None = None
+    base_url: WebAddress | msgspec.UnsetType | None = msgspec.UNSET
+    auth: Secrets | None = None
+    headers: Headers | None = None
     timeout: Seconds | msgspec.UnsetType | None = msgspec.UNSET
-    document: str | None = None
-    url: str | None = None
+    document: Text | None = None
+    url: WebAddress | None = None
     accept_address: bool = False
 
 
@@ -79,8 +86,8 @@ class Reloading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `accept_address`: also where it would have secrets be shown at another address than before.
     """
 
-    document: str | None = None
-    url: str | None = None
+    document: Text | None = None
+    url: WebAddress | None = None
     version: Version | None = None
     accept_address: bool = False
     dry_run: bool = False
@@ -108,7 +115,7 @@ async def list_sources(call: Call) -> SourceList:
     "POST", "/api/sources", needs="admin", status=201, errors=[AlreadyExists, NotFound, *FETCHING],
     max_body_bytes=MAX_BODY_BYTES,
 )  # fmt: skip
-async def add_source(call: Call, body: NewSource) -> SourceReport:
+async def add_source(call: Call, body: Annotated[NewSource, stated(anyOf=present("document", "url"))]) -> SourceReport:
     """Make tools of a document: of the operations that it marks, and of those that are chosen."""
     if body.document is None and body.url is None:
         raise InvalidInput("there is no document", next="Give it as `document`, or its address as `url`.")

@@ -4,6 +4,7 @@ import msgspec
 
 from holdfast.access.tenants import Tenant
 from holdfast.core.errors import AlreadyExists
+from holdfast.server.fields import TenantName
 from holdfast.server.operations import Call, Operations
 
 operations = Operations("tenants")
@@ -18,7 +19,7 @@ class TenantList(msgspec.Struct, frozen=True):
 class NewTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A tenant to make."""
 
-    name: str
+    name: TenantName
 
 
 class Me(msgspec.Struct, frozen=True):

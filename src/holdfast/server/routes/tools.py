@@ -8,12 +8,16 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
+from holdfast.server.fields import NotBlank, ToolName, WebAddress, matching, stated
 from holdfast.server.operations import Call, Operations
 from holdfast.server.visibility import sees_all
-from holdfast.skills.finding import MAX_LIMIT
+from holdfast.skills.drafts import MAX_LABEL, METHODS, REFERENCE
+from holdfast.skills.finding import MAX_LIMIT, MAX_QUERY
+from holdfast.skills.permits import PERMISSIONS_SCHEMA
 from holdfast.skills.request import Request
-from holdfast.skills.tool import LONGEST_TIMEOUT, Access, Entry, Kind, Mode, Origin, Tool
-from holdfast.skills.tools import unknown_tool
+from holdfast.skills.service import METHOD
+from holdfast.skills.tool import KINDS, LONGEST_TIMEOUT, Access, Entry, Kind, Mode, Origin, Tool
+from holdfast.skills.tools import MAX_SHOWN_NAME, unknown_tool
 
 operations = Operations("tools")
 
@@ -24,6 +28,12 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+Query = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUERY)]
+Label = Annotated[NotBlank, stated(maxLength=MAX_LABEL)]
+Shown = Annotated[str, stated(maxLength=MAX_SHOWN_NAME)]
+Method = Annotated[str, stated(enum=[*METHODS])]
+ServiceMethod = Annotated[str, matching(METHOD)]
+Permissions = Annotated[dict[str, Any], stated(**PERMISSIONS_SCHEMA)]
 
 
 class ToolSummary(msgspec.Struct, frozen=True):
@@ -101,25 +111,33 @@ class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     idempotent: bool | UnsetType = UNSET
     approve: bool | UnsetType = UNSET
     timeout: Seconds | UnsetType | None = UNSET
-    endpoint: str | None = None
-    method: str | None = None
+    endpoint: WebAddress | None = None
+    method: Method | None = None
     request: Request | None = None
     reference: str = ""
     script: str | None = None
     server: str | None = None
-    label: str | UnsetType = UNSET
-    display_name: str | UnsetType = UNSET
-    app_name: str | UnsetType = UNSET
-    permissions: dict[str, Any] | None = None
-    service: str | UnsetType | None = UNSET
+    label: Label | UnsetType = UNSET
+    display_name: Shown | UnsetType = UNSET
+    app_name: Shown | UnsetType = UNSET
+    permissions: Permissions | None = None
+    service: ServiceMethod | UnsetType | None = UNSET
     active: bool | UnsetType = UNSET
     version: Version | None = None
+
+
+FUNCTION_RULE = stated(
+    anyOf=[
+        {"properties": {"kind": {"enum": [kind for kind in KINDS if kind != "function"]}}},
+        {"properties": {"reference": {"pattern": f"^({REFERENCE})?$"}}},
+    ]
+)
 
 
 class ToolPermissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What agents may do with a tool: `{"default": LEVEL, "agents": {NAME: LEVEL}}`, of none, read, write, execute."""
 
-    permissions: dict[str, Any]
+    permissions: Permissions
     version: Version | None = None
 
 
@@ -133,7 +151,7 @@ class ActiveChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @operations.declare("GET", "/api/tools", needs="read")
 async def list_tools(
     call: Call,
-    query: str | None = None,
+    query: Query | None = None,
     source: Name | None = None,
     kind: Kind | None = None,
     limit: Limit | None = None,
@@ -156,7 +174,7 @@ async def get_tool(call: Call, name: str) -> ToolDetail:
 
 
 @operations.declare("PUT", "/api/tools/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
-async def put_tool(call: Call, name: str, body: ToolChange) -> ToolDetail:
+async def put_tool(call: Call, name: ToolName, body: Annotated[ToolChange, FUNCTION_RULE]) -> ToolDetail:
     """Register a tool, or change one; those of programs and of sources are changed there."""
     given = {field: getattr(body, field) for field in body.__struct_fields__}
     return _detail(call, await call.engine.tools.put(name, **given, by=call.principal.user))

@@ -13,8 +13,9 @@ import msgspec
 
 from holdfast.bus.records import TRACE_HEADERS, Record
 from holdfast.bus.replay import Page, Replay
-from holdfast.bus.topics import Topic
+from holdfast.bus.topics import MAX_PARTITIONS, Topic
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
+from holdfast.server.fields import TopicName
 from holdfast.server.operations import Call, Operations
 
 operations = Operations("topics")
@@ -22,6 +23,8 @@ operations = Operations("topics")
 MAX_PAGE = 1000
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Partitions = Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTITIONS)]
+Headers = dict[Annotated[str, msgspec.Meta(min_length=1)], str]
 Partition = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
@@ -31,8 +34,8 @@ Positions = Annotated[str, msgspec.Meta(pattern=r"^\d{1,9}:\d{1,18}(,\d{1,9}:\d{
 class NewTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A topic to make; the number of its partitions never changes. Without one, it is that of the settings."""
 
-    name: str
-    partitions: int | None = None
+    name: TopicName
+    partitions: Partitions | None = None
 
 
 class MadeTopic(msgspec.Struct, frozen=True):
@@ -53,7 +56,7 @@ class NewRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     value: Any
     key: str | None = None
-    headers: dict[str, str] = {}
+    headers: Headers = {}
     id: UUID | None = None
 
 
@@ -90,7 +93,7 @@ async def create_topic(call: Call, body: NewTopic) -> MadeTopic:
 
 
 @operations.declare("DELETE", "/api/topics/{name}", needs="admin", status=204, errors=[NotFound])
-async def remove_topic(call: Call, name: str) -> None:
+async def remove_topic(call: Call, name: TopicName) -> None:
     """Remove a topic with its records and the positions of its groups, for good; dead letters stay."""
     try:
         await call.engine.log.remove(name)
@@ -101,7 +104,7 @@ async def remove_topic(call: Call, name: str) -> None:
 @operations.declare("GET", "/api/topics/{name}/records", needs="admin", errors=[NotFound])
 async def read_records(
     call: Call,
-    name: str,
+    name: TopicName,
     partition: Partition | None = None,
     offset: Offset | None = None,
     at: Moment | None = None,
@@ -123,7 +126,7 @@ async def read_records(
 
 
 @operations.declare("POST", "/api/topics/{name}/records", needs="admin", status=201, errors=[NotFound])
-async def publish_record(call: Call, name: str, body: NewRecord) -> PublishedRecord:
+async def publish_record(call: Call, name: TopicName, body: NewRecord) -> PublishedRecord:
     """Publish a record; it is durable when the answer comes."""
     return _shown(
         await call.engine.log.publish(

@@ -8,6 +8,7 @@ import msgspec
 
 from holdfast.conversations.turns import LEASE, Claim, Policy
 from holdfast.core.errors import Busy, NotFound
+from holdfast.server.fields import LEAST_SECONDS
 from holdfast.server.operations import Call, Operations
 from holdfast.server.routes.conversations import Number
 from holdfast.server.visibility import seen
@@ -16,7 +17,7 @@ operations = Operations("turns")
 
 MAX_LEASE = 3600
 
-LeaseSeconds = Annotated[float, msgspec.Meta(gt=0, le=MAX_LEASE)]
+LeaseSeconds = Annotated[float, msgspec.Meta(ge=LEAST_SECONDS, le=MAX_LEASE)]
 Holder = Annotated[str, msgspec.Meta(max_length=255)]
 
 

@@ -22,9 +22,12 @@ _OURS = frozenset({
     "accept-encoding", "connection", "content-length", "content-type", "cookie", "expect", "host", "keep-alive",
     "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
-_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,62}")
+NAME = r"[a-zA-Z0-9][a-zA-Z0-9_-]{0,62}"
+_NAME = re.compile(NAME)
 _SECRET_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]{0,125}")
-_HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9a-zA-Z-]{1,200}")
+HEADER_NAME = r"[!#$%&'*+.^_`|~0-9a-zA-Z-]{1,200}"
+HEADER_VALUE = r"[^\x00-\x08\x0a-\x1f\x7f]*"
+_HEADER = re.compile(HEADER_NAME)
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 # What a header or a part of a query is called that holds what nobody else may know.
 _TELLING = re.compile(r"(?i)(?:.*[_-])?(?:authorization|auth|api-?key|key|token|secret|password|passwd|signature|sig)")

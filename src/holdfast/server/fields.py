@@ -1,0 +1,58 @@
+"""Types of fields and parameters that several operations take.
+
+What the engine refuses is in the document, from the constant that the engine checks with. Lengths and ranges are
+msgspec's own constraints. Where the engine's error says more than "does not match" would, the constraint is only
+`stated`: the document has it, and the engine checks.
+"""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from holdfast.access.tenants import NAME as TENANT_NAME
+from holdfast.agents.events import CURSOR as EVENT_CURSOR
+from holdfast.bus.topics import NAME as TOPIC_NAME
+from holdfast.conversations.contexts import FORM as CONTEXT_FORM
+from holdfast.core.cursors import CURSOR
+from holdfast.execution.secrets import HOST_NAME
+from holdfast.execution.secrets import NAME as SECRET_NAME
+from holdfast.skills.drafts import SKILL_NAME, TOOL_NAME
+from holdfast.skills.history import CURSOR as HISTORY_CURSOR
+from holdfast.skills.sources.settings import NAME as SOURCE_NAME
+
+LEAST_SECONDS = 1e-6  # what a time span can tell from none
+# Less than what is taken: others are addresses too, and are tried.
+WEB_ADDRESS = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]{0,200}[A-Za-z0-9])?(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~/-]{0,500})?"
+
+
+def stated(**schema: object) -> msgspec.Meta:
+    """What the document says of a type beside what msgspec says of it."""
+    return msgspec.Meta(extra_json_schema=schema)
+
+
+def matching(pattern: str) -> msgspec.Meta:
+    """What the document says of a text that matches a pattern as a whole."""
+    return stated(pattern=f"^{pattern}$")
+
+
+def present(*names: str) -> list[dict[str, object]]:
+    """What `anyOf` takes where at least one of these fields is needed; null is none."""
+    return [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]
+
+
+NotBlank = Annotated[str, stated(minLength=1, pattern=r"[^\s\x1c-\x1f\x85]")]
+Moment = Annotated[datetime, stated(format="date-time")]
+
+ContextText = Annotated[str, matching(CONTEXT_FORM)]
+Cursor = Annotated[str, matching(CURSOR)]
+EventCursor = Annotated[str, matching(EVENT_CURSOR)]
+HistoryCursor = Annotated[str, matching(HISTORY_CURSOR)]
+HostName = Annotated[str, matching(HOST_NAME)]
+WebAddress = Annotated[str, matching(WEB_ADDRESS)]
+SecretName = Annotated[str, matching(SECRET_NAME)]
+SkillName = Annotated[str, matching(SKILL_NAME)]
+SourceName = Annotated[str, matching(SOURCE_NAME)]
+TenantName = Annotated[str, matching(TENANT_NAME)]
+ToolName = Annotated[str, matching(TOOL_NAME)]
+TopicName = Annotated[str, matching(TOPIC_NAME)]  # and of a group

@@ -1,0 +1,111 @@
+"""Judges what a server answered to requests that its OpenAPI document allows, from schemathesis' report."""
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+# What a document cannot say: (operation, what the refusal says, why that is so).
+BEYOND_THE_DOCUMENT = (
+    # What depends on rows or settings.
+    ("DELETE /api/topics/{name}", "cannot be removed", "the engine's own topics stay"),
+    ("GET /api/memories/owners", "it is not one that a list gave", "a cursor of that form was given by no list"),
+    ("GET /api/topics/{name}/records", "has no partition", "which partitions there are is in the topic's row"),
+    ("POST /api/groups/{group}/reset", "has no partition", "which partitions there are is in the topic's row"),
+    ("POST /api/memories/{id}/supersede", "superseded already|not valid yet", "it depends on the memory's row"),
+    ("POST /api/nodes/{id}/move", "cannot be changed so", "it depends on the node's tree"),
+    ("POST /api/runs/{id}/retry", "cannot be tried again", "it depends on the run's state"),
+    ("PUT /api/agents/{name}", "there is no model", "which models there are is in the settings"),
+    ("PUT /api/tools/{name}", r"an? \w+ tool needs|has a tool of that name", "left out, it is as in the row"),
+    (".* /api/sources.*", "is not known.*given by hand", "where the document is from is in the source's row"),
+    (".* /api/sources.*", "cannot be fetched|was not called", "the address is another server's"),
+    ("PUT /api/(skills|agents)/.*", "has no argument|does not fit the schema of the tool", "the tool's row says so"),
+    # What is inside a text: a document, a schema, a folder.
+    ("PUT /api/tools/{name}", "JSON Schema of its arguments", "`parameters` is a JSON Schema"),
+    (".* /api/sources.*", "describes no API that can be read|the document", "`document` is an OpenAPI document"),
+    (".* /api/sources.*", "the header .* (holds its value|is not for a source)", "it goes by the name"),
+    ("POST /api/skills/import", "SKILL.md|the name|folder|path", "`files` are a skill's folder"),
+    ("PUT /api/skills/{name}", "path|file", "`files` are a skill's folder"),
+    # What concerns two parameters of a query at once, for which OpenAPI has no words.
+    ("GET /api/memories(/export)?", "are meant is not said|has no name here", "`name` goes with `scope`"),
+    ("GET /api/conversations/{id}/nodes", "do not go together", "`before` and `since` are alternatives"),
+    ("GET /api/topics/{name}/records", "said twice where to begin", "the ways to begin are alternatives"),
+)  # fmt: skip
+
+REFUSED = (400, 405, 413, 415, 422)
+FAILED = 500
+NO_CONTENT = (204, 303)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """A request and its answer."""
+
+    operation: str  # such as `GET /api/runs/{id}`
+    sent: str
+    status: int
+    content_type: str  # without its parameters
+    content: bytes
+
+    @property
+    def said(self) -> str:
+        """What a refusal says."""
+        try:
+            problem = json.loads(self.content)
+        except ValueError:
+            return repr(self.content[:200])
+        return f"{problem.get('what')}: {problem.get('why', '')}" if isinstance(problem, dict) else str(problem)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+
+    def __str__(self) -> str:
+        return f"{self.operation} {self.sent:.500} → {self.status} {self.said:.300}"
+
+
+def exchanges(report: Iterable[str]) -> list[Exchange]:
+    """What was sent and answered, from the report's lines."""
+    found: list[Exchange] = []
+    for line in report:
+        recorder = json.loads(line).get("ScenarioFinished", {}).get("recorder", {})
+        for id, interaction in recorder.get("interactions", {}).items():
+            response = interaction.get("response")
+            if response is not None:
+                found.append(_exchange(recorder["label"], recorder["cases"][id]["value"], response))
+    return found
+
+
+def refusals(found: Iterable[Exchange]) -> list[Exchange]:
+    """Those that the document allows and the server refuses or breaks at."""
+    return [each for each in found if (each.status in REFUSED or each.status >= FAILED) and not _is_beyond(each)]
+
+
+def undocumented(found: Iterable[Exchange], document: Mapping[str, Any]) -> list[Exchange]:
+    """Those whose status, or kind of content, the document does not have."""
+    return [each for each in found if not _is_documented(each, document)]
+
+
+def _exchange(operation: str, case: Mapping[str, Any], response: Mapping[str, Any]) -> Exchange:
+    sent = {name: case[name] for name in ("path_parameters", "query", "body") if case.get(name)}
+    (kind,) = response["headers"].get("content-type", [""])
+    body: Mapping[str, str] = response.get("content") or {}
+    content = base64.b64decode(body.get("$base64", ""))
+    return Exchange(operation, json.dumps(sent), response["status_code"], kind.partition(";")[0].strip(), content)
+
+
+def _is_beyond(exchange: Exchange) -> bool:
+    return any(
+        re.fullmatch(operation.replace("{", r"\{"), exchange.operation) and re.search(said, exchange.said)
+        for operation, said, _ in BEYOND_THE_DOCUMENT
+    )
+
+
+def _is_documented(exchange: Exchange, document: Mapping[str, Any]) -> bool:
+    method, path = exchange.operation.split(" ", 1)
+    answer: Mapping[str, Any] | None = document["paths"][path][method.lower()]["responses"].get(str(exchange.status))
+    if answer is None:
+        return False
+    if "$ref" in answer:
+        answer = document["components"]["responses"][answer["$ref"].rpartition("/")[2]]
+    assert answer is not None
+    kinds = answer.get("content", {})
+    return exchange.content_type in kinds or "*/*" in kinds or (not kinds and not exchange.content)

@@ -1,0 +1,322 @@
+"""Whether the server does what its document says: what the document allows is not refused."""
+
+import asyncio
+import base64
+import json
+import os
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, cast
+
+import jsonschema_rs
+import msgspec.inspect
+import pytest
+
+from holdfast.server.app import OPERATIONS
+from holdfast.server.openapi import document
+from holdfast.server.operations import Operation
+from tests.server.allowed_requests import Exchange, exchanges, refusals, undocumented
+from tests.server.conftest import make_key
+from tests.server.wire import Reply, Site
+
+ROOT = Path(__file__).parents[2]
+SCHEMATHESIS = ROOT / ".venv-soak" / "bin" / "schemathesis"
+DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(OPERATIONS, root_path="")))
+SCOPES = ("read", "write", "admin", "operator")
+NO_SERIALIZER = "import_memories"  # its body is lines of JSON, which are not generated
+ANSWERED_BY_AGENTS = "chat"  # how long that takes is theirs
+
+REST: dict[str, Any] = {
+    "description": "",
+    "parameters": {},
+    "kind": "rest",
+    "endpoint": "http://a.example",
+    "method": "GET",
+}
+
+# (method, path, body): what both the server and the document refuse.
+REFUSED: list[tuple[str, str, dict[str, Any]]] = [
+    ("POST", "/api/topics", {"name": ""}),
+    ("POST", "/api/topics", {"name": "a", "partitions": 0}),
+    ("POST", "/api/tenants", {"name": "Not A Name"}),
+    ("POST", "/api/keys", {"principal": "ann", "scopes": []}),
+    ("POST", "/api/keys", {"principal": "ann", "label": "two\nlines"}),
+    ("POST", "/api/keys", {"principal": "ann", "agent": "support", "scopes": ["admin"]}),
+    ("POST", "/api/memories", {"memories": [{"content": "tea", "at": "yesterday"}]}),
+    ("POST", "/api/memories", {"memories": [{"content": "tea", "ttl": 5e-324}]}),
+    ("POST", "/api/memories", {"memories": [{"content": "tea", "seq": 1}]}),
+    ("POST", "/api/memories", {"memories": [{"content": "tea"}], "owner": {"scope": "session"}}),
+    ("POST", "/api/memories", {"memories": [{"content": "tea"}], "owner": {"scope": "organization", "name": "acme"}}),
+    ("POST", "/api/memories/context", {"query": "tea", "limits": {"family": 1}}),
+    ("POST", "/api/memories/search", {"query": "tea", "since": "yesterday"}),
+    ("POST", "/api/sessions/end", {"session_id": ""}),
+    ("POST", "/api/skills/import", {"files": {}}),
+    ("POST", "/api/skills/import", {"files": {"SKILL.md": {"content": "?"}}}),
+    ("PUT", "/api/skills/a", {"instructions": "", "label": ""}),
+    ("PUT", "/api/agents/a/skills/b", {"config": {"colour": "red"}}),
+    ("PUT", "/api/agents/a/skills/b", {"priority": -(2**31)}),
+    ("PUT", "/api/agents/a", {"instructions": "", "limits": {"steps": 0}}),
+    ("PUT", "/api/secrets/a", {"value": ""}),
+    ("PUT", "/api/secrets/a", {"value": "x", "hosts": ["https://a.example"]}),
+    ("PUT", "/api/tools/a", {**REST, "method": "FETCH"}),
+    ("PUT", "/api/tools/a", {**REST, "permissions": {"everybody": "read"}}),
+    ("POST", "/api/sources", {"name": "a"}),
+    ("POST", "/api/sources", {"name": "a b", "document": "{}"}),
+    ("POST", "/api/sources", {"name": "a", "url": "nowhere"}),
+    ("POST", "/api/sources", {"name": "a", "document": "{}", "timeout": 1e300}),
+    ("PUT", "/api/notes?agent_id=a", {"operation": "append"}),
+    ("PUT", "/api/notes?agent_id=a", {"operation": "read", "content": "x"}),
+    ("PUT", "/api/notes?agent_id=a", {"operation": "delete_section_by_header", "section_header": ""}),
+    ("POST", "/api/commands", {"skill": ""}),
+    ("POST", "/api/commands", {"skill": "a", "reply_to": "a.b"}),
+    ("POST", "/api/commands", {"skill": "a", "max_attempts": 0}),
+    ("POST", "/api/commands", {"skill": "a", "headers": {"": "x"}}),
+    ("POST", "/api/groups/a/reset", {"topic": "known", "offset": 1, "end": True}),
+    ("PUT", "/api/tools/a", {**REST, "kind": "function", "reference": "no function"}),
+    ("POST", "/api/conversations", {"document": True, "session_id": "s"}),
+    ("POST", "/api/chat", {"message": " "}),
+    ("PATCH", "/api/memories/ID", {"version": 1}),
+]  # fmt: skip
+
+# (path, parameter, value), likewise.
+REFUSED_IN_QUERIES = [
+    ("/api/conversations", "cursor", "no-cursor"),
+    ("/api/conversations/search", "text", ""),
+    ("/api/memories", "cursor", ""),
+    ("/api/runs", "cursor", "no-cursor"),
+    ("/api/registry/history", "before", "first"),
+    ("/api/skills", "query", " "),
+    ("/api/tools", "query", ""),
+    ("/api/commands", "before", ""),
+    ("/api/sessions/active", "agent_id", ""),
+]
+
+
+def operation_at(method: str, path: str) -> dict[str, Any]:
+    """What the document says of a request."""
+    wanted = path.partition("?")[0].split("/")
+    for known, methods in DOCUMENT["paths"].items():
+        parts = known.split("/")
+        same = len(parts) == len(wanted) and all(
+            part == given or part.startswith("{") for part, given in zip(parts, wanted, strict=True)
+        )
+        if same and method.lower() in methods:
+            return methods[method.lower()]
+    raise AssertionError(f"{method} {path} is not described")
+
+
+def allows(schema: dict[str, Any], value: Any) -> bool:
+    """Whether a value is one that the document allows."""
+    return jsonschema_rs.validator_for(
+        {**schema, "components": DOCUMENT["components"]}, validate_formats=True
+    ).is_valid(value)
+
+
+def body_schema(method: str, path: str) -> dict[str, Any]:
+    return operation_at(method, path)["requestBody"]["content"]["application/json"]["schema"]
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.parametrize(("method", "path", "body"), REFUSED)
+def test_the_document_refuses_bodies_that_the_server_refuses(method: str, path: str, body: dict[str, Any]) -> None:
+    assert not allows(body_schema(method, path), body)
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.parametrize(("path", "name", "value"), REFUSED_IN_QUERIES)
+def test_the_document_refuses_queries_that_the_server_refuses(path: str, name: str, value: str) -> None:
+    (parameter,) = (each for each in operation_at("GET", path)["parameters"] if each["name"] == name)
+
+    assert not allows(parameter["schema"], value)
+
+
+@pytest.mark.req("ENG-07")
+async def test_the_server_refuses_what_the_document_refuses(site: Site) -> None:
+    key = await make_key(site.engine, scopes=SCOPES)
+    told = await site.ask("POST", "/api/memories", key=key, json={"memories": [{"content": "tea"}]})
+    id = told.json()["memories"][0]["id"]
+    await site.ask("POST", "/api/topics", key=key, json={"name": "known"})
+    answered: dict[str, int] = {}
+
+    async with site.connect() as wire:
+        for method, path, body in REFUSED:
+            answered[f"{method} {path} {body}"] = (
+                await wire.ask(method, path.replace("ID", id), key=key, json=body)
+            ).status
+        for path, name, value in REFUSED_IN_QUERIES:
+            asked = f"{path}?{name}={value.replace(' ', '%20')}"
+            answered[asked] = (await wire.ask("GET", asked, key=key)).status
+
+    assert {request: status for request, status in answered.items() if status != HTTPStatus.BAD_REQUEST} == {}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
+def test_what_is_taken_is_described_to_the_letter(operation: Operation) -> None:
+    for type in (operation.body, *(parameter.type for parameter in operation.parameters)):
+        if type not in (None, bytes):
+            assert list(vague(msgspec.inspect.type_info(type))) == []
+
+
+def vague(type: Any, *, stated: dict[str, Any] | None = None, seen: frozenset[Any] = frozenset()) -> list[str]:
+    """What in a type is checked and not described, unless it is `stated`: times, and the names in an object."""
+    match type:
+        case msgspec.inspect.Metadata():
+            return vague(type.type, stated=cast(dict[str, Any], type.extra_json_schema or {}), seen=seen)
+        case msgspec.inspect.DateTimeType(tz=tz):
+            return [] if tz or (stated or {}).get("format") == "date-time" else ["a time without a format"]
+        case msgspec.inspect.DictType(key_type=msgspec.inspect.LiteralType()):
+            return [] if "propertyNames" in (stated or {}) else ["an object whose names are not listed"]
+        case msgspec.inspect.DictType(value_type=value):
+            return vague(value, seen=seen)
+        case msgspec.inspect.UnionType(types=types):
+            return [each for one in types for each in vague(one, seen=seen)]
+        case msgspec.inspect.ListType(item_type=item) | msgspec.inspect.VarTupleType(item_type=item):
+            return vague(item, seen=seen)
+        case msgspec.inspect.StructType(cls=cls, fields=fields) | msgspec.inspect.DataclassType(cls=cls, fields=fields):
+            if cls in seen:
+                return []
+            return [f"{one.name}: {each}" for one in fields for each in vague(one.type, seen=seen | {cls})]
+        case _:
+            return []
+
+
+@pytest.mark.req("ENG-07")
+async def test_a_whole_number_may_be_written_with_a_point(site: Site, key: str) -> None:
+    talk = (await site.ask("POST", "/api/conversations", key=key, json={})).json()
+    node = (await site.ask("POST", f"/api/conversations/{talk['id']}/nodes", key=key, json={"content": "a"})).json()
+
+    edited = await _edit(site, key, node["id"], b'{"content": "b", "version": 1.0, "payload": {"half": 0.5}}')
+    halved = await _edit(site, key, node["id"], b'{"content": "c", "version": 2.5}')
+    huge = await _edit(site, key, node["id"], b'{"content": "c", "version": 1e300}')
+
+    assert (edited.status, halved.status, huge.status) == (200, 400, 400), edited
+    assert edited.json()["version"] == 2
+    assert edited.json()["payload"] == {"half": 0.5}
+
+
+async def _edit(site: Site, key: str, id: str, body: bytes) -> Reply:
+    return await site.ask("PATCH", f"/api/nodes/{id}", key=key, body=body, headers={"Content-Type": "application/json"})
+
+
+@pytest.mark.req("ENG-07")
+async def test_every_kind_of_content_is_documented(site: Site) -> None:
+    key = await make_key(site.engine, scopes=SCOPES)
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    found: list[Exchange] = []
+
+    async with site.connect() as wire:
+        for operation in OPERATIONS:
+            if operation.method == "GET" and not any(each.place == "path" for each in operation.parameters):
+                reply = await wire.ask("GET", operation.path, key=key)
+                found.append(_seen(f"GET {operation.path}", reply))
+        found.append(_seen("POST /login", await wire.ask("POST", "/login", body=b"link=hf_x", headers=form)))
+        found.append(_seen("POST /login", await wire.ask("POST", "/login", body=b"link=%ff", headers=form)))
+        found.append(_seen("POST /logout", await wire.ask("POST", "/logout")))
+
+    assert {each.status for each in found} >= {200, 303, 400, 401}
+    assert undocumented(found, DOCUMENT) == []
+
+
+def _seen(operation: str, reply: Reply) -> Exchange:
+    kind = reply.headers.get("content-type", "").partition(";")[0]
+    return Exchange(operation, "", reply.status, kind, reply.body)
+
+
+def test_the_output_of_a_call_may_be_of_any_kind() -> None:
+    output = Exchange("GET /api/executions/{id}/output", "", 200, "image/png", b"\x89PNG")
+
+    assert undocumented([output], DOCUMENT) == []
+
+
+def test_a_refusal_an_error_and_a_kind_that_is_not_described_are_found_in_a_report() -> None:
+    report = [
+        "{}",
+        _line("POST /api/topics", 400, "'' is no name of a topic"),
+        _line("GET /api/topics", 500, "something broke here"),
+        _line("GET /api/topics", 200, "", kind="text/plain"),
+        _line("POST /api/runs/{id}/retry", 400, "the run 7 cannot be tried again"),
+    ]
+
+    found = exchanges(report)
+
+    assert [(each.operation, each.status) for each in refusals(found)] == [
+        ("POST /api/topics", 400),
+        ("GET /api/topics", 500),
+    ]
+    assert [each.content_type for each in undocumented(found, DOCUMENT)] == ["text/plain"]
+
+
+def _line(operation: str, status: int, what: str, kind: str = "application/problem+json") -> str:
+    content = base64.b64encode(json.dumps({"what": what}).encode()).decode()
+    response = {"status_code": status, "headers": {"content-type": [kind]}, "content": {"$base64": content}}
+    recorder: dict[str, Any] = {
+        "label": operation,
+        "cases": {"a": {"value": {}}},
+        "interactions": {"a": {"response": response}},
+    }
+    return json.dumps({"ScenarioFinished": {"recorder": recorder}})
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.soak
+@pytest.mark.parametrize("settings", [{"request_timeout": 5}])
+async def test_no_request_that_the_document_allows_is_refused(
+    site: Site, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    if not SCHEMATHESIS.exists():
+        message = "THE DOCUMENT IS NOT TESTED: schemathesis is missing; `make soak` installs it"
+        pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
+    key = await make_key(site.engine, scopes=SCOPES)
+    (tmp_path / "schemathesis.toml").write_text(await _known_rows(site, key))
+    report = tmp_path / "report.ndjson"
+
+    process = await asyncio.create_subprocess_exec(
+        SCHEMATHESIS, "--config-file", str(tmp_path / "schemathesis.toml"), "run",
+        f"http://127.0.0.1:{site.port}/api/openapi.json", "--header", f"Authorization: Bearer {key}",
+        "--mode", "positive", "--phases", "coverage,fuzzing", "--max-examples", "15", "--seed", "1", "--no-shrink",
+        "--checks", "not_a_server_error", "--exclude-operation-id", NO_SERIALIZER,
+        "--exclude-operation-id", ANSWERED_BY_AGENTS, "--continue-on-failure", "--no-color", "--max-redirects", "0",
+        "--generation-database", "none", "--report", "ndjson", "--report-ndjson-path", str(report),
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT, cwd=tmp_path,
+    )  # fmt: skip
+    said, _ = await process.communicate()
+
+    found = exchanges(report.read_text().splitlines())
+    tried = {each.operation for each in found}
+    described = {f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods}
+    assert len(tried) >= len(described) - 2, said.decode()[-4000:]
+    assert any(each.status < HTTPStatus.BAD_REQUEST for each in found)
+    loose = sorted({str(each) for each in refusals(found)})
+    assert not loose, f"the document allows {len(loose)} requests that are refused:\n" + "\n".join(loose)
+    strange = sorted({f"{each} as {each.content_type}" for each in undocumented(found, DOCUMENT)})
+    assert not strange, f"{len(strange)} answers are not described:\n" + "\n".join(strange)
+
+
+async def _known_rows(site: Site, key: str) -> str:
+    """Settings by which requests meet rows that are there: what is not found says nothing about a body."""
+
+    async def made(method: str, path: str, body: dict[str, Any]) -> Any:
+        reply = await site.ask(method, path, key=key, json=body)
+        assert reply.status < HTTPStatus.BAD_REQUEST, reply
+        return reply.json()
+
+    talk = (await made("POST", "/api/conversations", {"session_id": "kept"}))["id"]
+    ids = {
+        "conversations": talk,
+        "nodes": (await made("POST", f"/api/conversations/{talk}/nodes", {"content": "hello"}))["id"],
+        "memories": (await made("POST", "/api/memories", {"memories": [{"content": "tea"}]}))["memories"][0]["id"],
+    }
+    await made("POST", "/api/topics", {"name": "kept"})
+    await made("PUT", "/api/skills/kept", {"instructions": "Be kind.", "description": "How to be kind"})
+    rest = {"kind": "rest", "endpoint": "http://127.0.0.1:9/", "method": "GET"}
+    await made("PUT", "/api/tools/kept", {"description": "", "parameters": {"type": "object"}, **rest})
+    lines = ["continue-on-failure = true"]
+    for subject, id in ids.items():
+        lines += _parameter(rf"^/api/{subject}/\\{{id\\}}", "id", id, 'exclude-method = ["DELETE"]')
+    for subject in ("topics", "skills", "tools"):
+        lines += _parameter(rf"^/api/{subject}/\\{{name\\}}/", "name", "kept")
+    return "\n".join(lines)
+
+
+def _parameter(path: str, name: str, value: str, *more: str) -> list[str]:
+    return ["[[operations]]", f'include-path-regex = "{path}"', *more, f'parameters = {{ "path.{name}" = "{value}" }}']
