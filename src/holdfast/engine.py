@@ -1,6 +1,7 @@
 """The composition root: opens what the settings ask for, wires the services, closes in reverse."""
 
 import asyncio
+import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -143,6 +144,7 @@ class Shared:
     connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
     tool_calls: Shares
     turns: Shares
+    searches: Shares
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
     audiences: "WeakValueDictionary[TenantId, Audience]" = field(default_factory=WeakValueDictionary)  # pyright: ignore[reportUnknownVariableType]
@@ -189,7 +191,9 @@ class Engine:
         self.embeddings = shared.embeddings
         self.memory_gauges = shared.memory_gauges
         owners = Owners(self.database, self.identities)
-        recall = Recall(self.database, owners, self.embeddings, shared.usage, self.config.memory)
+        recall = Recall(
+            self.database, owners, self.embeddings, shared.usage, self.config.memory, places=shared.searches
+        )
         self.memory = Memories(self.database, owners, self.embeddings, recall, self.config.memory)
         self.memory_transfer = Transfer(self.database, owners, self.embeddings, self.config.memory)
         self.caller = shared.caller
@@ -419,12 +423,15 @@ async def open_engine(
         )
 
 
-def _places(config: Config) -> tuple[Shares, Shares]:
-    """How many tools and turns of all tenants run in this process at once."""
+def _places(config: Config) -> tuple[Shares, Shares, Shares]:
+    """How many tools, turns and searches of all tenants run in this process at once."""
     limits = config.limits
     return (
         shared_by_tenant(limits, "calls of tools", limits.tool_calls, setting="limits.tool_calls"),
         shared_by_tenant(limits, "turns of agents", config.agents.concurrency, setting="agents.concurrency"),
+        shared_by_tenant(
+            limits, "searches", limits.searches or max(2, len(os.sched_getaffinity(0))), setting="limits.searches"
+        ),
     )
 
 

@@ -129,11 +129,18 @@ async def remember(engine: Engine, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("flood", "count"),
-    [(slow_logins, 300), (sockets, 2000), (slow_chats, 2050), (heavy_searches, 40), (locked_appends, 40)],
+    ("flood", "count", "times"),
+    [
+        (slow_logins, 300, 2),
+        (sockets, 2000, 2),
+        (slow_chats, 2050, 2),
+        (locked_appends, 40, 2),
+        # These keep as many cores of the database busy as there are: shares bound that, and make no core faster.
+        (heavy_searches, 40, 5),
+    ],
 )
 async def test_a_flood_leaves_others_as_quick_as_they_were(
-    processes: Processes, config: Config, no_models: None, flood: Flood, count: int
+    processes: Processes, config: Config, no_models: None, flood: Flood, count: int, times: int
 ) -> None:
     async with open_engine(config=config) as engine:
         await engine.tenants.create("acme")
@@ -153,5 +160,5 @@ async def test_a_flood_leaves_others_as_quick_as_they_were(
         log.warning("calm   %s\n        flood  %s", quiet, loud)
     for quiet, loud in zip(calm, seen, strict=True):
         assert loud.refused == 0
-        assert loud.percentile(95) <= max(2 * quiet.percentile(95), quiet.percentile(95) + NOISE)
+        assert loud.percentile(95) <= max(times * quiet.percentile(95), quiet.percentile(95) + NOISE)
     assert during - before < 500 * 2**20

@@ -214,6 +214,9 @@ class LimitSettings(Section):
     streams: Count = Field(default=2000, description="streams of server-sent events over which MCP clients listen")
     sockets: Count = Field(default=2000, description="open WebSockets")
     tool_calls: Count = Field(default=100, description="calls of tools that run in the process at once")
+    searches: Whole = Field(
+        default=0, ge=0, le=1000, description="searches of memories that the database works on at once; 0: one per core"
+    )
     connections: Count = Field(default=8000, description="open TCP connections to the server")
     anonymous: Count = Field(default=64, description="requests of unknown callers that run at once")
     sign_ins: Count = Field(default=8, description="sign-ins (`POST /login`) that run at once")

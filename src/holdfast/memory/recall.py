@@ -1,5 +1,6 @@
 """Recall: finding the memories that answer a question."""
 
+import asyncio
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,6 +9,7 @@ from uuid import UUID
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.settings import MemorySettings
+from holdfast.core.shares import Shares
 from holdfast.core.text import store
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import language_of
@@ -23,6 +25,8 @@ from holdfast.postgres.sql import statements
 MAX_LIMIT = 1000
 EVERYTHING = 1_000_000
 LIMITS: dict[Scope, int] = {"session": 10, "user": 5, "agent": 3, "organization": 5}
+
+AT_ONCE = 100  # memories that are read before others have a turn
 
 sql = statements(__name__)
 
@@ -100,9 +104,17 @@ class Recall:
     """Finds memories."""
 
     def __init__(
-        self, database: Database, owners: Owners, embeddings: Embeddings, usage: Usage, settings: MemorySettings
+        self,
+        database: Database,
+        owners: Owners,
+        embeddings: Embeddings,
+        usage: Usage,
+        settings: MemorySettings,
+        *,
+        places: Shares,
     ) -> None:
         self._database = database
+        self._places = places  # a search keeps a core of the database busy: more at once would only slow everybody down
         self._owners = owners
         self._embeddings = embeddings
         self._usage = usage
@@ -192,19 +204,20 @@ class Recall:
     ) -> tuple[list[Row], str]:
         asked = await self._asking.ask(query, tuple(ids.id for _, ids, _ in sought))
         settings = self._settings
-        rows = await self._database.all(
-            sql("search"),
-            [ids.scope for _, ids, _ in sought],
-            [ids.id for _, ids, _ in sought],
-            [ids.agent for _, ids, _ in sought],
-            [limit for _, _, limit in sought],
-            [self._least(ids.scope, filters) for _, ids, _ in sought],
-            *asked.arguments(),
-            weights(settings, pool or max((limit for _, _, limit in sought), default=0)),
-            settings.retention.half_life_days,
-            settings.retention.faded_below,
-            *filters.arguments(),
-        )
+        async with self._places.hold():
+            rows = await self._database.all(
+                sql("search"),
+                [ids.scope for _, ids, _ in sought],
+                [ids.id for _, ids, _ in sought],
+                [ids.agent for _, ids, _ in sought],
+                [limit for _, _, limit in sought],
+                [self._least(ids.scope, filters) for _, ids, _ in sought],
+                *asked.arguments(),
+                weights(settings, pool or max((limit for _, _, limit in sought), default=0)),
+                settings.retention.half_life_days,
+                settings.retention.faded_below,
+                *filters.arguments(),
+            )
         return rows, asked.reduced
 
     async def _hits(
@@ -215,7 +228,9 @@ class Recall:
         ids = [owner_ids(row) if row["agent_id"] or row["user_id"] else None for row in rows]
         others = [each for each in dict.fromkeys(ids) if each is not None]
         named = dict(zip(others, await self._owners.named(others), strict=True))
-        for row, others_ids in zip(rows, ids, strict=True):
+        for number, (row, others_ids) in enumerate(zip(rows, ids, strict=True), 1):
+            if number % AT_ONCE == 0:
+                await asyncio.sleep(0)  # others have a turn
             owner = whose[row["scope"], row["owner"]] if others_ids is None else named[others_ids]
             parts = Parts(*row["parts"])
             hits.append(Hit(memory_of(row, owner), parts.total, parts if explain else None))
