@@ -92,18 +92,22 @@ async def test_a_list_that_the_program_changes_is_heard_of(gateway: Gateway, app
 
 @pytest.mark.req("MCP-01")
 async def test_what_changes_often_is_told_once_and_what_is_wanted_may_change(gateway: Gateway, ann: Principal) -> None:
-    hours = "shop://hours"
-    async with Changes.of(gateway).watch(ann, Wanted(uris=frozenset({ORDER, hours}))) as watch:
-        for order, hour in ((1, 1), (2, 1), (2, 2), (3, 2)):
-            watch.updated({ORDER: order, hours: hour})
-        once = await watch.next()
-        watch.wanted = Wanted(uris=frozenset({ORDER}))
-        watch.updated({ORDER: 3, hours: 3})
-        watch.updated({ORDER: 4, hours: 3})
-        narrowed = await watch.next()
+    async with Changes.of(gateway).watch(ann, Wanted(uris=frozenset({ORDER, "shop://hours"}))) as watch:
+        async with asyncio.timeout(20):
+            for uri in (ORDER, "shop://hours", ORDER):
+                gateway.engine.updated(uri)
+            once = await watch.next()
+            watch.wanted = Wanted(uris=frozenset({ORDER}))
+            for uri in ("shop://hours", ORDER):
+                gateway.engine.updated(uri)
+            narrowed = await watch.next()
+            watch.wanted = Wanted(uris=frozenset({ORDER, "shop://new"}))
+            gateway.engine.updated("shop://new")  # before it was looked at for the first time
+            widened = await watch.next()
 
-    assert sorted(change.params["uri"] for change in once) == [hours, ORDER]
+    assert sorted(change.params["uri"] for change in once) == ["shop://hours", ORDER]
     assert narrowed == [Change.of_resource(ORDER)]
+    assert widened == [Change.of_resource("shop://new")]
 
 
 @pytest.mark.req("MCP-01")

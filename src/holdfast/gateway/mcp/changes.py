@@ -11,7 +11,9 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final, Literal
+from math import inf
+from time import monotonic
+from typing import Any, Final, Literal, NamedTuple
 
 from holdfast.access.principals import Principal
 from holdfast.core.errors import Forbidden
@@ -42,6 +44,16 @@ LISTS: Final[Mapping[Kind, tuple[str, ...]]] = {
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
+
+
+class Counted(NamedTuple):
+    """How often a resource has changed, and how many seconds ago it did last."""
+
+    version: int
+    age: float
+
+
+NEVER: Final = Counted(0, inf)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,7 @@ class Watch:
 
     def __init__(self, caller: Principal, wanted: Wanted, wake: asyncio.Event) -> None:
         self.caller = caller
+        self._since: dict[str, float] = {}
         self.wanted = wanted
         self._known: dict[Kind, bytes] = {}
         self._lists: dict[Kind, None] = {}
@@ -93,6 +106,7 @@ class Watch:
     @wanted.setter
     def wanted(self, wanted: Wanted) -> None:
         self._wanted = wanted if "read" in self.caller.scopes else Wanted(wanted.lists & {"tools"})
+        self._since = {uri: self._since.get(uri, monotonic()) for uri in self._wanted.uris}
 
     async def next(self) -> list[Change]:
         """What has changed; it waits until something has."""
@@ -115,10 +129,15 @@ class Watch:
             self._lists[kind] = None
             self._wake.set()
 
-    def updated(self, versions: Mapping[str, int]) -> None:
-        """How often the resources that they want have changed; one that is new to them has not."""
-        changed = [uri for uri, version in versions.items() if self._versions.get(uri, version) != version]
-        self._versions = dict(versions)
+    def updated(self, counted: Mapping[str, Counted]) -> None:
+        """How often the resources that they want have changed; of a new one, whether it has since it was wanted."""
+        now = monotonic()
+        changed = [
+            uri
+            for uri, (version, age) in counted.items()
+            if (age < now - self._since.get(uri, now) if uri not in self._versions else self._versions[uri] != version)
+        ]
+        self._versions = {uri: version for uri, (version, _) in counted.items()}
         if changed:
             self._uris |= dict.fromkeys(sorted(changed))
             self._wake.set()
@@ -192,9 +211,9 @@ class Changes:
             return
         digests = sorted({digest for uris in wanted.values() for digest in uris.values()})
         rows = await self._gateway.engine.database.all(sql("resource_versions"), digests)
-        versions = {row["uri_digest"]: row["version"] for row in rows}
+        found = {row["uri_digest"]: Counted(row["version"], row["age"]) for row in rows}
         for watch, uris in wanted.items():
-            watch.updated({uri: versions.get(digest, 0) for uri, digest in uris.items()})
+            watch.updated({uri: found.get(digest, NEVER) for uri, digest in uris.items()})
 
     async def _look_anew(self) -> None:
         """Look at all lists, if there is anything that could have changed one; again at what could not be seen."""
