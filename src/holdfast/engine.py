@@ -197,6 +197,7 @@ class Engine:
         self.memory = Memories(self.database, owners, self.embeddings, recall, self.config.memory)
         self.memory_transfer = Transfer(self.database, owners, self.embeddings, self.config.memory)
         self.caller = shared.caller
+        self.background = shared.background
         self.tools = Tools(self.database, self._runs)
         self.skills = Skills(self.database, self.tools)
         self.skill_transfer = SkillTransfer(self.database, self._runs)

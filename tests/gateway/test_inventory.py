@@ -49,7 +49,9 @@ async def seen(gateway: Gateway, **who: Any) -> set[str]:
 async def settled() -> None:
     """Wait until nothing is read anew."""
     async with asyncio.timeout(20):
-        await asyncio.gather(*(task for task in asyncio.all_tasks() if task.get_name() == "gateway inventory anew"))
+        await asyncio.gather(
+            *(task for task in asyncio.all_tasks() if task.get_name().startswith("holdfast gateway inventory"))
+        )
 
 
 @pytest.fixture
@@ -278,3 +280,29 @@ async def test_tenants_see_nothing_of_one_another(gateways: Gateways, served: En
     assert await seen(acme) == set()
     with pytest.raises(NotFound):
         await acme.call(await caller(acme), "track", {"parcel": "P-1"})
+
+
+async def test_what_is_read_anew_ends_with_the_engine_and_says_nothing(
+    config: Config, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(inventory, "READ_ANEW", -1.0)
+    begun = asyncio.Event()
+    async with open_engine(config=config) as engine:
+        gateway = Gateway(engine, Inventory(engine, own_tools(engine)), Offerings(engine))
+        await gateway.inventory.current()
+        reading = engine.tools.list
+
+        async def slowly(**options: Any) -> Any:
+            begun.set()
+            await asyncio.sleep(0.3)  # the engine closes meanwhile
+            return await reading(**options)
+
+        monkeypatch.setattr(engine.tools, "list", slowly)
+        await gateway.inventory.current()
+        async with asyncio.timeout(20):
+            await begun.wait()
+    left = [task for task in asyncio.all_tasks() if "gateway inventory" in task.get_name()]
+    await asyncio.gather(*left)
+
+    assert left == []
+    assert [record.getMessage() for record in caplog.records if "closed" in record.getMessage()] == []

@@ -78,7 +78,6 @@ class Inventory:
         self._checked = 0.0
         self._read_anew = 0.0
         self._reading: asyncio.Task[Stock] | None = None
-        self._rereading: asyncio.Task[None] | None = None
 
     async def view(self, caller: Principal) -> View:
         """What a caller sees now."""
@@ -117,9 +116,10 @@ class Inventory:
             stock = await self._changed(stock, revision)
         if self._stock is before:  # else all was read anew meanwhile
             self._stock, self._checked = stock, began
-        if began > self._read_anew and self._rereading is None:
+        if began > self._read_anew:
             self._read_anew = began + READ_ANEW
-            self._rereading = asyncio.create_task(self._reread(), name="gateway inventory anew")
+            # There, and not as a task of its own: it ends before the database is closed.
+            self._engine.background.start(f"gateway inventory {id(self)}", self._reread)
         return stock
 
     async def _reread(self) -> None:
@@ -133,8 +133,6 @@ class Inventory:
             log.warning("the tools could not be read anew, and are in a minute: %s", error)
         except Exception:
             log.exception("a defect: the tools could not be read anew, and are in a minute")
-        finally:
-            self._rereading = None
 
     async def _all(self) -> dict[str, Known]:
         found: dict[str, Known] = {}
