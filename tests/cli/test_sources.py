@@ -71,6 +71,22 @@ def test_a_file_becomes_tools_that_are_shown_reloaded_and_removed(holdfast: Prog
     assert holdfast("sources", "show", word, "--json").error["code"] == "not_found"
 
 
+@pytest.mark.req("UI-05", "SKILL-07")
+def test_a_document_in_which_nothing_is_marked_leaves_no_source(holdfast: Program, word: str, tmp_path: Path) -> None:
+    file = tmp_path / "shop.json"
+    file.write_text(document(word).replace("x-ai-enabled", "x-other"))
+
+    done = holdfast("sources", "add", word, str(file), "--json")
+    wrong = holdfast("sources", "add", word, str(file), "--operation", "nothing", "--json")
+    listed = [source["name"] for source in holdfast("sources", "ls", "--json").json]
+
+    assert (done.code, done.error["code"]) == (2, "invalid_input")
+    assert "x-ai-enabled" in done.error["why"]
+    assert "--all" in done.error["next"]
+    assert "nothing" in wrong.error["why"]
+    assert word not in listed
+
+
 def test_what_is_chosen_becomes_tools_and_what_a_source_is_told_can_be_changed(
     holdfast: Program, word: str, tmp_path: Path
 ) -> None:

@@ -109,6 +109,8 @@ class Sources:
         if await self._database.one(sql("source"), name) is not None:  # before a document is read for nothing
             raise _taken(name)
         reading = await self._read(name, settings, document, url or "")
+        if not reading.imported.tools:
+            raise _no_tools(name, reading.imported)
         return await self._store(name, settings, reading, None, by=by)
 
     async def reload(
@@ -431,6 +433,20 @@ def _refuse(row: Row, name: str, version: int | None) -> None:
             raise _changed_meanwhile(name, version or 0, cast(int, row["version"]))
         case _:
             return
+
+
+def _no_tools(name: str, imported: Imported) -> InvalidInput:
+    """A source without a tool would be of no use to anybody."""
+    chosen = [f"{each.operation}: {each.reason}" for each in imported.skipped if each.chosen]
+    why = (
+        "; ".join(chosen[:3]) if chosen else "none of its operations is marked `x-ai-enabled: true`, and none is chosen"
+    )
+    return InvalidInput(
+        f"the document of {name} gives no tools, and nothing was stored",
+        why=why,
+        next="Mark operations in the document, or choose some: --all, --operation, --tag or --path.",
+        skipped=len(imported.skipped),
+    )
 
 
 def _taken(name: str) -> AlreadyExists:
