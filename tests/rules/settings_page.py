@@ -1,5 +1,6 @@
 """Rules for the settings and the page that documents them."""
 
+import re
 from pathlib import Path
 
 from pydantic import BaseModel
@@ -22,4 +23,18 @@ def unexplained_settings(config: type[BaseModel]) -> list[str]:
     """Every setting says what it means."""
     return [
         f"{key}: no meaning; give its field a description" for key, field in fields(config) if not field.description
+    ]
+
+
+def unread_settings(config: type[BaseModel], root: Path) -> list[str]:
+    """Every setting is read by something, or says that what reads it is not available yet."""
+    package = root / "src" / "holdfast"
+    texts = [
+        path.read_text("utf-8") for path in package.rglob("*.py") if path.name not in ("settings.py", "reference.py")
+    ]
+    return [
+        f"{key}: nothing reads it; remove it until something does"
+        for key, field in fields(config)
+        if "not yet available" not in (field.description or "")
+        and not any(re.search(rf"\.{re.escape(key.rpartition('.')[2])}\b", text) for text in texts)
     ]

@@ -5,7 +5,7 @@ from pydantic import BaseModel, Field
 
 from holdfast.core.config import Config
 from holdfast.core.reference import settings_page
-from tests.rules.settings_page import PAGE, undocumented, unexplained_settings
+from tests.rules.settings_page import PAGE, undocumented, unexplained_settings, unread_settings
 from tests.rules.tree import ROOT, plant
 
 pytestmark = pytest.mark.req("ENG-06")
@@ -40,3 +40,13 @@ def test_a_setting_without_a_meaning_is_found() -> None:
 
     assert len(found) == 1
     assert found[0].startswith("silent: ")
+
+
+def test_every_setting_is_read_by_something() -> None:
+    assert unread_settings(Config, ROOT) == []
+
+
+def test_a_setting_that_nothing_reads_is_found(tmp_path: Path) -> None:
+    plant(tmp_path, "src/holdfast/reader.py", "print(settings.told)\n")
+
+    assert unread_settings(Planted, tmp_path) == ["silent: nothing reads it; remove it until something does"]

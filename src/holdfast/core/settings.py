@@ -363,12 +363,15 @@ class LongTermSettings(Section):
 class KnowledgeSettings(Section):
     """Documents."""
 
-    chunk_size: Count = Field(default=512, description="tokens in a piece of a document")
+    chunk_size: Count = Field(
+        default=512, description="tokens in a piece of a document; used by knowledge ingestion, not yet available"
+    )
     overlap: Whole = Field(
         default=50,
         ge=0,
         validate_default=True,
-        description="tokens that a piece shares with the one before, fewer than `chunk_size`",
+        description="tokens that a piece shares with the one before, fewer than `chunk_size`; "
+        "used by knowledge ingestion, not yet available",
     )
 
     @field_validator("overlap")
