@@ -2,8 +2,11 @@ import asyncio
 import json
 import os
 import socket
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import Any, ClassVar
 
 import pytest
 
@@ -186,3 +189,74 @@ def test_models_that_are_here_are_tried(holdfast: Program, free_port: dict[str, 
         "next": "",
         "code": "",
     }
+
+
+class _Provider(BaseHTTPRequestHandler):
+    """A provider that knows one key and one model."""
+
+    asked: ClassVar[list[dict[str, Any]]] = []
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.asked.append(body)
+        status = 401 if self.headers["authorization"] != "Bearer right" else 200 if body["model"] == "known" else 404
+        chunk = {"choices": [{"index": 0, "delta": {"content": "ok"}, "finish_reason": "stop"}], "model": "known"}
+        told = f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n" if status == 200 else '{"error": {"message": "no"}}'
+        self.send_response(status)
+        self.send_header("content-type", "text/event-stream" if status == 200 else "application/json")
+        self.send_header("content-length", str(len(told)))
+        self.end_headers()
+        self.wfile.write(told.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[str]:
+    """The address of a provider."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Provider) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}/v1"
+        server.shutdown()
+
+
+@pytest.mark.req("UI-05")
+@pytest.mark.parametrize(
+    ("key", "model", "state", "said"),
+    [
+        ("right", "known", "ok", "openai:known answers in"),
+        ("wrong", "known", "fail", "The key is not accepted"),
+        ("right", "unknown", "fail", "knows no such model"),
+    ],
+)
+def test_the_key_of_the_model_is_tried_with_one_small_request(
+    prepared: Program, free_port: dict[str, str], provider: str, key: str, model: str, state: str, said: str
+) -> None:
+    _Provider.asked.clear()
+    settings = {
+        "HOLDFAST_LLM__MODEL": f"openai:{model}", "HOLDFAST_LLM__BASE_URL": provider, "HOLDFAST_LLM__API_KEY": key,
+    }  # fmt: skip
+
+    done = prepared("doctor", "--json", environment={**free_port, **settings})
+
+    found = parts(done)["language model"]
+    assert found["state"] == state, found
+    assert said in f"{found['found']} {found['next']}"
+    assert [len(str(body)) < 500 for body in _Provider.asked] == [True]
+    assert "right" not in done.stdout
+
+
+def test_a_provider_that_cannot_be_reached_is_told(prepared: Program, free_port: dict[str, str]) -> None:
+    settings = {"HOLDFAST_LLM__MODEL": "openai:x", "HOLDFAST_LLM__BASE_URL": "http://127.0.0.1:1/v1"}
+
+    done = prepared("doctor", "--json", environment={**free_port, **settings})
+
+    assert (done.code, parts(done)["language model"]["state"]) == (6, "fail")
+
+
+def test_without_a_model_nobody_is_asked(prepared: Program, free_port: dict[str, str]) -> None:
+    done = prepared("doctor", "--json", environment=free_port)
+
+    assert parts(done)["language model"]["state"] == "ok"
+    assert "offline model" in parts(done)["language model"]["found"]

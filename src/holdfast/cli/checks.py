@@ -23,11 +23,12 @@ from holdfast.access.tokens import trust
 from holdfast.cli.output import Progress
 from holdfast.cli.running_server import named_database
 from holdfast.core.config import Config
-from holdfast.core.errors import BadSetting, DataFolderUnusable, Forbidden, HoldfastError
+from holdfast.core.errors import BadSetting, DataFolderUnusable, Forbidden, HoldfastError, ModelFailed
 from holdfast.core.issuers import Issuer
 from holdfast.embeddings import Embeddings
 from holdfast.engine import Place, open_place
 from holdfast.execution.issuers import open_fetch
+from holdfast.llm import Caller, ChatMessage, Request
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import Owner, Postgres, Row, open_owner
 from holdfast.postgres.folder import DataFolder
@@ -40,6 +41,8 @@ from holdfast.server.server_file import ServerFile
 
 SKEW = 2.0  # seconds between two clocks from which keys and leases end at other times than people expect
 STOP_TIMEOUT = 30.0
+MODEL_TIMEOUT = 15.0  # seconds that a language model has for a word
+MODEL_TOKENS = 16
 ONE_OF_EACH = ("tea", "茶")  # texts for each of the models
 
 sql = statements(__name__)
@@ -79,6 +82,8 @@ async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]
     if config.access.issuers:
         progress("asking issuers for their keys")
         checks += await check_issuers(config)
+    progress(f"asking the model {config.llm.model}")
+    checks.append(await check_llm(config))
     progress("trying the embedding models")
     checks.append(await check_models(config))
     running = ServerFile.read(config.data)
@@ -290,6 +295,44 @@ async def check_issuer(issuer: Issuer, fetch: Fetch, resource: str | None) -> Ch
         found = f"none of the keys of {issuer.issuer} is for {', '.join(issuer.signed_by)}"
         return Check(part, "fail", found, "Set its algorithms in access.issuers.", BadSetting.code)
     return Check(part, "ok", f"tokens of {issuer.issuer} for {', '.join(sorted(known.audiences))} can be checked")
+
+
+async def check_llm(config: Config) -> Check:
+    """Whether the language model answers: it is asked for a word, once; without a key or a model nobody is asked."""
+    part, name = "language model", config.llm.model
+    once: dict[str, object] = {"fallbacks": (), "attempts": 1, "timeout": MODEL_TIMEOUT}
+    once |= {"first_token_timeout": MODEL_TIMEOUT, "token_timeout": MODEL_TIMEOUT}
+    try:
+        async with Caller(config.llm.model_copy(update=once)) as caller:
+            if caller.is_offline():
+                return Check(part, "ok", "none is set: the offline model answers", "HOLDFAST_LLM__MODEL names one.")
+            if name.startswith("scripted:"):
+                return Check(part, "ok", f"{name}, a script")
+            started = time.perf_counter()
+            await caller.ask(Request(messages=[ChatMessage("user", "Say ok.")], max_tokens=MODEL_TOKENS))
+            return Check(part, "ok", f"{name} answers in {time.perf_counter() - started:.1f} s")
+    except ModelFailed as error:
+        found = f"{error.what}: {error.why}" if error.why else error.what
+        return Check(part, "fail", found, _mended(error, name), error.code)
+    except HoldfastError as error:
+        return failed(part, error)
+
+
+def _mended(error: ModelFailed, name: str) -> str:
+    """What to do about a model that does not answer."""
+    match error.status:
+        case 401 | 403:
+            return (
+                f"The key is not accepted. Look at HOLDFAST_LLM__API_KEY or {name.partition(':')[0].upper()}_API_KEY."
+            )
+        case 404:
+            return f"The provider knows no such model. Look at HOLDFAST_LLM__MODEL, which is {name}."
+        case 429:
+            return "The key is accepted, and may not ask more now. Look at its quota, or try again later."
+        case None:
+            return error.next or "Look whether the provider can be reached from here, and at HOLDFAST_LLM__BASE_URL."
+        case _:
+            return error.next
 
 
 async def check_models(config: Config) -> Check:
