@@ -2,13 +2,16 @@ import json
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
+from holdfast.cli.markdown import blocks
 from holdfast.cli.screens import AnswerAlone, called, shortened
+from holdfast.cli.screens import Terminal as TerminalScreen
 from tests.cli.conftest import serving
 from tests.cli.desk import at_desk
 from tests.cli.program import MODULE, Done, Program
@@ -138,6 +141,96 @@ def test_a_second_ctrl_c_leaves_at_once(own_desk: Program, up: "Up", at_terminal
 
     assert chat.wait(timeout=20) == 130
     server.send(signal.SIGCONT)
+
+
+def test_a_stopped_answer_is_printed_once(desk: Program, at_terminal: AtTerminal) -> None:
+    chat = at_terminal(desk, "chat", "desk")
+    chat.wait_for(READY)
+
+    chat.say("Count!")
+    chat.wait_for("four")
+    chat.press(CTRL_C)
+    chat.wait_for("(stopped)\n> ")
+
+    assert chat.shown.count("one two three") == 1
+
+
+@pytest.mark.req("UI-05")
+def test_pasted_text_is_one_message(desk: Program, at_terminal: AtTerminal) -> None:
+    person = f"ann-{uuid4().hex[:8]}"
+    chat = at_terminal(desk, "chat", "desk", "--user", person, kind="xterm")
+    chat.wait_for("> ")
+
+    chat.press("\x1b[200~first line\nsecond line\x1b[201~")
+    chat.wait_for("second line")
+    chat.press("\n")
+    chat.wait_for("Good morning.")
+    chat.press(CTRL_D)
+    chat.wait()
+
+    runs = desk("runs", "ls", "--json").json
+    assert [run["question"] for run in runs if run["user"] == person] == ["first line\nsecond line"]
+
+
+@pytest.mark.req("UI-05")
+def test_what_was_typed_is_there_the_next_time_and_for_nobody_else(desk: Program, at_terminal: AtTerminal) -> None:
+    word = uuid4().hex
+    chat = at_terminal(desk, "chat", "desk")
+    chat.wait_for(READY)
+    chat.say(f"Hello {word}")
+    chat.wait_for("Good morning.")
+    chat.wait_for(READY)
+    chat.press(CTRL_D)
+    chat.wait()
+
+    again = at_terminal(desk, "chat", "desk", kind="xterm")
+    again.wait_for("> ")
+    again.press("\x1b[A")  # the key that goes up
+    again.wait_for(word)
+
+    file = desk.data / "chat_history"
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert f"Hello {word}" in file.read_text()
+
+
+@pytest.mark.req("UI-05")
+def test_who_goes_on_sees_what_was_said_last(desk: Program, at_terminal: AtTerminal) -> None:
+    person = f"ann-{uuid4().hex[:8]}"
+    asked(desk, "Where is the parcel?", "desk", "--user", person)
+
+    chat = at_terminal(desk, "chat", "desk", "--user", person, "-c")
+    chat.wait_for(READY)
+
+    assert f"{person}: Where is the parcel?\ndesk: Let me look.\ndesk: It is in Cologne.\n> " in chat.shown
+
+
+@pytest.mark.req("UI-05")
+def test_commands_lead_to_other_sessions_and_agents(desk: Program, at_terminal: AtTerminal) -> None:
+    person = f"ann-{uuid4().hex[:8]}"
+    chat = at_terminal(desk, "chat", "desk", "--user", person)
+    chat.wait_for(READY)
+
+    chat.say("/help")
+    chat.wait_for("/sessions")
+    chat.say("First words")
+    chat.wait_for("Good morning.")
+    chat.say("/new")
+    chat.wait_for("You talk to desk.")
+    chat.wait_for(READY)
+    chat.say("Other words")
+    chat.wait_for("Good morning.")
+    chat.say("/sessions")
+    chat.wait_for("* 1  Other words\n  2  First words\n")
+    chat.say("/sessions 2")
+    chat.wait_for(f"{person}: First words\n")
+    chat.say("/agent nobody")
+    chat.wait_for("There is no agent 'nobody'.\n* desk")
+    chat.say("/nonsense")
+    chat.wait_for("There is no /nonsense.")
+    chat.wait_for(READY)
+    chat.press(CTRL_D)
+
+    assert chat.wait() == 0
 
 
 # For programs
@@ -384,3 +477,38 @@ def test_no_answer_but_the_first_to_the_question_is_printed(capsys: pytest.Captu
     screen.show({"kind": "answer", "run_id": "1", "text": "edited", "version": 2})
 
     assert capsys.readouterr().out == "ours\n"
+
+
+# Markdown
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("one", ["one"]),
+        ("one\n\ntwo", ["one", "two"]),
+        ("one\n\n\ntwo\n", ["one", "\ntwo\n"]),
+        ("```\na\n\nb\n```\n\nend", ["```\na\n\nb\n```", "end"]),
+        ("~~~\na\n\n```\n\nb", ["~~~\na\n\n```\n\nb"]),
+    ],
+)
+def test_a_text_is_cut_at_blank_lines_outside_of_code(text: str, found: list[str]) -> None:
+    assert blocks(text) == found
+
+
+@pytest.mark.req("UI-05")
+@pytest.mark.parametrize("size", [1, 3, 1000])
+def test_markdown_is_shown_and_not_its_signs_however_it_comes(size: int) -> None:
+    text = "# Title\n\nSome **bold** words, \x1b[31mred.\n\n- one\n- two\n"
+    stream = StringIO()
+    screen = TerminalScreen(stream, colour=True)
+
+    for start in range(0, len(text), size):
+        screen.show({"kind": "token", "text": text[start : start + size]})
+    screen.show({"kind": "answer", "text": text})
+
+    shown = stream.getvalue()
+    assert "**" not in shown
+    assert shown.count("Title") == 1
+    assert "Some bold words, \\x1b[31mred." in shown
+    assert " • one" in shown

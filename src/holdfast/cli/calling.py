@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
 
 from holdfast.cli.addresses import address
+from holdfast.cli.api import Api
 from holdfast.cli.invocation import Invocation
 from holdfast.cli.lines import Door, Frame, reach_agents
 from holdfast.cli.talks import Talk
@@ -103,6 +104,10 @@ class Calling:
     def decide(self, approval_id: str, decision: Literal["approve", "deny"]) -> None:
         """Allow a call that waits for it, or not."""
         self._do(self._its.decide(approval_id, decision))
+
+    def call(self, work: Callable[[Api], Coroutine[Any, Any, Result]]) -> Result:
+        """Call the API beside the talk."""
+        return self._do(self._its.call(work))
 
     def recalled(self) -> int:
         """How many memories the agent was reminded of when it answered."""

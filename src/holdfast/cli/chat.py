@@ -3,15 +3,17 @@
 import signal
 import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
 
 from holdfast.cli.api import error_of
 from holdfast.cli.calling import INTERRUPTED, SILENT, Calling
+from holdfast.cli.chat_commands import Place, Switch, obey, recap
 from holdfast.cli.invocation import Invocation, command, single
 from holdfast.cli.lines import Frame
+from holdfast.cli.prompting import line_editing
 from holdfast.cli.screens import AnswerAlone, JsonLines, Screen, Terminal, called, in_colour
 from holdfast.core.errors import Conflict, Forbidden, HoldfastError, InvalidInput, NotFound, Unavailable
 
@@ -39,7 +41,8 @@ def chat(
 ) -> None:
     """Talk to an agent; Ctrl-C stops its answer, Ctrl-D leaves.
 
-    With a message, or one on stdin, the answer alone goes to stdout; with --json all that happens, as lines of JSON.
+    At a terminal /help lists more, such as /new, /sessions and /agent. With a message, or one on stdin, the answer
+    alone goes to stdout; with --json all that happens, as lines of JSON.
 
     \b
     holdfast chat
@@ -51,13 +54,13 @@ def chat(
     if agent is not None and " " in agent:
         raise NotFound(f"there is no agent {agent[:80]!r}", next="Name one first: `holdfast chat AGENT MESSAGE`.")
     question = _question(invocation, message)
+    if question is None:
+        with line_editing(invocation.config().data / "chat_history"):
+            _talk_on(invocation, agent, user=user, session=session, go_on=go_on)
+        return
     with Calling(invocation, agent, user=user, session=session, go_on=go_on) as calling, _interrupts(calling.interrupt):
-        ready = calling.wait_until_ready()
-        if question is None:
-            _talk(invocation, calling, ready["agent"])
-        else:
-            invocation.output.line(ready)
-            _ask_once(invocation, calling, question)
+        invocation.output.line(calling.wait_until_ready())
+        _ask_once(invocation, calling, question)
 
 
 def _question(invocation: Invocation, message: list[str] | None) -> str | None:
@@ -73,21 +76,47 @@ def _question(invocation: Invocation, message: list[str] | None) -> str | None:
     return question
 
 
-def _talk(invocation: Invocation, calling: Calling, agent: str) -> None:
-    with suppress(ImportError):
-        import readline  # noqa: F401 - it is all that `input` needs for keys and a history  # pyright: ignore[reportUnusedImport]
+def _talk_on(invocation: Invocation, agent: str | None, *, user: str | None, session: str | None, go_on: bool) -> None:
+    """Talk, in one session after another, until the person leaves."""
+    while True:
+        calling = Calling(invocation, agent, user=user, session=session, go_on=go_on)
+        with calling, _interrupts(calling.interrupt):
+            switch = _talk(invocation, calling, calling.wait_until_ready(), user, recalls=go_on or session is not None)
+        if switch is None:
+            return
+        agent, session, go_on = switch.agent, switch.session, False
+
+
+def _talk(invocation: Invocation, calling: Calling, ready: Frame, user: str | None, *, recalls: bool) -> Switch | None:
+    """Talk in one session; where to go on, None where the person leaves."""
     screen = Terminal(sys.stdout, colour=in_colour(sys.stdout))
-    invocation.output.say(f"You talk to {agent}. Ctrl-C stops an answer, Ctrl-D leaves.")
+    place = Place(ready["agent"], ready["session_id"], user)
+    invocation.output.say(f"You talk to {place.agent}. Ctrl-C stops an answer, Ctrl-D leaves, /help tells more.")
+    for line in calling.call(lambda api: recap(api, ready["conversation_id"])) if recalls else ():
+        screen.remark(line)
     turns = _Turns(calling, screen, asks=True)
     while (text := _read(PROMPT)) is not None:
-        if text.strip():
-            ended = turns.turn(text)
+        if text.startswith("/") and not text.startswith("//"):
+            done = _obeyed(calling, text, place)
+            if isinstance(done, Switch):
+                return done
+            screen.remark(done)
+        elif text.strip():
+            ended = turns.turn(text.removeprefix("/") if text.startswith("//") else text)
             if ended["kind"] == "refused":
                 screen.remark(f"({_error(ended)})")
             elif ended["kind"] == "queued":
                 continue
             elif recalled := calling.recalled():
                 screen.remark(f"({recalled} {'memory' if recalled == 1 else 'memories'} recalled)")
+    return None
+
+
+def _obeyed(calling: Calling, text: str, place: Place) -> str | Switch:
+    try:
+        return calling.call(lambda api: obey(api, text, place))
+    except HoldfastError as error:
+        return f"({error})"
 
 
 def _ask_once(invocation: Invocation, calling: Calling, question: str) -> None:

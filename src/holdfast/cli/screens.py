@@ -5,6 +5,7 @@ import os
 from typing import Any, Protocol, TextIO, cast
 
 from holdfast.cli.lines import Frame
+from holdfast.cli.markdown import MarkdownStream
 from holdfast.cli.output import printable, write
 
 SHOWN = 200  # characters of what tools are given and give back
@@ -24,12 +25,17 @@ class Screen(Protocol):
 
 
 class Terminal:
-    """For a person: what the agent says as it says it, what it does in dim lines of their own."""
+    """For a person: what the agent says as it says it, what it does in dim lines of their own.
+
+    In colour, what the agent says is shown as Markdown.
+    """
 
     def __init__(self, stream: TextIO, *, colour: bool) -> None:
         self._stream = stream
         self._colour = colour
-        self._said = ""  # on the line that is being written, or lines
+        self._markdown = MarkdownStream(stream) if colour else None
+        self._said = ""  # of what the agent is saying
+        self._line = ""  # on the line that is being written, or lines
 
     def show(self, frame: Frame) -> None:
         """Show what happened, if it is to be seen."""
@@ -38,6 +44,7 @@ class Terminal:
             case "token":
                 if frame.get("reset") and self._said:
                     self.remark("(it begins anew)")
+                    self._said = ""
                 self._write(text)
                 self._said += text
             case "thought" | "answer" if frame.get("version", 1) == 1:
@@ -68,21 +75,30 @@ class Terminal:
         write(self._stream, f"{DIM}{words}{PLAIN}" if self._colour else words)
 
     def _complete(self, text: str) -> None:
-        """Say what was not said yet of what the agent said."""
+        """Say what was not said yet of what the agent said, also where something else was said in between."""
         if not text.startswith(self._said):
             self._end_line()
+            self._said = ""
         self._write(text[len(self._said) :])
-        self._said = text
         self._end_line()
+        self._said = ""
 
     def _write(self, text: str) -> None:
+        if not text:
+            return
+        self._line += text
+        if self._markdown is not None:
+            self._markdown.feed(text)
+            return
         self._stream.write(printable(text.replace("\r\n", "\n")))
         self._stream.flush()
 
     def _end_line(self) -> None:
-        if self._said and not self._said.endswith("\n"):
+        if self._line and self._markdown is not None:
+            self._markdown.end()
+        elif self._line and not self._line.endswith("\n"):
             write(self._stream, "")
-        self._said = ""
+        self._line = ""
 
 
 class AnswerAlone:

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import uuid4
 
@@ -11,6 +11,8 @@ from holdfast.cli.addresses import address, given
 from holdfast.cli.api import Api
 from holdfast.cli.lines import Door, Frame, Line
 from holdfast.core.errors import Unavailable
+
+Result = TypeVar("Result")
 
 PATIENCE = 120.0  # seconds in which a line that broke must be replaced
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
@@ -90,6 +92,10 @@ class Talk:
         self._unwanted = True
         if self.run_id is not None:
             await self._call(lambda api: api.post(address("runs", self.run_id, "cancel"), {}))
+
+    async def call(self, work: Callable[[Api], Awaitable[Result]]) -> Result:
+        """Call the API beside the lines, once."""
+        return await work(self._door.api)
 
     async def story(self) -> dict[str, Any] | None:
         """The run that answers the message and all that it did, if it is known yet."""

@@ -1,0 +1,102 @@
+"""Commands of the terminal chat: what begins with a slash is said to the chat, not to the agent."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.cli.addresses import address
+from holdfast.cli.api import Api
+
+SESSIONS = 10
+RECAP = 6  # messages
+WIDTH = 72  # characters of each
+
+HELP = """\
+/new             begin a new session
+/sessions        list your last sessions; /sessions 2 goes on with the second
+/agent           list the agents; /agent NAME talks to another
+/help            this list
+Ctrl-C stops an answer, Ctrl-D leaves. A message that begins with a slash has two: //like this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """Where to go on: with another agent, or in another session; None: the same agent, a new session."""
+
+    agent: str | None = None
+    session: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a chat is."""
+
+    agent: str
+    session: str
+    user: str | None
+
+
+async def obey(api: Api, line: str, place: Place) -> str | Switch:
+    """What to print, or where to go on."""
+    name, _, rest = line.strip().partition(" ")
+    rest = rest.strip()
+    match name:
+        case "/help":
+            return HELP
+        case "/new":
+            return Switch(place.agent)
+        case "/agent":
+            return await _agent(api, rest, place)
+        case "/sessions" | "/session":
+            return await _sessions(api, rest, place)
+        case _:
+            return f"There is no {name[:40]}.\n{HELP}"
+
+
+async def recap(api: Api, conversation: str) -> list[str]:
+    """The last messages of a conversation, a line each."""
+    last: int = (await api.get(address("conversations", conversation)))["last_seq"]
+    found = await api.get(address("conversations", conversation, "nodes", since=max(0, last - 5 * RECAP), limit=100))
+    lines = [_said(node) for node in found["nodes"]]
+    return [line for line in lines if line][-RECAP:]
+
+
+async def _agent(api: Api, name: str, place: Place) -> str | Switch:
+    agents = [each for each in (await api.get(address("agents")))["agents"] if each["active"] and each["kind"] != "ui"]
+    if name and any(each["name"] == name for each in agents):
+        return Switch(name)
+    lines = [
+        f"{'*' if each['name'] == place.agent else ' '} {each['name']}{'' if each['served'] else ' (not served)'}"
+        + (f": {_line(each['description'])}" if each["description"] else "")
+        for each in agents
+    ]
+    return "\n".join([*([f"There is no agent {name[:40]!r}."] if name else []), *lines])
+
+
+async def _sessions(api: Api, which: str, place: Place) -> str | Switch:
+    user = place.user or "local"
+    asked = address("conversations", user=user, agent=place.agent, spoken="true", openings="true", limit=SESSIONS)
+    found = await api.get(asked)
+    talks = [talk for talk in found["conversations"] if talk["session_id"]]
+    if which.isdecimal() and 0 < int(which) <= len(talks):
+        return Switch(place.agent, talks[int(which) - 1]["session_id"])
+    chosen = [talk for talk in talks if which and talk["session_id"].startswith(which)]
+    if len(chosen) == 1:
+        return Switch(place.agent, chosen[0]["session_id"])
+    lines: list[str] = []
+    for number, talk in enumerate(talks, 1):
+        here = "*" if talk["session_id"] == place.session else " "
+        lines.append(f"{here}{number:>2}  {_line(found['openings'].get(talk['id'], ''))}")
+    return "\n".join(lines) or "There are no sessions yet."
+
+
+def _said(node: dict[str, Any]) -> str:
+    kind, _, who = str(node["context"]).partition(":")
+    name = who.rpartition(":")[2]
+    if node.get("deleted") or kind != "text" or name == "tool" or not node["content"].strip():
+        return ""
+    return f"{name}: {_line(node['content'])}"
+
+
+def _line(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= WIDTH else line[: WIDTH - 1] + "…"

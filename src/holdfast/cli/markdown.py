@@ -1,0 +1,84 @@
+"""Markdown at a terminal, as it is written: each block is shown as it grows, and stays once it is whole."""
+
+import re
+from typing import TYPE_CHECKING, TextIO
+
+from holdfast.cli.output import printable
+
+if TYPE_CHECKING:
+    from rich.live import Live
+    from rich.markdown import Markdown
+
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
+
+
+class MarkdownStream:
+    """Writes one text after another to a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        from rich.console import Console
+
+        self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
+        self._live: Live | None = None
+        self._block = ""  # what is not whole yet
+        self._is_first = True
+
+    def feed(self, text: str) -> None:
+        """Show more of the text."""
+        self._block += printable(text.replace("\r\n", "\n"))
+        *whole, self._block = blocks(self._block)
+        for block in whole:
+            self._settle(block)
+        self._grow()
+
+    def end(self) -> None:
+        """The text is over: show the rest of it to stay."""
+        block, self._block = self._block, ""
+        self._settle(block)
+        self._is_first = True
+
+    def _grow(self) -> None:
+        from rich.live import Live
+
+        if not self._block.strip():
+            return
+        if self._live is None:
+            self._live = Live(console=self._console, auto_refresh=False, transient=True, redirect_stderr=False)
+            self._live.start()
+        self._live.update(self._shown(self._block), refresh=True)
+
+    def _settle(self, block: str) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        if not block.strip():
+            return
+        if not self._is_first:
+            self._console.print()
+        self._is_first = False
+        self._console.print(self._shown(block))
+
+    def _shown(self, block: str) -> "Markdown":
+        from rich.markdown import Markdown
+
+        return Markdown(block.strip("\n"), hyperlinks=False)  # an address is shown, and not hidden behind a word
+
+
+def blocks(text: str) -> list[str]:
+    """The blocks of a text, between blank lines; the last may not be whole. A fence keeps its blank lines."""
+    found: list[str] = []
+    block: list[str] = []
+    fence = ""
+    *lines, rest = text.split("\n")  # the last line may not be whole: it is no blank one yet
+    for line in lines:
+        mark = _FENCE.match(line)
+        if mark and not fence:
+            fence = mark[1]
+        elif mark and mark[1].startswith(fence) and not line.strip(" `~"):
+            fence = ""
+        if not line.strip() and not fence and any(map(str.strip, block)):
+            found.append("\n".join(block))
+            block = []
+        else:
+            block.append(line)
+    return [*found, "\n".join([*block, rest])]
