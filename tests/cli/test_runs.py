@@ -1,5 +1,6 @@
 import pytest
 
+from holdfast.cli.runs import rounded
 from tests.cli.program import Program
 
 pytestmark = pytest.mark.req("UI-02", "AGENT-02", "AGENT-04")
@@ -15,9 +16,12 @@ def test_runs_are_listed_with_the_newest_first_and_by_session(desk: Program) -> 
     rows = desk("runs", "ls", "--session", "listed", "--json").json
 
     assert table.stdout.split("\n")[0].split() == [
-        "ID", "AGENT", "USER", "STATE", "STEPS", "IN", "OUT", "COST", "ASKED",
+        "ID", "QUESTION", "AGENT", "USER", "STATE", "STEPS", "IN", "OUT", "COST", "ASKED",
     ]  # fmt: skip
-    assert table.stdout.split("\n")[1].startswith(rows[0]["id"])
+    shown = table.stdout.split("\n")[1].split()
+    assert rows[0]["id"].startswith(shown[0])
+    assert shown[1:3] == ["Hello", "2!"]
+    assert [row["question"] for row in rows] == ["Hello 2!", "Hello 1!"]
     assert "There are more than these 1" in table.stderr
     assert [(row["agent"], row["user"], row["state"]) for row in rows] == [("desk", "local", "done")] * 2
     assert rows[0]["created_at"] > rows[1]["created_at"]
@@ -107,7 +111,7 @@ def test_a_message_is_edited_by_its_number(desk: Program) -> None:
     ("words", "code"),
     [
         (["show", UNKNOWN], 3),
-        (["show", "7"], 2),
+        (["show", "x7"], 2),
         (["ls", "--session", "nobody has heard of it"], 3),
         (["ls", "--limit", "0"], 2),
     ],
@@ -133,10 +137,38 @@ def test_agents_are_listed_and_shown(desk: Program) -> None:
     words = desk("agents", "show", "desk")
     record = desk("agents", "show", "desk", "--json").json
 
-    assert "desk  llm   yes     Answers at the desk." in table.stdout
+    assert "desk  llm   yes     yes     Answers at the desk." in table.stdout
     assert words.stdout == (
         "desk (llm)\ndescription  Answers at the desk.\nfrom         a program\n"
         "tools        track, refund\napprove      refund\n\nYou help.\n"
     )
-    assert record["tools"] == ["track", "refund"]
+    assert (record["tools"], record["skills"]) == (["track", "refund"], [])
     assert desk("agents", "show", "nobody").code == 3
+
+
+@pytest.mark.req("UI-05")
+def test_the_beginning_of_an_id_is_enough_where_no_other_has_it(desk: Program) -> None:
+    for number in (1, 2):
+        desk("chat", "desk", f"Count me {number}!", "--session", "prefixed")
+    first, second = (run["id"] for run in desk("runs", "ls", "--session", "prefixed", "--json").json)
+    least = next(n for n in range(1, 37) if first[:n] != second[:n])
+
+    table = desk("runs", "ls", "--session", "prefixed").stdout.splitlines()[1:]
+    shown = desk("runs", "show", table[0].split()[0], "--json")
+    several = desk("runs", "show", first[: least - 1], "--json")
+    unknown = desk("runs", "show", "ffffffff", "--json")
+    odd = desk("runs", "show", "no-such-id", "--json")
+
+    assert shown.json["run"]["id"] == first
+    assert (several.code, several.error["code"]) == (2, "invalid_input")
+    assert first in several.error["why"]
+    assert second in several.error["why"]
+    assert (unknown.code, unknown.error["code"]) == (3, "not_found")
+    assert (odd.code, odd.error["code"]) == (2, "invalid_input")
+
+
+@pytest.mark.parametrize(
+    ("cost", "shown"), [(0.0, "0"), (0.5, "0.5"), (0.123456, "0.1235"), (0.00001, "<0.0001"), (12.0, "12")]
+)
+def test_costs_are_rounded(cost: float, shown: str) -> None:
+    assert rounded(cost) == shown

@@ -407,6 +407,11 @@ export type Hit = {
   readonly parts?: Parts | null;
 };
 
+export type IdList = {
+  readonly ids: ReadonlyArray<string>;
+  readonly more: boolean;
+};
+
 export type Imported = {
   readonly added?: number;
   readonly folded?: number;
@@ -964,6 +969,7 @@ export type Run = {
 export type RunPage = {
   readonly runs: ReadonlyArray<Run>;
   readonly cursor: string | null;
+  readonly questions: Record<string, string>;
 };
 
 export type RunStory = {
@@ -1470,6 +1476,7 @@ export interface Operations {
   "GET /api/executions/{id}/output": { path: { id: string }; query: {}; body: undefined; answer: undefined };
   "GET /api/groups": { path: {}; query: { group?: string | null }; body: undefined; answer: GroupLag };
   "POST /api/groups/{group}/reset": { path: { group: string }; query: {}; body: GroupReset; answer: GroupPositions };
+  "GET /api/ids": { path: {}; query: { kind: "approval" | "dead_letter" | "execution" | "memory" | "run"; prefix: string }; body: undefined; answer: IdList };
   "GET /api/keys": { path: {}; query: {}; body: undefined; answer: KeyList };
   "POST /api/keys": { path: {}; query: {}; body: KeyRequest; answer: NewKey };
   "POST /api/keys/link": { path: {}; query: {}; body: LinkRequest; answer: holdfast_server_routes_keys_Link };

@@ -240,6 +240,11 @@ class Runs:
         runs = [run_of(row) for row in rows[:limit]]
         return Page(runs, write_cursor(runs[-1].id) if len(rows) > limit else None)
 
+    async def questions(self, runs: Sequence[Run]) -> dict[UUID, str]:
+        """The beginning of the message that each run answers; a deleted one has none."""
+        rows = await self._database.all(sql("questions"), [run.id for run in runs]) if runs else []
+        return {row["id"]: restore(row["question"]) for row in rows}
+
 
 def run_of(row: Row) -> Run:
     """The run that a row is."""

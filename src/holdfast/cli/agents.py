@@ -25,9 +25,10 @@ async def ls(invocation: Invocation) -> None:
 
 @command(app)
 async def show(invocation: Invocation, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Print an agent: its instructions, its tools, and what it may take."""
+    """Print an agent: its instructions, its tools and skills, and what it may take."""
     async with reach(invocation) as api:
         agent = await api.get(address("agents", name))
+        agent["skills"] = [each["skill"] for each in (await api.get(address("agents", name, "skills")))["skills"]]
     if invocation.json:
         invocation.output.record(agent)
     else:
@@ -43,6 +44,7 @@ def shown(agent: dict[str, Any]) -> str:
         "active": "" if agent["active"] else "no",
         "model": agent["model"] or "",
         "tools": ", ".join(agent["tools"]),
+        "skills": ", ".join(agent["skills"]),
         "approve": ", ".join(agent["approve"]),
         "memory": "" if agent["memory"] else "none",
         "limits": ", ".join(f"{limit:g} {name}" for name, limit in limits.items()),

@@ -1,12 +1,12 @@
 """`holdfast approvals`: calls of tools that wait for a person."""
 
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
 from holdfast.cli.addresses import address, given
 from holdfast.cli.api import reach
+from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.screens import called
 
@@ -15,7 +15,6 @@ app = group("Calls of tools that an agent may not make before somebody allows it
 COLUMNS = {"id": "ID", "call": "CALL", "why": "WHY", "user": "USER", "run_id": "RUN", "created_at": "ASKED"}
 WHY = {"listed": "the agent's list", "unknown": "it may have run before"}
 
-Id = Annotated[UUID, typer.Argument(metavar="ID")]
 Comment = Annotated[str | None, typer.Option(metavar="TEXT", help="A word to the agent.")]
 
 
@@ -25,7 +24,7 @@ async def ls(invocation: Invocation) -> None:
     async with reach(invocation) as api:
         found: list[dict[str, Any]] = (await api.get(address("approvals")))["approvals"]
     shown = [{**each, "call": called(each), "why": WHY.get(each["reason"], each["reason"])} for each in found]
-    invocation.output.rows(found if invocation.json else shown, COLUMNS)
+    invocation.output.rows(found if invocation.json else shortened_ids(shown, "id", "run_id"), COLUMNS)
 
 
 @command(app)
@@ -40,8 +39,9 @@ async def deny(invocation: Invocation, id: Id, comment: Comment = None) -> None:
     await _decide(invocation, id, "deny", comment)
 
 
-async def _decide(invocation: Invocation, id: UUID, decision: str, comment: str | None) -> None:
+async def _decide(invocation: Invocation, id: str, decision: str, comment: str | None) -> None:
     async with reach(invocation) as api:
-        decided = await api.post(address("approvals", id), {"decision": decision, **given(comment=comment)})
+        approval = await whole_id(api, "approval", id)
+        decided = await api.post(address("approvals", approval), {"decision": decision, **given(comment=comment)})
     invocation.output.record(decided)
     invocation.output.say(f"{called(decided)} is {decided['state']}. The agent goes on where it is served.")

@@ -10,6 +10,7 @@ import typer
 
 from holdfast.cli.addresses import address, given
 from holdfast.cli.api import reach
+from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.core.errors import InvalidInput
@@ -30,7 +31,6 @@ COLUMNS = {
 }
 SHOWN_ERROR = 80  # characters in the list
 
-Id = Annotated[UUID, typer.Argument(metavar="ID")]
 Group = Annotated[str | None, typer.Option(metavar="NAME", help="Those of one group.")]
 Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Those of one topic.")]
 
@@ -47,14 +47,15 @@ async def ls(
     async with reach(invocation) as api:
         found = await api.get(address("dead-letters", group=group, topic=topic, limit=limit, before=before))
     letters = found["dead_letters"]
-    invocation.output.rows(letters if invocation.json else [_row(letter) for letter in letters], COLUMNS)
+    rows = letters if invocation.json else shortened_ids([_row(letter) for letter in letters], "id")
+    invocation.output.rows(rows, COLUMNS)
 
 
 @command(app)
 async def show(invocation: Invocation, id: Id) -> None:
     """Print a dead letter: its error, and the whole record."""
     async with reach(invocation) as api:
-        letter = await api.get(address("dead-letters", id))
+        letter = await api.get(address("dead-letters", await whole_id(api, "dead_letter", id)))
     if invocation.json:
         invocation.output.record(letter)
     else:
@@ -64,7 +65,7 @@ async def show(invocation: Invocation, id: Id) -> None:
 @command(app)
 async def redrive(
     invocation: Invocation,
-    id: Annotated[UUID | None, typer.Argument(metavar="ID", show_default=False)] = None,
+    id: Annotated[str | None, typer.Argument(metavar="ID", show_default=False)] = None,
     all: Annotated[bool, typer.Option("--all", help="Every one, or those of a group or a topic.")] = False,
     group: Group = None,
     topic: Topic = None,
@@ -85,7 +86,7 @@ async def redrive(
         if id is None:
             number = (await api.post("/api/dead-letters/redrive", narrowed))["redriven"]
         else:
-            await api.post(address("dead-letters", id, "redrive"), {})
+            await api.post(address("dead-letters", await whole_id(api, "dead_letter", id), "redrive"), {})
             number = 1
     invocation.output.record({"redriven": number})
     invocation.output.say(f"{number} on their way again." if number != 1 else "One is on its way again.")
@@ -95,9 +96,10 @@ async def redrive(
 async def drop(invocation: Invocation, id: Id) -> None:
     """Forget a dead letter, for good."""
     async with reach(invocation) as api:
-        await api.delete(address("dead-letters", id))
-    invocation.output.record({"id": str(id)})
-    invocation.output.say(f"Dropped {id}.")
+        letter = await whole_id(api, "dead_letter", id)
+        await api.delete(address("dead-letters", letter))
+    invocation.output.record({"id": str(letter)})
+    invocation.output.say(f"Dropped {letter}.")
 
 
 def shown(letter: dict[str, Any]) -> str:

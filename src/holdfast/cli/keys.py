@@ -1,12 +1,12 @@
 """`holdfast keys`: make, list and revoke keys."""
 
 from typing import Annotated, Any
-from uuid import UUID
 
 import typer
 
 from holdfast.access.principals import check_scopes
 from holdfast.cli.api import reach
+from holdfast.cli.ids import Id, full_id, shortened_ids, the_only
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.lifetime import lifetime
 
@@ -74,16 +74,20 @@ async def ls(invocation: Invocation) -> None:
     """List the tenant's keys, newest first, the revoked ones too."""
     async with reach(invocation) as api:
         found = await api.get("/api/keys")
-    invocation.output.rows(found["keys"], COLUMNS)
+    invocation.output.rows(found["keys"] if invocation.json else shortened_ids(found["keys"], "id"), COLUMNS)
 
 
 @command(app)
-async def revoke(invocation: Invocation, id: Annotated[UUID, typer.Argument(metavar="ID")]) -> None:
+async def revoke(invocation: Invocation, id: Id) -> None:
     """End a key, and within a second every use of it."""
     async with reach(invocation) as api:
-        key = await api.delete(f"/api/keys/{id}")
+        whole = full_id(id)
+        if whole is None:
+            known = [key["id"] for key in (await api.get("/api/keys"))["keys"]]
+            whole = the_only("key", id, [key for key in known if key.replace("-", "").startswith(id.replace("-", ""))])
+        key = await api.delete(f"/api/keys/{whole}")
     invocation.output.record(key)
-    invocation.output.say(f"Revoked the key {id}.")
+    invocation.output.say(f"Revoked the key {whole}.")
 
 
 @command(app)

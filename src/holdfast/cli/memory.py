@@ -10,11 +10,11 @@ from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, cast
 from urllib.parse import urlencode
-from uuid import UUID
 
 import typer
 
-from holdfast.cli.api import reach
+from holdfast.cli.api import Api, reach
+from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.lifetime import lifetime
 from holdfast.core.errors import InvalidInput, TooLarge
@@ -42,14 +42,6 @@ def moment(text: str) -> datetime:
     return given.replace(tzinfo=given.tzinfo or UTC).astimezone(UTC)
 
 
-def memory_id(text: str) -> UUID:
-    """The id that `text` is."""
-    try:
-        return UUID(text)
-    except ValueError:
-        raise InvalidInput(f"{text[:80]!r} is no id", next="`holdfast memory search` shows the ids.") from None
-
-
 def not_empty(param: typer.CallbackParam, value: Any) -> Any:
     """What an option was given: nothing at all is what a variable has that was never set."""
     if value == "" or (isinstance(value, list) and "" in value):
@@ -74,7 +66,6 @@ Agent = Annotated[
 ]
 Session = Annotated[str | None, typer.Option(metavar="ID", help="A session's.", callback=not_empty)]
 Org = Annotated[bool, typer.Option("--org", help="The organization's.")]
-Id = Annotated[UUID, typer.Argument(metavar="ID", help="The memory.", parser=memory_id)]
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin.")]
 Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.", parser=question)]
 Limit = Annotated[int | None, typer.Option(min=1, max=1000, help="At most so many.", show_default=False)]
@@ -191,7 +182,7 @@ async def search(invocation: Invocation, question: Question) -> None:
     """Find what answers a question, best first."""
     found = await _search(invocation, question, explain=False)
     if not invocation.json:
-        rows = [{"score": f"{hit['score']:.{DIGITS}f}", **hit["memory"]} for hit in found["hits"]]
+        rows = shortened_ids([{"score": f"{hit['score']:.{DIGITS}f}", **hit["memory"]} for hit in found["hits"]], "id")
         columns = {"score": "SCORE", "content": "MEMORY", "type": "TYPE", "created_at": "SINCE", "id": "ID"}
         invocation.output.rows(rows, columns)
     _say_reduced(invocation, found)
@@ -219,7 +210,8 @@ async def explain(invocation: Invocation, question: Question) -> None:
 async def why_not(invocation: Invocation, id: Id, question: Question) -> None:
     """Say why a search does not return a memory, or that it does."""
     async with reach(invocation) as api:
-        found = await api.post("/api/memories/why-not", {"id": str(id), **question.body()})
+        memory = await whole_id(api, "memory", id)
+        found = await api.post("/api/memories/why-not", {"id": str(memory), **question.body()})
     place = f" (place {found['rank']}, score {found['score']:.{DIGITS}f})" if found["rank"] else ""
     told = f"{found['reason']}: {found['detail']}{place}"
     invocation.output.value(told, found)
@@ -229,7 +221,7 @@ async def why_not(invocation: Invocation, id: Id, question: Question) -> None:
 async def history(invocation: Invocation, id: Id) -> None:
     """List the versions of a memory, the newest first."""
     async with reach(invocation) as api:
-        found = await api.get(f"{_address(id)}/history")
+        found = await api.get(f"{await _address(api, id)}/history")
     columns = {"version": "VERSION", "operation": "OPERATION", "at": "AT", "importance": "IMPORTANCE"}
     invocation.output.rows(found["revisions"], {**columns, "content": "MEMORY"})
 
@@ -239,7 +231,7 @@ async def supersede(invocation: Invocation, id: Id, text: Text) -> None:
     """Put what is true now in the place of a memory; the new one's id goes to stdout."""
     content = _text(text)
     async with reach(invocation) as api:
-        made = await api.post(f"{_address(id)}/supersede", {"content": content})
+        made = await api.post(f"{await _address(api, id)}/supersede", {"content": content})
     invocation.output.value(made["id"], made)
 
 
@@ -247,27 +239,28 @@ async def supersede(invocation: Invocation, id: Id, text: Text) -> None:
 async def forget(invocation: Invocation, id: Id) -> None:
     """Delete a memory and all that was kept of it."""
     async with reach(invocation) as api:
-        await api.delete(_address(id))
-    invocation.output.record({"id": str(id)})
-    invocation.output.say(f"{id} is forgotten.")
+        memory = await whole_id(api, "memory", id)
+        await api.delete(await _address(api, str(memory)))
+    invocation.output.record({"id": str(memory)})
+    invocation.output.say(f"{memory} is forgotten.")
 
 
 @command(app)
 async def pin(invocation: Invocation, id: Id, undo: Undo = False) -> None:
     """Keep a memory from fading and from being dropped."""
     async with reach(invocation) as api:
-        memory = await api.post(f"{_address(id)}/pin", {"pinned": not undo})
+        memory = await api.post(f"{await _address(api, id)}/pin", {"pinned": not undo})
     invocation.output.record(memory)
-    invocation.output.say(f"{id} is {'pinned no more' if undo else 'pinned'}.")
+    invocation.output.say(f"{memory['id']} is {'pinned no more' if undo else 'pinned'}.")
 
 
 @command(app)
 async def bury(invocation: Invocation, id: Id, undo: Undo = False) -> None:
     """Keep a memory, and recall it no more."""
     async with reach(invocation) as api:
-        memory = await api.post(f"{_address(id)}/bury", {"buried": not undo})
+        memory = await api.post(f"{await _address(api, id)}/bury", {"buried": not undo})
     invocation.output.record(memory)
-    invocation.output.say(f"{id} is {'recalled again' if undo else 'buried'}.")
+    invocation.output.say(f"{memory['id']} is {'recalled again' if undo else 'buried'}.")
 
 
 @command(app)
@@ -443,8 +436,8 @@ def _text(given: str) -> str:
     return text
 
 
-def _address(id: UUID) -> str:
-    return f"/api/memories/{id}"
+async def _address(api: Api, id: str) -> str:
+    return f"/api/memories/{await whole_id(api, 'memory', id)}"
 
 
 def _query(asked: dict[str, Any]) -> str:

@@ -27,8 +27,11 @@ class Output:
     def __init__(self, *, json: bool) -> None:
         self._json = json
 
-    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> None:
-        """A table with these columns (key and heading); as JSON a list with every key of every row."""
+    def rows(self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, cut: Sequence[str] = ()) -> None:
+        """A table with these columns (key and heading); as JSON a list with every key of every row.
+
+        Of the columns to `cut` a terminal shows what has room on one line; what reads a pipe gets all of it.
+        """
         if self._json:
             self._write_json(rows)
             return
@@ -36,8 +39,8 @@ class Output:
         from rich.text import Text
 
         table = Table(box=None, pad_edge=False, header_style="bold")
-        for heading in columns.values():
-            table.add_column(heading, overflow="fold")
+        for key, heading in columns.items():
+            table.add_column(heading, overflow="ellipsis" if key in cut else "fold", no_wrap=key in cut)
         for row in rows:
             table.add_row(*(Text(printable(_cell(row.get(key)))) for key in columns))
         _console(sys.stdout).print(table)

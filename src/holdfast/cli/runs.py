@@ -10,6 +10,7 @@ import typer
 
 from holdfast.cli.addresses import address
 from holdfast.cli.api import Api, reach
+from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.cli.screens import called, shortened
@@ -18,8 +19,10 @@ from holdfast.core.errors import InvalidInput
 app = group("Runs: one for each turn of an agent.")
 
 PAGE = 100
+BEGINNING = 40  # characters of a question in the list
 COLUMNS = {
     "id": "ID",
+    "question": "QUESTION",
     "agent": "AGENT",
     "user": "USER",
     "state": "STATE",
@@ -43,16 +46,18 @@ async def ls(
         if session is not None:
             conversation = (await api.get(address("conversations", "by-session", session_id=session)))["id"]
         found = await api.get(address("runs", conversation=conversation, limit=limit))
-    invocation.output.rows(found["runs"], COLUMNS)
+    rows = [{**run, "question": found["questions"].get(run["id"], "")} for run in found["runs"]]
+    shown = [{**row, "question": _beginning(row["question"]), "cost": rounded(row["cost"])} for row in rows]
+    invocation.output.rows(rows if invocation.json else shortened_ids(shown, "id"), COLUMNS, cut=["question"])
     if found["cursor"] is not None:
         invocation.output.say(f"There are more than these {limit}: --limit shows up to {PAGE}.")
 
 
 @command(app)
-async def show(invocation: Invocation, id: Annotated[UUID, typer.Argument(metavar="ID")]) -> None:
+async def show(invocation: Invocation, id: Id) -> None:
     """Print a run: what the model was shown in each step and why, what it replied, and what its tools gave."""
     async with reach(invocation) as api:
-        story = await api.get(address("runs", id))
+        story = await api.get(address("runs", await whole_id(api, "run", id)))
     if invocation.json:
         invocation.output.record(story)
     else:
@@ -60,17 +65,18 @@ async def show(invocation: Invocation, id: Annotated[UUID, typer.Argument(metava
 
 
 @command(app)
-async def cancel(invocation: Invocation, id: Annotated[UUID, typer.Argument(metavar="ID")]) -> None:
+async def cancel(invocation: Invocation, id: Id) -> None:
     """Have a run stop; what the agent has said so far stays."""
     async with reach(invocation) as api:
-        await api.post(address("runs", id, "cancel"), {})
-    invocation.output.say(f"The run {id} stops.")
+        run = await whole_id(api, "run", id)
+        await api.post(address("runs", run, "cancel"), {})
+    invocation.output.say(f"The run {run} stops.")
 
 
 @command(app)
 async def retry(
     invocation: Invocation,
-    id: Annotated[UUID, typer.Argument(metavar="ID")],
+    id: Id,
     message: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Ask this instead: the message is edited first.")
     ] = None,
@@ -81,9 +87,10 @@ async def retry(
     holdfast runs retry ID --message "Where is parcel AB-1?"
     """
     async with reach(invocation) as api:
+        run = await whole_id(api, "run", id)
         if message is not None:
-            await _edit_message(api, id, message)
-        again = await api.post(address("runs", id, "retry"), {})
+            await _edit_message(api, run, message)
+        again = await api.post(address("runs", run, "retry"), {})
     invocation.output.record(again)
     invocation.output.say(f"It is tried again: {again['id']}.")
 
@@ -153,4 +160,14 @@ def _arguments(text: str) -> Any:
 
 
 def _cost(cost: float) -> str:
-    return f", cost {cost:.4f}" if cost else ""
+    return f", cost {rounded(cost)}" if cost else ""
+
+
+def rounded(cost: float) -> str:
+    """A cost with four places, and no zeros that say nothing."""
+    return f"{cost:.4f}".rstrip("0").rstrip(".") if cost >= 0.0001 or not cost else "<0.0001"
+
+
+def _beginning(question: str) -> str:
+    line = " ".join(question.split())
+    return line if len(line) <= BEGINNING else line[: BEGINNING - 1] + "…"

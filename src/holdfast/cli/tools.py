@@ -1,16 +1,17 @@
 """`holdfast tools`: what agents can call, by hand."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, cast
-from uuid import UUID
 
 import typer
 
 from holdfast.cli.addresses import address, given
 from holdfast.cli.api import reach
 from holdfast.cli.arguments import arguments_of, types_of, whole_of
+from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.cli.screens import called, shortened
@@ -32,7 +33,6 @@ COLUMNS = {
 CALLS = {"id": "ID", "call": "CALL", "status": "STATUS", "gave": "GAVE", "who": "WHO", "ms": "MS", "created_at": "AT"}
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Id = Annotated[UUID, typer.Argument(metavar="ID")]
 Level = Literal["none", "read", "write", "execute"]
 Limit = Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")]
 
@@ -44,11 +44,13 @@ async def ls(
     source: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one source.")] = None,
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = None,
 ) -> None:
-    """List tools by name, or those that fit a question, best first."""
+    """List tools by name, or those that fit a question, best first; one line each, --json has all of it."""
     async with reach(invocation) as api:
         found = await api.get(address("tools", query=query, source=source, limit=limit))
     rows: list[dict[str, Any]] = found["tools"]
-    invocation.output.rows(rows if invocation.json else scored(rows), COLUMNS if query is None else FOUND)
+    shown = [{**row, "description": first_sentence(row["description"])} for row in scored(rows)]
+    columns = COLUMNS if query is None else FOUND
+    invocation.output.rows(rows if invocation.json else shown, columns, cut=["description"])
     say_more(invocation, found, len(rows))
 
 
@@ -102,7 +104,8 @@ async def calls(
     async with reach(invocation) as api:
         found = await api.get(address("executions", tool=name, status=status, limit=limit))
     rows: list[dict[str, Any]] = found["executions"]
-    invocation.output.rows(rows if invocation.json else [_call(row) for row in rows], CALLS)
+    shown = shortened_ids([_call(row) for row in rows], "id")
+    invocation.output.rows(rows if invocation.json else shown, CALLS)
     say_more(invocation, found, limit)
 
 
@@ -110,16 +113,18 @@ async def calls(
 async def output(invocation: Invocation, id: Id) -> None:
     """Print the whole output of a call, as it came."""
     async with reach(invocation) as api:
-        await api.fetch(address("executions", id, "output"), _pass_on)
+        await api.fetch(address("executions", await whole_id(api, "execution", id), "output"), _pass_on)
 
 
 @command(app)
 async def cancel(invocation: Invocation, id: Id) -> None:
     """Have a call stop."""
     async with reach(invocation) as api:
-        done = await api.post(address("executions", id, "cancel"), {})
+        done = await api.post(address("executions", await whole_id(api, "execution", id), "cancel"), {})
     invocation.output.record(done)
-    invocation.output.say(f"The call {id} is {done['status'] if done['status'] != 'running' else 'being stopped'}.")
+    invocation.output.say(
+        f"The call {done['id']} is {done['status'] if done['status'] != 'running' else 'being stopped'}."
+    )
 
 
 @command(app)
@@ -130,7 +135,8 @@ async def decide(
 ) -> None:
     """Say of a call that nobody knows the end of what became of it, or have it made again."""
     async with reach(invocation) as api:
-        decided = await api.post(address("executions", id, "decision"), {"decision": decision})
+        call = await whole_id(api, "execution", id)
+        decided = await api.post(address("executions", call, "decision"), {"decision": decision})
     invocation.output.record(decided)
     invocation.output.say(f"{called(decided)} is {decided['status']}.")
 
@@ -183,6 +189,12 @@ async def permit(
         tool = await api.put(address("tools", name, "permissions"), body)
     invocation.output.record(tool)
     invocation.output.say(f"{name}: {_permissions(tool)}.")
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence of a description, on one line."""
+    line = " ".join(text.split())
+    return re.split(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])", line, maxsplit=1)[0]
 
 
 def scored(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -24,10 +24,14 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class RunPage(msgspec.Struct, frozen=True):
-    """Runs, the newest first, and the cursor that the next page is asked for with; null: there is none."""
+    """Runs, the newest first, and the cursor that the next page is asked for with; null: there is none.
+
+    `questions`: by the ids of runs, the first 200 characters of what each answers.
+    """
 
     runs: list[Run]
     cursor: str | None
+    questions: dict[UUID, str]
 
 
 class RunStory(msgspec.Struct, frozen=True):
@@ -60,7 +64,7 @@ async def list_runs(
     page = await call.engine.agents.runs.list(
         conversation=conversation, user=whose(call.principal, user), state=state, limit=limit, cursor=cursor
     )
-    return RunPage(page, page.cursor)
+    return RunPage(page, page.cursor, await call.engine.agents.runs.questions(page))
 
 
 @operations.declare("GET", "/api/runs/{id}", needs="read", errors=[NotFound])
