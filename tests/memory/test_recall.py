@@ -65,16 +65,17 @@ async def test_meaning_finds_what_words_alone_do_not(memories: Memories) -> None
 
 @pytest.mark.req("MEM-04", "MEM-03")
 async def test_a_search_of_one_scope_or_of_four_is_one_round_trip(memories: Memories, statements: list[str]) -> None:
-    for owner in (ANN, session("web"), agent("support"), organization()):
+    for owner in (ANN, agent("support"), organization()):
         await memories.remember(owner, "Prefers tea")
+    web = (await memories.remember(session("web"), "Prefers tea")).owner.conversation
     await memories.context("tea", session="web", user="ann", agent="support")  # names are looked up once
     statements.clear()
 
     await memories.search(ANN, "What does she drink?", where={"a": 1}, limit=3)
     alone = len(statements)
-    await memories.context("What does she drink?", session="web", user="ann", agent="support")
+    hits = await memories.context("What does she drink?", session="web", conversation=web, user="ann", agent="support")
 
-    assert (alone, len(statements)) == (1, 2)
+    assert (alone, len(statements), len(hits)) == (1, 2, 4)
 
 
 @pytest.mark.req("MEM-05")

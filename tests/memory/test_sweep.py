@@ -303,7 +303,7 @@ async def test_a_session_that_only_has_memories_can_be_ended_and_one_that_has_no
 
     assert await found(engine, session("web-42")) == 0
     with pytest.raises(NotFound):
-        await engine.sessions.end("web-42")
+        await engine.sessions.end("web-43")
 
 
 @pytest.mark.req("MEM-02")
