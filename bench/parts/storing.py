@@ -9,6 +9,7 @@ from uuid import UUID
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.core.settings import MemorySettings
+from holdfast.core.shares import shared_by_tenant
 from holdfast.core.text import dumps, loads
 from holdfast.embeddings import Embeddings
 from holdfast.engine import Engine
@@ -58,7 +59,8 @@ async def service(
     owners = Owners(engine.database, engine.identities)
     usage = Usage()
     sent: list[tuple[str, tuple[object, ...]]] = []
-    recall = Recall(cast(Any, Tapped(engine.database, sent)), owners, embeddings, usage, settings)
+    places = shared_by_tenant(engine.config.limits, "searches", 1000, setting="limits.searches")
+    recall = Recall(cast(Any, Tapped(engine.database, sent)), owners, embeddings, usage, settings, places=places)
     yield Service(Memories(engine.database, owners, embeddings, recall, settings), sent)
     await usage.close()
 

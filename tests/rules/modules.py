@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from tests.rules.tree import source
 
-MAX_LINES = 500
+MAX_LINES = 700
 BUCKETS = frozenset({"common", "helper", "helpers", "manager", "managers", "misc", "models", "util", "utils"})
 # What has such a name and is a concept, and why.
 CONCEPTS = {"src/holdfast/cli/models.py": "`holdfast models` is about the embedding models"}
@@ -14,7 +14,7 @@ STATEMENT_METHODS = frozenset({"one", "all", "value", "run", "many"})
 
 
 def long_modules(root: Path) -> list[str]:
-    """A module of more than 500 lines holds a second concept."""
+    """A module of more than 700 lines holds a second concept."""
     return [
         f"{name}: {lines} lines, at most {MAX_LINES} are meant; move its second concept to a module of its own"
         for name, text in source(root, ".py")

@@ -91,7 +91,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     ),
     "conversations/sql/lock_notes.sql": Plan("agent_long_term_memory_by_user", (ID, "support")),
     "conversations/sql/node.sql": Plan("node_tenant_id_id_key", (ID,)),
-    "conversations/sql/node_revisions.sql": Plan("node_revision_pkey", (ID,)),
+    "conversations/sql/node_revisions.sql": Plan("node_revision_pkey", (ID, 0, None)),
     "conversations/sql/notes_by_key.sql": Plan("notes_revision_by_key", (ID, "support", "run:1")),
     "conversations/sql/notes_revision.sql": Plan("agent_long_term_memory_revision_pkey", (ID, "support", 1)),
     "conversations/sql/notes_revisions.sql": Plan("agent_long_term_memory_revision_pkey", (ID, "support", None, 50)),

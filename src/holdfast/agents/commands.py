@@ -14,9 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-from holdfast.core.text import render
+from holdfast.core.errors import HoldfastError
+from holdfast.core.text import parse, render
 from holdfast.llm.model import ToolCall
 from holdfast.skills.arguments import MAX_ECHO, Refusal, unknown_tool
 from holdfast.skills.tool import Tool
@@ -118,8 +117,8 @@ def _value(tool: Tool, name: str, word: str) -> Any:
     if _takes_text(tool, tool.parameters["properties"][name]):
         return word
     try:
-        return msgspec.json.decode(word)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return parse(word.encode())
+    except (HoldfastError, UnicodeEncodeError):
         return word
 
 

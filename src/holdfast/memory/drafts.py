@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import MAXYEAR, UTC, datetime, timedelta
 from typing import Any, cast
@@ -18,7 +18,7 @@ from holdfast.core.words import author_terms, terms
 from holdfast.embeddings.language import language_of
 from holdfast.memory.dates import tells_when
 from holdfast.memory.memory import TRUSTS, Trust
-from holdfast.memory.owners import Owner, OwnerIds, Scope
+from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Scope, exactly
 
 MAX_CONTENT_BYTES = 64 * 1024  # a memory is a short text; documents are knowledge
 SHORT_TURN = 400  # characters
@@ -108,6 +108,19 @@ def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
         "said_at": None if draft.at is None else aware(draft.at).astimezone(UTC),
     }
     return {**item, "digest": repeat_digest_of(ids, item) if draft.once else digest_of(ids, item)}
+
+
+def items_of(given: Sequence[tuple[Owner, Draft]], ids: Mapping[ExactOwner, OwnerIds]) -> list[dict[str, Any]]:
+    """Drafts as rows; their terms as JSON, which takes half the memory."""
+    items = [item_of(draft, owner, ids[exactly(owner)]) for owner, draft in given]
+    for item in items:
+        item["terms"] = msgspec.Raw(msgspec.json.encode(item["terms"]))
+    return items
+
+
+def length_of(given: tuple[Owner, Draft]) -> int:
+    """How many characters a draft has to be read."""
+    return len(given[1].content)
 
 
 def reading(content: str, author: str | None) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from holdfast.memory.drafts import (
     check_metadata,
     check_moment,
     digest_of,
-    item_of,
+    items_of,
+    length_of,
     lifetime,
     reading,
     spoken,
@@ -34,7 +35,7 @@ from holdfast.memory.drafts import (
 )
 from holdfast.memory.holdings import Holding, holders, holdings
 from holdfast.memory.memory import TRUSTS, Memory, Trust, memory_of, owner_ids
-from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, check_owner
+from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Owners, Scope, check_owner, exactly
 from holdfast.memory.recall import Filters, Hits, Recall
 from holdfast.memory.sweep import Swept, sweep
 from holdfast.memory.turns import draft_texts
@@ -329,20 +330,20 @@ class Memories:
 
     async def _prepare(self, given: Sequence[tuple[Owner, Draft]], *, tx: Transaction | None) -> "Ready":
         """Drafts as rows with their vectors. Nothing is stored, and without `tx` no connection is held meanwhile."""
-        ids: dict[tuple[Owner, UUID | None], OwnerIds] = {}
+        ids: dict[ExactOwner, OwnerIds] = {}
         items: list[dict[str, Any]] = []
         for owner, _ in given:
             check_owner(owner)
-            if _exactly(owner) not in ids:
-                ids[_exactly(owner)] = await self._owners.stored(owner, tx=tx)
-        for some in slices(given, _length, SLICE):
-            read = partial(_items, some, ids)
-            items += read() if sum(map(_length, some)) <= LITTLE else await in_worker(read)
+            if exactly(owner) not in ids:
+                ids[exactly(owner)] = await self._owners.stored(owner, tx=tx)
+        for some in slices(given, length_of, SLICE):
+            read = partial(items_of, some, ids)
+            items += read() if sum(map(length_of, some)) <= LITTLE else await in_worker(read)
         texts = [spoken(draft.content, draft.author) for _, draft in given]
         if self._settings.embedding.with_previous_turn:
             run = await self._database.within(tx)
-            for exactly, whose in ids.items():
-                places = [place for place, (each, _) in enumerate(given) if _exactly(each) == exactly]
+            for owner, whose in ids.items():
+                places = [place for place, (each, _) in enumerate(given) if exactly(each) == owner]
                 said = await draft_texts(run, whose, [given[place][1] for place in places])
                 for place, text in zip(places, said, strict=True):
                     texts[place] = text
@@ -360,7 +361,7 @@ class Memories:
             session if draft.ttl is None and owner.scope == "session" else lifetime(draft.ttl) for owner, draft in given
         ]
         encoded = [None if each is None else encode_halfvec(each) for each in vectors]
-        owners = [_known(owner, ids[_exactly(owner)]) for owner, _ in given]
+        owners = [_known(owner, ids[exactly(owner)]) for owner, _ in given]
         return Ready(owners, items, lifetimes, encoded)
 
     async def _store(self, ready: "Ready", tx: Transaction | None, *, trim: bool = True) -> list[Memory]:
@@ -484,10 +485,6 @@ class Memories:
         return Page(found, write_cursor(found[-1].id) if len(rows) > limit else None)
 
 
-def _exactly(owner: Owner) -> tuple[Owner, UUID | None]:
-    return owner, owner.conversation  # sessions of two users may have one name
-
-
 def _known(owner: Owner, ids: OwnerIds) -> Owner:
     return replace(owner, conversation=ids.id) if owner.scope == "session" else owner
 
@@ -508,17 +505,3 @@ def _check_supersede(old: Memory, moment: datetime, *, has_successor: bool) -> N
             why=f"it is valid from {old.valid_from.isoformat()} on",
             next="Give a later time.",
         )
-
-
-def _length(given: tuple[Owner, Draft]) -> int:
-    return len(given[1].content)
-
-
-def _items(
-    given: Sequence[tuple[Owner, Draft]], ids: Mapping[tuple[Owner, UUID | None], OwnerIds]
-) -> list[dict[str, Any]]:
-    """Drafts as rows; their terms as JSON, which takes half the memory."""
-    items = [item_of(draft, owner, ids[_exactly(owner)]) for owner, draft in given]
-    for item in items:
-        item["terms"] = msgspec.Raw(msgspec.json.encode(item["terms"]))
-    return items

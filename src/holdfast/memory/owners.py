@@ -76,6 +76,14 @@ def organization(*, agent: str | None = None) -> Owner:
     return Owner("organization", "", agent)
 
 
+ExactOwner = tuple[Owner, UUID | None]
+
+
+def exactly(owner: Owner) -> ExactOwner:
+    """An owner with its conversation, which equality leaves out: sessions of two users may have one name."""
+    return owner, owner.conversation
+
+
 @dataclass(frozen=True, slots=True)
 class OwnerIds:
     """An owner as its rows name it."""
