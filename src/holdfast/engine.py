@@ -1,7 +1,6 @@
 """The composition root: opens what the settings ask for, wires the services, closes in reverse."""
 
 import asyncio
-import os
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
@@ -41,7 +40,8 @@ from holdfast.conversations import Conversations, Notes, Sessions, Snapshots, St
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
-from holdfast.core.shares import Shares, shared_by_tenant
+from holdfast.core.places import places_of
+from holdfast.core.shares import Shares
 from holdfast.embeddings import Embeddings
 from holdfast.execution.admission import Admission
 from holdfast.execution.documents import Documents
@@ -418,22 +418,10 @@ async def open_engine(
         yield Engine(
             Shared(
                 *(config, place, postgres, secret, tenants, keys, tokens, wakes, bus, background),
-                *(*memory, caller, *tools, small, *_places(config)),
+                *(*memory, caller, *tools, small, *places_of(config)),
             ),
             config.tenant,
         )
-
-
-def _places(config: Config) -> tuple[Shares, Shares, Shares]:
-    """How many tools, turns and searches of all tenants run in this process at once."""
-    limits = config.limits
-    return (
-        shared_by_tenant(limits, "calls of tools", limits.tool_calls, setting="limits.tool_calls"),
-        shared_by_tenant(limits, "turns of agents", config.agents.concurrency, setting="agents.concurrency"),
-        shared_by_tenant(
-            limits, "searches", limits.searches or max(2, len(os.sched_getaffinity(0))), setting="limits.searches"
-        ),
-    )
 
 
 async def _open_tools(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import Overloaded
-from holdfast.core.settings import LimitSettings
+from holdfast.core.limits import LimitSettings
 from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, shared_by_tenant, work_for
 
 ANN: Holder = ("acme", "ann")

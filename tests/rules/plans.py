@@ -228,6 +228,7 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "access/sql/tenants.sql": Cold("lists every tenant, for who runs the installation"),
     "access/sql/use_link.sql": Plan("api_key_pkey", (b"hash",)),
     "access/sql/valid_key.sql": Plan("api_key_pkey", (b"hash",)),
+    "access/sql/valid_keys.sql": Plan("api_key_pkey", ([b"hash"],)),
     "agents/sql/tenants_with_old_runs.sql": Plan("run_finished", (timedelta(days=30),), whole=("tenant",)),
     # Across tenants nothing leads to a row: what has one for each topic or group is read whole, records by their key.
     "bus/sql/command_gauges.sql": Plan("command_ready", (None, 1000), whole=("tenant",)),

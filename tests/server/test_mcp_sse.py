@@ -13,7 +13,7 @@ from starlette.types import Message, Scope
 from holdfast import App, Engine, Run
 from holdfast.access.principals import OWNER_SCOPES, Principal
 from holdfast.core.config import Config
-from holdfast.core.settings import LimitSettings
+from holdfast.core.limits import LimitSettings
 from holdfast.engine import open_engine
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.legacy.sessions import Sessions

@@ -7,7 +7,7 @@ import pytest
 from holdfast.access.principals import USER_SCOPES, Principal
 from holdfast.core.errors import Overloaded
 from holdfast.core.ids import TenantId, uuid7
-from holdfast.core.settings import LimitSettings
+from holdfast.core.limits import LimitSettings
 from holdfast.server.traffic import QUICK, Rate, Traffic, Visit
 
 TENANT = TenantId(uuid7())

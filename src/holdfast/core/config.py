@@ -17,13 +17,13 @@ from pydantic.fields import FieldInfo
 
 from holdfast.core.errors import BadSetting
 from holdfast.core.issuers import AccessSettings
+from holdfast.core.limits import LimitSettings
 from holdfast.core.settings import (
     AgentSettings,
     BusSettings,
     DatabaseSettings,
     ExecutionSettings,
     GatewaySettings,
-    LimitSettings,
     LlmSettings,
     MemorySettings,
     Name,

@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Generic, TypeVar
 
 from holdfast.core.errors import HoldfastError, Overloaded
-from holdfast.core.settings import LimitSettings
+from holdfast.core.limits import LimitSettings
 
 Holder = tuple[str, str]  # a tenant, and one of its users
 NOBODY: Holder = ("", "")

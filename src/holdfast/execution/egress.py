@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 from yarl import URL
 
 from holdfast.core.errors import BadSetting, Forbidden, InvalidInput, Unavailable
-from holdfast.core.settings import LimitSettings
+from holdfast.core.limits import LimitSettings
 from holdfast.core.shares import Shares, shared_by_tenant
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from typing import Literal, Self
 import msgspec
 
 from holdfast.core.errors import ModelFailed, Overloaded
-from holdfast.core.settings import LimitSettings, LlmSettings
+from holdfast.core.limits import LimitSettings
+from holdfast.core.settings import LlmSettings
 from holdfast.core.shares import current_holder, shared_by_tenant
 from holdfast.llm.answering import Answer, Handing, Patience
 from holdfast.llm.endpoint import Connections

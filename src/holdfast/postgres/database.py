@@ -18,7 +18,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
 from holdfast.core.errors import Broken, DatabaseAway, HoldfastError
 from holdfast.core.ids import TenantId
-from holdfast.core.shares import NOBODY, Holder, Shares, current_holder
+from holdfast.core.shares import NOBODY, Holder, current_holder
 from holdfast.core.text import dumps, loads
 from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
 from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, is_lost, is_unsent, sqlstate, translated
@@ -38,7 +38,6 @@ _connect_driver = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
 log = logging.getLogger(__name__)
 
 SYSTEM_POOL_SIZE = 4
-CONNECTIONS = "database connections"
 SETTLING = 5  # seconds for a cancelled statement to end
 BIND = "select set_config('holdfast.tenant', $1, false)"
 WRONG_HOST = asyncpg.TargetServerAttributeNotMatched
@@ -284,10 +283,7 @@ class Database(PooledStatements):
         self._source = None
         self._lead = (tenant,)
         self._name = str(tenant)
-        if self._options.tenancy == "transaction":
-            self._opening = f"set local role holdfast_app; set local holdfast.tenant = '{tenant}'"
-            if self._options.lock_timeout is not None:
-                self._opening += f"; set local lock_timeout = {1000 * self._options.lock_timeout:.0f}"
+        self._opening = self._options.opening(tenant)
 
     async def many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
         """Run it once for each row of parameters: all of them or none."""
@@ -309,8 +305,7 @@ class Database(PooledStatements):
     def _holder(self) -> Holder:
         """The user whom this task works for, if it is one of this tenant's; else the tenant itself."""
         holder = current_holder()
-        name = self._name or ""
-        return holder if holder[0] == name else (name, "")
+        return holder if holder[0] == self._name else (self._name or "", "")
 
 
 class Owner(Statements):
@@ -352,18 +347,12 @@ class Postgres:
         self._owner_url = owner_url
         self._options = options
         opening = "set local role holdfast_system" if options.tenancy == "transaction" else None
-        places = Shares(
-            CONNECTIONS,
-            options.pool_size,
-            setting="database.pool_size",
-            tenant_share=options.tenant_share,
-            user_share=options.user_share,
+        few, wait = (
+            replace(options, pool_size=SYSTEM_POOL_SIZE, tenant_share=1, user_share=1).places(),
+            options.acquire_timeout,
         )
-        few = Shares(CONNECTIONS, SYSTEM_POOL_SIZE, setting="database.pool_size")
-        self._pool = Pool(lambda: _open_link(url, options, "holdfast_app"), places, timeout=options.acquire_timeout)
-        self._system_pool = Pool(
-            lambda: _open_link(url, options, "holdfast_system"), few, timeout=options.acquire_timeout
-        )
+        self._pool = Pool(lambda: _open_link(url, options, "holdfast_app"), options.places(), timeout=wait)
+        self._system_pool = Pool(lambda: _open_link(url, options, "holdfast_system"), few, timeout=wait)
         self._listener = Listener(lambda: _connect(listen_url or url, options, None))
         self.system = PooledStatements(self._system_pool, opening=opening)
 
@@ -422,12 +411,8 @@ async def _open_link(url: str, options: Options, role: str) -> Link[Any]:
 
 
 async def _vector_schema(connection: Any) -> str:
-    return cast(
-        str,
-        await connection.fetchval(
-            "select nspname from pg_extension e join pg_namespace n on n.oid = extnamespace where extname = 'vector'"
-        ),
-    )
+    found = "select nspname from pg_extension e join pg_namespace n on n.oid = extnamespace where extname = 'vector'"
+    return cast(str, await connection.fetchval(found))
 
 
 async def _connect(url: str, options: Options, role: str | None) -> Any:
@@ -439,8 +424,7 @@ async def _connect(url: str, options: Options, role: str | None) -> Any:
         settings["statement_timeout"], timeout = f"{1000 * timeout:.0f}", None
     if role is not None and options.tenancy == "connection":
         settings["role"] = role
-        if options.lock_timeout is not None:
-            settings["lock_timeout"] = f"{1000 * options.lock_timeout:.0f}"
+        settings |= options.lock_settings
     deadline = asyncio.get_running_loop().time() + options.connect_timeout
     attempt = 0
     while True:

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from holdfast.core.shares import Shares
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -20,3 +22,25 @@ class Options:
     tenant_share: float = 1.0  # of the connections
     user_share: float = 1.0
     revive: Callable[[], Awaitable[None]] | None = None  # brings a server back that is ours to start
+
+    @property
+    def lock_settings(self) -> dict[str, str]:
+        """What a connection is told of how long to wait for locks."""
+        return {} if self.lock_timeout is None else {"lock_timeout": f"{1000 * self.lock_timeout:.0f}"}
+
+    def opening(self, tenant: object) -> str | None:
+        """What a transaction of a tenant begins with, where connections are not bound to tenants."""
+        if self.tenancy != "transaction":
+            return None
+        waits = "".join(f"; set local {name} = {value}" for name, value in self.lock_settings.items())
+        return f"set local role holdfast_app; set local holdfast.tenant = '{tenant}'{waits}"
+
+    def places(self) -> Shares:
+        """The connections, as tenants and users share them."""
+        return Shares(
+            "database connections",
+            self.pool_size,
+            setting="database.pool_size",
+            tenant_share=self.tenant_share,
+            user_share=self.user_share,
+        )

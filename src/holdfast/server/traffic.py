@@ -12,7 +12,7 @@ from time import monotonic
 
 from holdfast.access.principals import Principal
 from holdfast.core.errors import Overloaded, ShuttingDown
-from holdfast.core.settings import LimitSettings
+from holdfast.core.limits import LimitSettings
 from holdfast.core.shares import Holder, Shares, shared_by_address, shared_by_tenant, work_for
 
 VISIT = "holdfast.visit"  # where a request's scope has it
