@@ -157,10 +157,7 @@ class DatabaseSettings(Section):
         default=256, ge=0, description="prepared statements kept per connection; 0 for a pooler that does not know them"
     )
     connect_timeout: Seconds = Field(default=10, description="seconds to open a connection")
-    host_timeout: Seconds = Field(
-        default=5,
-        description="seconds that each host gets where an address names several; then the next is tried",
-    )
+    host_timeout: Seconds = Field(default=5, description="seconds for each host where an address names several")
     acquire_timeout: Seconds = Field(default=10, description="seconds to wait for a free connection")
     statement_timeout: Seconds = Field(default=30, description="seconds for one statement")
     lock_timeout: Seconds = Field(
@@ -170,9 +167,7 @@ class DatabaseSettings(Section):
     login_statement_timeout: Seconds = Field(
         default=30, description="seconds for one statement of a tenant's own login"
     )
-    login_idle_timeout: Seconds = Field(
-        default=300, description="seconds that a transaction of a tenant's own login may be idle"
-    )
+    login_idle_timeout: Seconds = Field(default=300, description="seconds that a transaction of one may be idle")
 
 
 class ServerSettings(Section):
@@ -421,9 +416,7 @@ class LlmSettings(Section):
         default=(), description="models that are asked in this order when the one before cannot answer"
     )
     allowed_models: Names = Field(
-        default=(),
-        description="models that agents which tenants store may name beside `llm.model`, such as `openai:gpt-5-mini` "
-        "or `ollama:*`; empty: any",
+        default=(), description="models that stored agents may name, such as `ollama:*`; empty: any of a provider"
     )
     base_url: Annotated[str | None, AfterValidator(_endpoint)] = Field(
         default=None,

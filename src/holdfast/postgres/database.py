@@ -16,12 +16,12 @@ from typing import Any, Literal, TypeVar, cast
 
 import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 
-from holdfast.core.errors import Broken, DatabaseAway, HoldfastError
+from holdfast.core.errors import Broken, HoldfastError
 from holdfast.core.ids import TenantId
 from holdfast.core.shares import NOBODY, Holder, current_holder
 from holdfast.core.text import dumps, loads
 from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
-from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, is_lost, is_unsent, sqlstate, translated
+from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, away, is_lost, is_unsent, sqlstate, translated
 from holdfast.postgres.hosts import Hosts, hosts_of
 from holdfast.postgres.listener import Listener, Wake
 from holdfast.postgres.options import Options
@@ -36,11 +36,9 @@ Result = TypeVar("Result")
 _connect_driver = cast(Callable[..., Awaitable[Any]], asyncpg.connect)
 
 log = logging.getLogger(__name__)
-
 SYSTEM_POOL_SIZE = 4
 SETTLING = 5  # seconds for a cancelled statement to end
 BIND = "select set_config('holdfast.tenant', $1, false)"
-WRONG_HOST = asyncpg.TargetServerAttributeNotMatched
 DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError)
 
 
@@ -430,17 +428,13 @@ async def _connect(url: str, options: Options, role: str | None) -> Any:
     while True:
         try:
             connection = await _connect_to_any(
-                hosts_of(url),
-                options,
-                command_timeout=timeout,
-                statement_cache_size=options.statement_cache_size,
-                server_settings=settings,
+                hosts_of(url), options, command_timeout=timeout, server_settings=settings
             )
             return await _with_json(connection)
         except (*DRIVER_ERRORS, TimeoutError) as error:
             ours = options.revive is not None and is_lost(error)
             if not (ours or sqlstate(error) in NOT_YET) or asyncio.get_running_loop().time() > deadline:
-                raise _away(error) from error
+                raise away(error) from error
         if options.revive is not None:
             await options.revive()
         await back_off(attempt)
@@ -453,21 +447,18 @@ async def _connect_to_any(hosts: Hosts, options: Options, **settings: Any) -> An
     timeout = min(options.connect_timeout, options.host_timeout) if others else options.connect_timeout
     for url in (*others, last):
         try:
-            connection = await _connect_driver(url, timeout=timeout, **settings)
+            cached = options.statement_cache_size
+            connection = await _connect_driver(url, timeout=timeout, statement_cache_size=cached, **settings)
         except (*DRIVER_ERRORS, TimeoutError) as error:
-            # Where the login is refused, the others are not asked, as PostgreSQL's own clients have it.
-            if url is last or not (isinstance(error, (TimeoutError, OSError, WRONG_HOST)) or _is_away(error)):
+            silent = isinstance(error, (OSError, asyncpg.TargetServerAttributeNotMatched)) or is_lost(error)
+            if url is last or not (silent or sqlstate(error) in NOT_YET):  # as libpq has it
                 raise
             hosts.failed(url)
-            log.warning("a host of the database does not answer, trying the next: %s", error or type(error).__name__)
+            log.warning("a host of the database does not answer, trying the next: %r", error)
         else:
             hosts.answered(url)
             return connection
     raise AssertionError
-
-
-def _is_away(error: BaseException) -> bool:
-    return is_lost(error) or sqlstate(error) in NOT_YET
 
 
 async def _with_json(connection: Any) -> Any:
@@ -499,17 +490,6 @@ def _failure(connection: Any, error: BaseException) -> HoldfastError:
     if is_lost(error):
         connection.terminate()
     return translated(error)
-
-
-def _away(error: BaseException) -> HoldfastError:
-    found = translated(error)
-    if isinstance(found, DatabaseAway) or not sqlstate(error):
-        return DatabaseAway(
-            "the database cannot be reached",
-            why=str(error) or type(error).__name__,
-            next="check that it runs and that HOLDFAST_DATABASE_URL is right",
-        )
-    return found
 
 
 async def _let_end(connection: Any) -> None:

@@ -96,3 +96,15 @@ _CLASSES: dict[str, tuple[type[HoldfastError], str]] = {
     "53": (Unavailable, "the database is out of space, memory or connections"),
     "58": (Unavailable, "the database's machine has a fault"),
 }
+
+
+def away(error: BaseException) -> HoldfastError:
+    """What callers see of a connection that could not be made."""
+    found = translated(error)
+    if isinstance(found, DatabaseAway) or not sqlstate(error):
+        return DatabaseAway(
+            "the database cannot be reached",
+            why=str(error) or type(error).__name__,
+            next="check that it runs and that HOLDFAST_DATABASE_URL is right",
+        )
+    return found
