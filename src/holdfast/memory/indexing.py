@@ -173,8 +173,7 @@ class Indexer:
         finally:
             for wait in waits:
                 wait.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await wait
+            await asyncio.wait(waits)  # which does not swallow that this task is cancelled
 
     async def _agree_on_models(self) -> None:
         """Say which models we want, if we have not yet, or if they have other names now; hear which are wanted."""

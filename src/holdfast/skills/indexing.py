@@ -115,8 +115,7 @@ class RegistryIndexer:
         finally:
             for wait in waits:
                 wait.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await wait
+            await asyncio.wait(waits)  # which does not swallow that this task is cancelled
         if notified.is_set():
             await asyncio.sleep(GATHER)
 

@@ -1,0 +1,38 @@
+"""A stop reaches the indexers, at whichever moment of a pause it comes."""
+
+import asyncio
+
+import pytest
+
+from holdfast.core.settings import MemorySettings
+from holdfast.engine import Engine
+from holdfast.memory import indexing as memory_indexing
+from holdfast.skills import indexing
+
+pytestmark = pytest.mark.req("UI-05")
+
+MOMENTS = 12  # turns of the event loop in which a pause ends
+
+
+@pytest.mark.parametrize("kind", ["skills", "memories"])
+async def test_a_cancelled_pause_is_cancelled(engine: Engine, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "GATHER", 0.01)
+    indexer = (
+        indexing.RegistryIndexer(engine.postgres, engine.embeddings)
+        if kind == "skills"
+        else memory_indexing.Indexer(engine.postgres, engine.embeddings, MemorySettings())
+    )
+    lost: list[int] = []
+    for moment in range(MOMENTS):
+        notified = asyncio.Event()
+        pause = asyncio.create_task(indexer._rest(notified))  # pyright: ignore[reportPrivateUsage]
+        await asyncio.sleep(0)
+        notified.set()
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        was_cancelled = pause.cancel()
+        await asyncio.wait([pause])
+        if was_cancelled and not pause.cancelled():
+            lost.append(moment)
+
+    assert lost == []
