@@ -47,12 +47,13 @@ def chat(
     \b
     holdfast chat
     holdfast chat support -c
+    holdfast chat "What can you do?"
     holdfast chat support "Where is the parcel AB-1?"
     """
     if go_on and session is not None:
         raise InvalidInput("it is not clear which session is meant", next="Give either -c or --session.")
-    if agent is not None and " " in agent:
-        raise NotFound(f"there is no agent {agent[:80]!r}", next="Name one first: `holdfast chat AGENT MESSAGE`.")
+    if agent is not None and " " in agent:  # no agent is called so: it is what to say
+        agent, message = None, [agent, *(message or [])]
     question = _question(invocation, message)
     if question is None:
         with line_editing(invocation.config().data / "chat_history"):
