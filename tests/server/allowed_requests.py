@@ -101,7 +101,8 @@ def _is_beyond(exchange: Exchange) -> bool:
 
 def _is_documented(exchange: Exchange, document: Mapping[str, Any]) -> bool:
     method, path = exchange.operation.split(" ", 1)
-    answer: Mapping[str, Any] | None = document["paths"][path][method.lower()]["responses"].get(str(exchange.status))
+    described: Mapping[str, Any] = document["paths"].get(path, {}).get(method.lower(), {"responses": {}})
+    answer: Mapping[str, Any] | None = described["responses"].get(str(exchange.status))
     if answer is None:
         return False
     if "$ref" in answer:
