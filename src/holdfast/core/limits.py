@@ -18,7 +18,11 @@ class LimitSettings(Section):
     sockets: Count = Field(default=2000, description="open WebSockets")
     tool_calls: Count = Field(default=100, description="calls of tools that run in the process at once")
     searches: Whole = Field(
-        default=0, ge=0, le=1000, description="searches of memories that the database works on at once; 0: one per core"
+        default=0,
+        ge=0,
+        le=1000,
+        description="searches of memories that run in the database at once; 0: one per core with the embedded server, "
+        "half of `database.pool_size` with your own",
     )
     connections: Count = Field(default=8000, description="open TCP connections to the server")
     anonymous: Count = Field(default=64, description="requests of unknown callers that run at once")
