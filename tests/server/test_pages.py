@@ -33,7 +33,8 @@ def config(config: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages that are full after a few rows."""
     monkeypatch.setattr(pages, "MAX_PAGE_BYTES", SMALL)
-    monkeypatch.setattr(pages, "STEP", 2)
+    monkeypatch.setattr(pages, "FIRST", 2)
+    monkeypatch.setattr(pages, "SMALL", 100)
 
 
 async def numbers(most: int, start: int | None) -> list[int]:
@@ -69,6 +70,19 @@ async def test_a_page_ends_with_the_item_that_fills_it(small: None) -> None:
     assert [text.removeprefix(LARGE) for text in page] == ["1", "2", "3", "4"]
     assert place == 4
     assert max(read) <= 3
+
+
+async def test_small_rows_are_read_in_ever_larger_steps() -> None:
+    read: list[int] = []
+
+    async def small_rows(most: int, start: int | None) -> list[int]:
+        read.append(most - 1)
+        return await numbers(most, start)
+
+    page, _ = await listed(small_rows, lambda number: number, limit=100)
+
+    assert page == list(range(1, 101))
+    assert read == [16, 32, 52]
 
 
 async def test_an_empty_page_with_a_cursor_ends_it() -> None:

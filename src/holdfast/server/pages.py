@@ -10,7 +10,8 @@ from holdfast.core.pacing import Pace
 from holdfast.core.text import render
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
-STEP = 16  # rows that are read at once
+FIRST, MOST = 16, 64  # rows that are read at once: more with each step, while they are small
+SMALL = 16 * 1024  # bytes of a row, on average
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
@@ -26,9 +27,9 @@ async def page_of(
     that is larger than a page ends it, too.
     """
     items: list[Item] = []
-    size, place, pace = 0, start, Pace()
+    size, step, place, pace = 0, FIRST, start, Pace()
     while True:
-        asked = min(STEP, limit - len(items))
+        asked = min(step, limit - len(items))
         found, place = await read(asked, place)
         for item in found:
             items.append(item)
@@ -36,6 +37,7 @@ async def page_of(
             await pace.rest()
         if place is None or len(found) < asked or len(items) >= limit or size >= MAX_PAGE_BYTES:
             return items, place
+        step = min(2 * step, MOST) if size < SMALL * len(items) else FIRST
 
 
 async def listed(
