@@ -155,7 +155,7 @@ async def test_trouble_of_the_database_delays_a_turn_and_does_not_fail_it(
         return await stored(journal, drafts, **more)
 
     monkeypatch.setattr(Journal, "append", once)
-    engine = await stage.serve(app, agents_lease=0.2)
+    engine = await stage.serve(app, agents_lease=1)
     model.says("It is noon.")
 
     events = await told(engine, "support", "What time is it?", user="ann")

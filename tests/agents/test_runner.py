@@ -129,7 +129,8 @@ async def test_a_tool_that_takes_longer_than_the_lease_is_not_run_twice(
     stage: Stage, model: Player, work: Work
 ) -> None:
     app = work.app()
-    first, second = await stage.serve(app, agents_lease=0.3), await stage.serve(app, agents_lease=0.3)
+    lease = 2.0  # longer than a busy machine stalls
+    first, second = await stage.serve(app, agents_lease=lease), await stage.serve(app, agents_lease=lease)
     model.says(calls(("work", {})))
     sent = await first.agents.send("support", "Work!", user="ann")
     await begun(work)
@@ -137,7 +138,7 @@ async def test_a_tool_that_takes_longer_than_the_lease_is_not_run_twice(
     began = await first.database.value(held, sent.run_id)
 
     async with asyncio.timeout(PATIENCE):
-        while await first.database.value(held, sent.run_id) < began + timedelta(seconds=1):  # noqa: ASYNC110 - leases
+        while await first.database.value(held, sent.run_id) < began + timedelta(seconds=lease):  # noqa: ASYNC110 - leases
             await asyncio.sleep(0.05)
     work.open.set()
     events = await ended(second, sent)
@@ -344,7 +345,7 @@ async def test_runs_are_taken_kept_and_stopped_though_each_broke_before(
     doing = Doing(gate)
     sent = await quiet.agents.send("one", "Work!", user="ann")
 
-    async with asyncio.timeout(PATIENCE), runner_of(quiet, gate, doing, lease=0.6):
+    async with asyncio.timeout(PATIENCE), runner_of(quiet, gate, doing, lease=3):
         await doing.begun.get()
         await quiet.agents.cancel(sent.run_id)
         run = await reached(quiet, sent.run_id, "cancelled")

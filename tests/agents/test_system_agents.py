@@ -113,7 +113,7 @@ async def test_whatever_a_function_raises_fails_its_run_once(stage: Stage, error
         asked += 1
         raise error
 
-    engine = await stage.serve(app, agents_lease=0.2)
+    engine = await stage.serve(app, agents_lease=2)
 
     events = await told(engine, "moody", "Hello!", user="ann", session_id="web-1")
     after = await told(engine, "moody", "And now?", user="ann", session_id="web-1")
