@@ -158,3 +158,16 @@ async def test_dead_letters_and_executions_say_where_the_next_page_begins(site: 
         reply = await site.ask("GET", path)
 
         assert json.loads(reply.body) == {name: [], "cursor": None}
+
+
+async def test_messages_for_a_model_are_the_newest_that_fit_a_page(small: None, site: Site, engine: Engine) -> None:
+    talk = await engine.conversations.create()
+    for number in range(7):
+        await engine.conversations.append(talk.id, f"{number} {LARGE}", context=f"text:agent:{number}")
+
+    reply = await site.ask("GET", f"/api/conversations/{talk.id}/messages?limit=100&reader=6")
+
+    text = "".join(message["content"] for message in reply.json()["messages"])
+    assert len(reply.body) < 3 * SMALL
+    assert f"6 {LARGE}" in text
+    assert f"0 {LARGE}" not in text

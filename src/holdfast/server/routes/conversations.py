@@ -11,11 +11,12 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.conversations.contexts import ASSISTANT
 from holdfast.conversations.conversation import Conversation, Found
 from holdfast.conversations.conversations import APP
-from holdfast.conversations.messages import Message
+from holdfast.conversations.messages import Message, as_messages
+from holdfast.conversations.nodes import Node
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, TooLarge
 from holdfast.server.fields import Cursor, stated
 from holdfast.server.operations import JSON_LINES, Call, Operations
-from holdfast.server.pages import page_of
+from holdfast.server.pages import listed, page_of
 from holdfast.server.routes.state import change
 from holdfast.server.visibility import seen, seen_session, whose
 
@@ -180,11 +181,17 @@ async def export_conversation(call: Call, id: UUID) -> Response:
 async def read_messages(
     call: Call, id: UUID, reader: Name | None = None, limit: Limit = 40, tools: bool = False
 ) -> Messages:
-    """The newest nodes as an agent sees them, by default the conversation's own, ready for a model."""
+    """The newest nodes as an agent sees them, by default the conversation's own, ready for a model.
+
+    Fewer than `limit` where those have more than 8 MB.
+    """
     agent = (await seen(call, id)).agent
-    return Messages(
-        await call.engine.conversations.messages(id, reader=reader or agent or ASSISTANT, limit=limit, tools=tools)
-    )
+
+    async def older(most: int, before: int | None) -> list[Node]:
+        return (await call.engine.conversations.last(id, most, before=before))[::-1]
+
+    newest_first, _ = await listed(older, lambda node: node.seq, limit=limit)
+    return Messages(as_messages(newest_first[::-1], reader or agent or ASSISTANT, tools=tools))
 
 
 async def _lines(exported: AsyncGenerator[str]) -> AsyncGenerator[str]:
