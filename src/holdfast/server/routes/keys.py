@@ -1,5 +1,6 @@
 """Keys of the caller's tenant, and links for browsers."""
 
+import re
 from datetime import timedelta
 from typing import Annotated
 from urllib.parse import quote
@@ -9,7 +10,7 @@ import msgspec
 
 from holdfast.access.keys import LINK_LIFETIME, Key, NewKey
 from holdfast.access.principals import USER_SCOPES, Scope
-from holdfast.core.errors import NotFound
+from holdfast.core.errors import InvalidInput, NotFound
 from holdfast.server.fields import stated
 from holdfast.server.operations import Call, Operations
 from holdfast.server.origins import scheme_of
@@ -18,8 +19,9 @@ operations = Operations("keys")
 
 CENTURY = 100 * 365 * 24 * 3600
 
-# What a header and a log line can hold: all but control characters and halves of characters.
-ONE_LINE = "^[ -~\x80-\ud7ff\ue000-\U0010ffff]*$"
+# What a header and a log line can hold; halves of characters, of which a pattern cannot speak, are refused too.
+HALF = re.compile("[\ud800-\udfff]")
+ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=ONE_LINE)]
 Scopes = Annotated[tuple[Scope, ...], msgspec.Meta(min_length=1)]
 Label = Annotated[str, msgspec.Meta(max_length=255, pattern=ONE_LINE)]
@@ -76,6 +78,7 @@ async def list_keys(call: Call) -> KeyList:
 @operations.declare("POST", "/api/keys", needs="admin", status=201)
 async def create_key(call: Call, body: Annotated[KeyRequest, AGENT_RULE]) -> NewKey:
     """Make a key; its text is shown this once."""
+    _check_whole(body.principal, body.agent, body.label)
     scopes = _granted(call, body.scopes)
     lifetime = None if body.lifetime_seconds is None else timedelta(seconds=body.lifetime_seconds)
     return await call.engine.keys.create(
@@ -91,6 +94,7 @@ async def create_key(call: Call, body: Annotated[KeyRequest, AGENT_RULE]) -> New
 @operations.declare("POST", "/api/keys/link", needs="admin", status=201)
 async def create_link(call: Call, body: LinkRequest) -> Link:
     """Make a one-time link for a person's browser."""
+    _check_whole(body.principal)
     whom = body.principal or call.principal.user
     text = await call.engine.keys.create_link(call.principal.tenant, whom, scopes=_granted(call, body.scopes))
     path = f"{call.engine.config.server.root_path}/login?link={quote(text)}"
@@ -103,6 +107,13 @@ async def create_link(call: Call, body: LinkRequest) -> Link:
 async def revoke_key(call: Call, id: UUID) -> Key:
     """End a key of the tenant; within a second nothing accepts it any more."""
     return await call.engine.keys.revoke(call.principal.tenant, id)
+
+
+def _check_whole(*texts: str | None) -> None:
+    """Refuse texts with half a character in them."""
+    for text in texts:
+        if text is not None and HALF.search(text):
+            raise InvalidInput("a name has half a character in it", why=f"it is {text[:100]!a}", next="Correct it.")
 
 
 def _granted(call: Call, scopes: tuple[Scope, ...] | None) -> frozenset[str] | None:
