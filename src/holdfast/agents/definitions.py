@@ -27,7 +27,8 @@ DEFAULT_AGENT = "default"
 RESERVED = frozenset({"ui", "tool", "user", "system", "assistant"})  # who else speaks in a conversation
 MAX_INSTRUCTIONS = 200_000  # characters
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+NAME = r"[A-Za-z0-9_-]{1,100}"
+_NAME = re.compile(NAME)
 
 sql = statements(__name__)
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 
 from holdfast.access.tenants import NAME as TENANT_NAME
+from holdfast.agents.definitions import NAME as AGENT_NAME
 from holdfast.agents.events import CURSOR as EVENT_CURSOR
 from holdfast.bus.topics import NAME as TOPIC_NAME
 from holdfast.conversations.contexts import FORM as CONTEXT_FORM
@@ -44,6 +45,7 @@ def present(*names: str) -> list[dict[str, object]]:
 NotBlank = Annotated[str, stated(minLength=1, pattern=r"[^\s\x1c-\x1f\x85]")]
 Moment = Annotated[datetime, stated(format="date-time")]
 
+AgentName = Annotated[str, matching(AGENT_NAME)]
 ContextText = Annotated[str, matching(CONTEXT_FORM)]
 Cursor = Annotated[str, matching(CURSOR)]
 EventCursor = Annotated[str, matching(EVENT_CURSOR)]

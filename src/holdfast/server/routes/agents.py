@@ -7,6 +7,7 @@ import msgspec
 from holdfast.agents import Definition, Limits
 from holdfast.agents.agents import likeliest
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
+from holdfast.server.fields import AgentName
 from holdfast.server.operations import Call, Operations
 from holdfast.server.visibility import sees_all
 
@@ -74,7 +75,7 @@ async def get_agent(call: Call, name: str) -> Definition:
 
 
 @operations.declare("PUT", "/api/agents/{name}", needs="admin", errors=[AlreadyExists, Conflict])
-async def put_agent(call: Call, name: str, body: AgentChange) -> Definition:
+async def put_agent(call: Call, name: AgentName, body: AgentChange) -> Definition:
     """Store an agent, or change one; those that a program declares are changed there."""
     return await call.engine.definitions.put(
         name,
