@@ -333,3 +333,14 @@ async def _known_rows(site: Site, key: str) -> str:
 
 def _parameter(path: str, name: str, value: str, *more: str) -> list[str]:
     return ["[[operations]]", f'include-path-regex = "{path}"', *more, f'parameters = {{ "path.{name}" = "{value}" }}']
+
+
+async def test_an_importance_too_small_for_its_column_counts_as_none(site: Site, key: str) -> None:
+    told = await site.ask(
+        "POST", "/api/memories", key=key, json={"memories": [{"content": "tea", "importance": 5e-324}]}
+    )
+    id = told.json()["memories"][0]["id"]
+    edited = await site.ask("PATCH", f"/api/memories/{id}", key=key, json={"importance": 1e-50})
+
+    assert (told.status, edited.status) == (201, 200)
+    assert told.json()["memories"][0]["importance"] == edited.json()["importance"] == 0
