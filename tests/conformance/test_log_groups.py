@@ -1,6 +1,8 @@
 """Groups: partitions shared among those who are there, positions that survive, and nothing lost when someone goes."""
 
 import asyncio
+import os
+import re
 from collections import defaultdict
 
 import pytest
@@ -275,6 +277,23 @@ async def test_lag_rate_and_age_are_visible(engine: Engine, log: Log, line: str)
     assert 0 < topic.per_second <= 10
     assert [lag.owner for lag in await log.lag("billing")] == [None]
     assert await log.lag("nobody") == []
+
+
+@pytest.mark.req("BUS-04")
+async def test_lag_says_that_a_dead_reader_has_not_been_heard_of(log: Log, line: str, join: Join) -> None:
+    await publish(log, line, [1])
+    reader = await join(line, group="billing")
+    await take(reader.records, 1)
+    (alive,) = await log.lag("billing")
+
+    await reader.crash()
+
+    async def reported() -> bool:
+        (lag,) = await log.lag("billing")
+        return re.fullmatch(rf"process {os.getpid()}, not heard of for \d+ s", str(lag.owner)) is not None
+
+    await until(reported)
+    assert str(alive.owner).startswith(f"process {os.getpid()}")
 
 
 @pytest.mark.req("BUS-01", "BUS-03")

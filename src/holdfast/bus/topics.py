@@ -34,7 +34,12 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """How far a group is behind on a partition; `oldest` is when the first record it has not read was published."""
+    """How far a group is behind on a partition.
+
+    `position` and `end` are offsets of our log. `lag` counts every unread record; on Kafka also those of foreign
+    producers. `oldest` is when the first unread record was published. `owner` is the reader, and says so when it has
+    not been heard of.
+    """
 
     group: str
     topic: str
@@ -92,7 +97,11 @@ class Topics:
 
     async def lag(self, group: str | None = None) -> list[Lag]:
         """How far groups are behind, partition by partition."""
-        return [_lag(row) for row in await self._database.all(sql("lag"), group)]
+        return [lag for lag, _ in await self.progress(group)]
+
+    async def progress(self, group: str | None = None) -> list[tuple[Lag, int | None]]:
+        """How far groups are behind in our log, partition by partition, each with its position on Kafka."""
+        return [(_lag(row), row["broker_position"]) for row in await self._database.all(sql("lag"), group)]
 
     async def list(self) -> list[Topic]:
         """Every topic, by name."""
@@ -120,7 +129,7 @@ def group_name(name: str) -> str:
 
 
 def _lag(row: Row) -> Lag:
-    fields: dict[str, Any] = dict(row)
+    fields: dict[str, Any] = {name: value for name, value in row.items() if name != "broker_position"}
     fields["error"] = None if row["error"] is None else restore(row["error"])
     return Lag(**fields)
 

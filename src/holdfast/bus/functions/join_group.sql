@@ -11,7 +11,7 @@ begin
     on conflict (tenant_id, name) do update set seen_at = holdfast.now();
   delete from public.consumer_member m where m.tenant_id = tenant and m.group_name = "group" and m.leased_until <= holdfast.now() and m.id <> member;
   get diagnostics gone = row_count;
-  update public.consumer_member m set leased_until = holdfast.now() + lease
+  update public.consumer_member m set leased_until = holdfast.now() + lease, heard_at = holdfast.now()
     where m.tenant_id = tenant and m.group_name = "group" and m.id = member;
   came := not found;
   if came then

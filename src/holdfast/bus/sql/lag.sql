@@ -1,10 +1,17 @@
 -- How far groups ($2, or all) are behind, partition by partition. Positions of the relay to Kafka are among them.
+-- A member renews its lease three times while it lasts: one that has missed two renewals may be dead, and its name says so.
 select
   o.group_name as "group", o.topic, o.partition, o.position, p.next_offset as "end",
-  greatest(p.next_offset - o.position, 0) as lag, first.at as oldest, m.name as owner, o.attempts, o.error
+  greatest(p.next_offset - o.position, 0) as lag, first.at as oldest, reader.name as owner, o.attempts, o.error,
+  o.broker_position
 from consumer_offset o
 join topic_partition p on p.tenant_id = $1 and p.topic = o.topic and p.partition = o.partition
 left join consumer_member m on m.tenant_id = $1 and m.group_name = o.group_name and m.id = o.owner
+left join lateral (
+  select case
+    when m.id is null or holdfast.now() < m.heard_at + (m.leased_until - m.heard_at) * 2 / 3 then m.name
+    else format('%s, not heard of for %s s', m.name, floor(extract(epoch from holdfast.now() - m.heard_at))) end as name
+) reader on true
 left join lateral (
   select r.at from record r
   where r.tenant_id = $1 and r.topic = o.topic and r.partition = o.partition and r."offset" >= o.position and p.next_offset > o.position
