@@ -38,6 +38,8 @@ class Holding:
     retry_at: float = 0.0  # by the loop's clock
     leaving: bool = False  # another consumer shall have it
     generation: int = 0  # what was fetched before a rewind is of an older one
+    passed: int = 0  # on Kafka: behind the last arrival that was unpacked
+    expected: int = 0  # on Kafka: where its position is when all that was delivered is committed
 
 
 class Positions:
@@ -93,6 +95,12 @@ class Positions:
         within = await self._database.within(tx)
         if await within.run(sql("commit_positions"), self.group, self.member, *columns) != len(records):
             raise lapsed(Slot(records[0].topic, records[0].partition))
+
+    async def pass_on_kafka(self, holdings: Sequence[Holding], places: Sequence[int]) -> None:
+        """Move positions on Kafka, of partitions that are still ours, to places behind which everything is done."""
+        rows = [(*h.slot, h.epoch, h.position, place) for h, place in zip(holdings, places, strict=True)]
+        columns = [list(column) for column in zip(*rows, strict=True)]
+        await self._database.run(sql("pass_on_kafka"), self.group, self.member, *columns)
 
     async def fail(self, holding: Holding, record: Record, error: str, wait: timedelta) -> None:
         """Everything before `record` is done, and one more attempt at it has failed."""

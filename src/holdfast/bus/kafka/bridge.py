@@ -1,36 +1,46 @@
 """A Kafka consumer in a thread of its own, and the way from there to the event loop.
 
 The client's own asyncio form takes 100 µs a record; a thread that hands over what it has in batches takes 2. The number
-of records on the way is bounded: when it is reached the thread waits for room, and where that takes long it pauses the
-partitions and goes on polling, so that the group sees us alive. (Pausing drops what the client has fetched already.)
+of records on the way is bounded. Behind it partitions take turns (`Lanes`): one that has its share is paused when
+another has nothing, whose records may be behind its own in the client's queue. When all have their share the thread
+waits for room; where that takes long it pauses them and goes on polling, so that the group sees us alive. (Pausing
+drops what the client has fetched already.)
 """
 
 import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from holdfast.bus.kafka.brokers import Place, unusable
+from holdfast.bus.kafka.lanes import Handed, Lanes
 from holdfast.bus.kafka.wire import Arrival
 
+AHEAD, MIN_AHEAD = 10, 2000  # records that are kept for their turn: times those on the way, and at least so many
 STALL = 2.0  # seconds without room after which partitions are paused
 REST = 0.05  # seconds that the thread waits for a record before it looks for orders
 PATIENCE = 120.0  # seconds that the group waits for what the loop does about a rebalance
 
 log = logging.getLogger(__name__)
 
-Handed = list[tuple[Place, int, Arrival]]
+
+class Beginning(NamedTuple):
+    """Where a partition is read from; generations of a partition only rise."""
+
+    offset: int
+    generation: int
 
 
 class Owner(Protocol):
     """Who decides where to read, on the event loop."""
 
-    async def assigned(self, places: Sequence[Place]) -> Mapping[Place, int]:
-        """These partitions are ours: where to read each from."""
+    async def assigned(self, places: Sequence[Place]) -> Mapping[Place, Beginning]:
+        """These partitions are ours: where to read each from, and of which generation that is."""
         ...
 
     async def revoked(self, places: Sequence[Place]) -> None:
@@ -62,9 +72,12 @@ class Bridge:
         self._outstanding = self._outstanding_bytes = 0  # handed over and not yet taken; guarded by the condition
         self._room = threading.Condition()
         self._stopping = threading.Event()
+        self._lanes = Lanes(most=max(AHEAD * most, MIN_AHEAD), most_bytes=most_bytes)
+        self._assigned: set[Place] = set()
         self._generations: dict[Place, int] = {}
         self._waiting: set[Place] = set()  # paused until their time has come
-        self._full = False
+        self._paused: set[Place] = set()  # because they have their share
+        self._polled = 0.0
         self.failure: BaseException | None = None  # what ended the thread
         try:
             self._consumer = Consumer(self._settings)
@@ -94,21 +107,23 @@ class Bridge:
         """Read a partition again from an offset, after so many seconds; what comes then is of this generation."""
 
         def order(consumer: Consumer) -> None:
+            if place not in self._assigned or generation < self._generations[place]:
+                return  # it was for an assignment before this one
             self._generations[place] = generation
+            self._lanes.drop([place])
             self._waiting.add(place)
             try:
                 consumer.pause([TopicPartition(*place)])
                 consumer.seek(TopicPartition(*place, offset))
                 self._put_later(wait, resume)
             except KafkaException:  # it has not begun to read yet
-                if any((one.topic, one.partition) == place for one in consumer.assignment()):
-                    self._put_later(REST, order)
+                self._put_later(REST, order)
 
         def resume(consumer: Consumer) -> None:
-            if self._generations.get(place) == generation:
+            if self._generations.get(place) == generation and place in self._assigned:
                 self._waiting.discard(place)
-                if not self._full:
-                    consumer.resume([TopicPartition(*place)])
+                self._paused.discard(place)
+                consumer.resume([TopicPartition(*place)])
 
         self._orders.put(order)
 
@@ -129,31 +144,25 @@ class Bridge:
             )
             while not self._stopping.is_set():
                 self._obey(consumer)
-                self._throttle(consumer)
-                messages = self._next(consumer)
-                if messages:
-                    self._hand_over(messages)
+                self._wait_for_room()
+                if self._regulate(consumer):
+                    self._read(consumer)
+                self._hand_over()
         except BaseException as error:
             log.exception("the Kafka consumer has stopped")
             self.failure = error
         finally:
             consumer.close()
 
-    def _next(self, consumer: Consumer) -> list[Any]:
+    def _read(self, consumer: Consumer) -> None:
         # Asked for many at once, the client waits until they are there, and takes them however large they are.
-        messages: list[Any] = []
-        size = 0
-        while len(messages) < self._most and size < self._most_bytes:
-            message = consumer.poll(0 if messages else REST)
+        self._polled = time.monotonic()
+        # All that it has is read, not only what there is room for: the next may be of another partition.
+        begun = len(self._lanes)
+        while len(self._lanes) < begun + MIN_AHEAD:
+            message: Any = consumer.poll(0 if self._lanes else REST)
             if message is None:
                 break
-            messages.append(message)
-            size += len(message)
-        return messages
-
-    def _hand_over(self, messages: Sequence[Any]) -> None:
-        batch: Handed = []
-        for message in messages:
             if message.error() is not None:
                 _report(message.error())
                 continue
@@ -166,7 +175,17 @@ class Bridge:
                 message.headers() or [],
                 message.timestamp()[1],
             )
-            batch.append((place, self._generations.get(place, 0), arrival))
+            if place in self._assigned:
+                self._lanes.add(place, self._generations[place], arrival)
+                if self._lanes.is_full or self._lanes.has_its_share(place):
+                    break
+
+    def _hand_over(self) -> None:
+        with self._room:
+            number, size = self._most - self._outstanding, self._most_bytes - self._outstanding_bytes
+        batch = self._lanes.take(number, size)
+        if not batch:
+            return
         with self._room:
             self._outstanding += len(batch)
             self._outstanding_bytes += sum(arrival.bytes for _, _, arrival in batch)
@@ -179,15 +198,26 @@ class Bridge:
             except KafkaException as error:  # the partition is no longer ours, mostly
                 log.debug("the Kafka consumer could not do as told: %s", error)
 
-    def _throttle(self, consumer: Consumer) -> None:
-        with self._room:
-            patience = 0 if self._full else STALL
-            full = not self._room.wait_for(self._has_room, patience)
-        if full != self._full:
-            self._full = full
-            places = [one for one in consumer.assignment() if (one.topic, one.partition) not in self._waiting]
-            if places:
-                (consumer.pause if full else consumer.resume)(places)
+    def _wait_for_room(self) -> None:
+        """Wait a moment until more can be handed over, if there is anything."""
+        if self._lanes:
+            with self._room:
+                self._room.wait_for(self._has_room, REST)
+
+    def _regulate(self, consumer: Consumer) -> bool:
+        """Pause partitions that have their share, and resume those that have little left; whether to read on."""
+        readable = self._assigned - self._waiting
+        low = [place for place in readable & self._paused if self._lanes.is_low(place)]
+        stalled = self._lanes.is_full and time.monotonic() > self._polled + STALL
+        hungry = any(place not in self._lanes for place in readable - self._paused)
+        over = [place for place in readable - self._paused if stalled or self._lanes.has_its_share(place)]
+        if low:
+            consumer.resume([TopicPartition(*place) for place in low])
+            self._paused.difference_update(low)
+        if over and (hungry or stalled):
+            consumer.pause([TopicPartition(*place) for place in over])
+            self._paused.update(over)
+        return not self._lanes.is_full or hungry or stalled or self._paused >= readable
 
     def _has_room(self) -> bool:
         full = self._outstanding >= self._most or self._outstanding_bytes >= self._most_bytes
@@ -195,21 +225,30 @@ class Bridge:
 
     def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         places = [(one.topic, one.partition) for one in partitions]
-        starts = self._ask(self._owner.assigned(places))
-        for place in places:
-            self._generations[place] = 0
-            self._waiting.discard(place)
-        consumer.incremental_assign([TopicPartition(*place, starts[place]) for place in places if place in starts])
-        if self._full:
-            consumer.pause([TopicPartition(*place) for place in places])
+        starts: Mapping[Place, Beginning] = self._ask(self._owner.assigned(places))
+        self._forget(places)
+        self._assigned.update(starts)
+        self._generations.update({place: start.generation for place, start in starts.items()})
+        consumer.incremental_assign([TopicPartition(*place, start.offset) for place, start in starts.items()])
+        if starts:  # the client may remember that it was paused when we had it before
+            consumer.resume([TopicPartition(*place) for place in starts])
 
     def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._ask(self._owner.revoked([(one.topic, one.partition) for one in partitions]))
+        places = [(one.topic, one.partition) for one in partitions]
+        self._ask(self._owner.revoked(places))
+        self._forget(places)
         consumer.incremental_unassign(partitions)
 
     def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        self._loop.call_soon_threadsafe(self._owner.lost, [(one.topic, one.partition) for one in partitions])
+        places = [(one.topic, one.partition) for one in partitions]
+        self._loop.call_soon_threadsafe(self._owner.lost, places)
+        self._forget(places)
         consumer.incremental_unassign(partitions)
+
+    def _forget(self, places: Sequence[Place]) -> None:
+        self._lanes.drop(places)
+        for known in (self._assigned, self._waiting, self._paused):
+            known.difference_update(places)
 
     def _ask(self, question: Awaitable[Any]) -> Any:
         asked = asyncio.run_coroutine_threadsafe(_coroutine(question), self._loop)

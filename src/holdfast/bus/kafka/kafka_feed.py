@@ -12,8 +12,9 @@ from uuid import UUID
 
 from confluent_kafka import OFFSET_BEGINNING
 
-from holdfast.bus.kafka.bridge import Bridge, Handed
+from holdfast.bus.kafka.bridge import Beginning, Bridge
 from holdfast.bus.kafka.brokers import Broker, Place
+from holdfast.bus.kafka.lanes import Handed
 from holdfast.bus.kafka.unpacking import Unpacking
 from holdfast.bus.kafka.wire import Arrival
 from holdfast.bus.members import Membership
@@ -52,6 +53,7 @@ class KafkaFeed:
         self._unpacking = Unpacking(database, reading, self.positions, self._renewed)
         self._members = Membership(database, group, self.member, reading.topics, reading.lease)
         self._assigned: set[Slot] = set()  # by Kafka
+        self._claiming: set[Slot] = set()  # assigned, and being claimed in PostgreSQL
         self._held: dict[Slot, Holding] = {}  # in PostgreSQL, too
         self._generations = itertools.count(1)
         self._starts: dict[Slot, int] = {}  # where reading began, as Kafka counts
@@ -97,8 +99,8 @@ class KafkaFeed:
         """The next records; none when there are none for so many seconds."""
         if self._bridge.failure is not None:
             raise Broken("the Kafka consumer has stopped", why=str(self._bridge.failure), next="Subscribe again.")
+        await self._ask()
         if not self._waiting:
-            await self._ask()
             await until(self._arrived, 0 if self._unpacked else wait)
         await self._unpack()
         # What was unpacked when this was cancelled, or failed, was kept for now.
@@ -111,7 +113,10 @@ class KafkaFeed:
         self._read_again(holding, wait)
 
     def _read_again(self, holding: Holding, wait: float) -> None:
+        if self._held.get(holding.slot) is not holding:
+            return  # another's by now, or ours anew
         holding.generation = next(self._generations)
+        holding.passed = holding.expected = 0
         holding.retry_at = asyncio.get_running_loop().time() + wait
         start = self._starts.get(holding.slot, OFFSET_BEGINNING)
         offset = start if holding.broker_position is None else holding.broker_position
@@ -130,15 +135,19 @@ class KafkaFeed:
 
     # What the bridge asks, from its thread by way of the loop.
 
-    async def assigned(self, places: Sequence[Place]) -> Mapping[Place, int]:
+    async def assigned(self, places: Sequence[Place]) -> Mapping[Place, Beginning]:
         """Own the partitions in PostgreSQL, too, and find where to read each from."""
-        slots = [self._slot(place) for place in places]
-        taken = await self._claim(slots)
-        self._assigned.update(slots)
+        slots = {self._slot(place) for place in places}
+        self._claiming |= slots
+        try:
+            taken = await self._claim(sorted(slots))
+            self._assigned |= slots
+        finally:
+            self._claiming -= slots
         for holding in taken:
             if holding.retry_at:
                 self._read_again(holding, holding.retry_at)
-        return {self._place(holding.slot): self._starts[holding.slot] for holding in taken}
+        return {self._place(h.slot): Beginning(self._starts[h.slot], h.generation) for h in taken}
 
     async def revoked(self, places: Sequence[Place]) -> None:
         """Give partitions up when nothing of them is in hand, or has been for too long."""
@@ -190,6 +199,10 @@ class KafkaFeed:
                     self._unpacked += [(holding, generation, record) for record in found]
                     if not whole:
                         break
+                    if holding.generation == generation:
+                        holding.passed = arrival.offset + 1
+                        if any(record.broker_offset is not None for record in found):
+                            holding.expected = arrival.offset + 1
                 self._waiting.popleft()
                 done += 1
                 size += arrival.bytes
@@ -203,15 +216,20 @@ class KafkaFeed:
         return self._held.get(holding.slot) is holding and holding.generation == generation
 
     async def _ask(self) -> None:
-        """Ask PostgreSQL, once in a while, for what Kafka should have delivered."""
+        """Ask PostgreSQL, once in a while, for what Kafka should have delivered; again at once while there is any."""
         now = asyncio.get_running_loop().time()
         if now < self._asked + OVERDUE:
             return
-        self._asked = now
-        quiet = [h for slot, h in self._held.items() if now > max(self._heard.get(slot, 0.0), h.retry_at) + OVERDUE]
-        if quiet:
-            overdue = await self._unpacking.overdue(quiet)
-            self._unpacked += [(holding, holding.generation, record) for holding, record in overdue]
+        coming = {holding.slot for holding, _, _ in self._waiting}
+        quiet = [
+            holding
+            for slot, holding in self._held.items()
+            if slot not in coming and now > max(self._heard.get(slot, 0.0), holding.retry_at) + OVERDUE
+        ]
+        overdue = await self._unpacking.overdue(quiet) if quiet else []
+        self._unpacked += [(holding, holding.generation, record) for holding, record in overdue]
+        if not overdue:
+            self._asked = now
 
     def _renewed(self, topic: str) -> None:
         for holding in [holding for slot, holding in self._held.items() if slot.topic == topic]:
@@ -247,8 +265,11 @@ class KafkaFeed:
         for holding in holdings:
             known = starts.get(self._place(holding.slot), OFFSET_BEGINNING)
             self._starts[holding.slot] = known if holding.broker_position is None else holding.broker_position
+            holding.generation = next(self._generations)
+            holding.passed = max(known, 0)  # what is before it is no longer unread
             self._held[holding.slot] = holding
             self._heard[holding.slot] = now
+        await self._pass()
 
     def _from_start(self, holding: Holding) -> bool:
         return holding.position == 0 and self._reading.start == "start"
@@ -260,6 +281,7 @@ class KafkaFeed:
             try:
                 await self._beat()
                 await self._reclaim()
+                await self._pass()
             except HoldfastError as error:
                 log.warning("the group cannot be told that this consumer lives: %s", error)
             known = {self._place(slot): h.broker_position for slot, h in self._held.items()}
@@ -267,20 +289,43 @@ class KafkaFeed:
 
     async def _reclaim(self) -> None:
         """Have what Kafka has given us and PostgreSQL has not, unless someone alive has it there."""
-        missing = sorted(self._assigned - self._held.keys())
+        missing = sorted(self._assigned - self._held.keys() - self._claiming)
         taken = await self.positions.claim(missing, start=self._reading.start)
         await self._have([holding for holding in taken if holding.slot in self._assigned])
         for holding in taken:
             if self._held.get(holding.slot) is holding:
                 self._read_again(holding, holding.retry_at)
 
+    async def _pass(self) -> None:
+        """Move positions on Kafka behind what no record was delivered for: when all before it is done, it is read."""
+        done = [
+            holding
+            for holding in self._held.values()
+            if holding.position >= holding.next and holding.expected <= (holding.broker_position or 0) < holding.passed
+        ]
+        if done:
+            passed = {holding.slot: holding.passed for holding in done}
+            await self.positions.pass_on_kafka(done, list(passed.values()))
+            for holding in done:
+                holding.broker_position = max(holding.broker_position or 0, passed[holding.slot])
+
     async def _beat(self) -> None:
         async with self._database.transaction() as tx:
-            await self._members.beat(tx)
+            group = await self._members.beat(tx)
+            # Kafka has the last word: what it does not give us may be another's, who cannot claim it while we live.
+            ours = {slot: group.epochs[slot] for slot, owner in group.owners.items() if owner == self.member}
+            others = {slot: epoch for slot, epoch in ours.items() if slot not in self._assigned | self._claiming}
+            await self.positions.release(others, tx=tx)
 
     def _client(self) -> dict[str, object]:
         session = int(max(self._reading.lease.total_seconds(), MIN_SESSION) * 1000)
-        classic = {"partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": session}
+        # By a heartbeat a member learns that the group shares partitions anew, which waits for everybody.
+        heartbeat = int(min(max(self._reading.lease.total_seconds() / 10, 0.1), 1.0) * 1000)
+        classic = {
+            "partition.assignment.strategy": "cooperative-sticky",
+            "session.timeout.ms": session,
+            "heartbeat.interval.ms": heartbeat,
+        }
         return self._broker.client(
             {
                 "group.id": self._group,
@@ -292,6 +337,7 @@ class KafkaFeed:
                 "topic.metadata.refresh.interval.ms": 5000,
                 "fetch.wait.max.ms": 100,
                 "fetch.queue.backoff.ms": 5,  # when its queue was full the client would wait a second
+                "fetch.message.max.bytes": 262_144,  # of one partition at once: others are behind it in the queue
                 "queued.min.messages": max(self._reading.batch, 1000),
                 "queued.max.messages.kbytes": 16_384,
                 **(classic if self._protocol == "classic" else {}),

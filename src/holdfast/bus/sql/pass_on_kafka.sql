@@ -1,0 +1,6 @@
+-- Moves the positions on Kafka of partitions that are still this member's behind what is no record of theirs: sent twice, or set aside.
+update consumer_offset o set broker_position = given.place, updated_at = holdfast.now()
+from unnest($4::text[], $5::int[], $6::bigint[], $7::bigint[], $8::bigint[]) as given (topic, partition, epoch, position, place)
+where o.tenant_id = $1 and o.group_name = $2 and o.owner = $3
+  and o.topic = given.topic and o.partition = given.partition and o.epoch = given.epoch
+  and o.position = given.position and coalesce(o.broker_position < given.place, true)
