@@ -29,6 +29,7 @@ from holdfast.bus import Commands, DeadLetters, Log, Worker
 from holdfast.bus.background import Background
 from holdfast.bus.completions import Completions
 from holdfast.bus.driver import Bus, open_bus
+from holdfast.bus.gauges import Gauges
 from holdfast.bus.ingest import Ingest
 from holdfast.bus.orders import Orders
 from holdfast.bus.retention import Retention, tend
@@ -368,6 +369,10 @@ class Engine:
         parts.append(Part("memory", *self._shared.indexer.state))
         parts.append(Part("model", *self.caller.state))
         return [*parts, *([Part("log", *self._shared.bus.state)] if self._shared.bus.state else [])]
+
+    def log_gauges(self, tenant: TenantId | None) -> Gauges:
+        """How the log does in numbers, of one tenant or of all."""
+        return self._shared.bus.gauges(tenant)
 
 
 @asynccontextmanager

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 DRIVERS = ["postgres", "kafka"]
-QUICK = ("session.timeout.ms=3000", "heartbeat.interval.ms=500")  # a dead consumer is missed soon
+QUICK = ("session.timeout.ms=3000",)  # a dead consumer is missed soon
 
 
 def settings_of(driver: str, request: pytest.FixtureRequest) -> dict[str, object]:

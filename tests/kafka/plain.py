@@ -69,6 +69,16 @@ class Plain:
 
         return await asyncio.to_thread(send)
 
+    async def produce_many(self, topic: str, values: Sequence[bytes]) -> None:
+        """Produce records, and wait until all are acknowledged."""
+
+        def send() -> None:
+            for value in values:
+                self._producer.produce(self.name(topic), value, partition=0)
+            assert self._producer.flush(PATIENCE) == 0
+
+        await asyncio.to_thread(send)
+
     async def copy(self, seen: Seen, topic: str, **changed: Any) -> int:
         """Produce a record that somebody has read once more, headers and all."""
         given: dict[str, Any] = {"value": seen.value, "key": seen.key, "headers": seen.headers}

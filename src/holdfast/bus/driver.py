@@ -5,10 +5,12 @@ from contextlib import asynccontextmanager
 from typing import Literal, Protocol
 
 from holdfast.access.tenants import Tenants
+from holdfast.bus.gauges import Gauges
 from holdfast.bus.log import Log
 from holdfast.bus.postgres_log import PostgresLog
 from holdfast.bus.wakes import Wakes
 from holdfast.core.errors import BadSetting
+from holdfast.core.ids import TenantId
 from holdfast.core.settings import BusSettings
 from holdfast.postgres.database import Database, Postgres
 
@@ -20,6 +22,10 @@ class Bus(Protocol):
 
     def log(self, database: Database) -> Log:
         """The log of one tenant."""
+        ...
+
+    def gauges(self, tenant: TenantId | None) -> Gauges:
+        """How the log does in numbers, of one tenant or of all."""
         ...
 
     @property
@@ -41,6 +47,10 @@ class PostgresBus:
     def log(self, database: Database) -> Log:
         """The log of one tenant."""
         return PostgresLog(database, self._settings, self._postgres.listen, self._wakes)
+
+    def gauges(self, tenant: TenantId | None) -> Gauges:
+        """How the log does in numbers, of one tenant or of all."""
+        return Gauges(self._postgres.system, tenant)
 
 
 @asynccontextmanager

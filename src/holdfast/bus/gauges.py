@@ -17,6 +17,7 @@ class TopicGauge:
 
     tenant: str
     topic: str
+    partitions: int
     records: int
     per_second: float
 

@@ -4,11 +4,11 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewPartitions, NewTopic
@@ -26,6 +26,13 @@ TIMEOUT = 10.0  # seconds for an answer of the broker
 RECENT = 60.0  # seconds in which what a client complained of may be why something fails: it does not repeat itself
 
 Place = tuple[str, int]  # a topic there, and a partition
+
+
+class Range(NamedTuple):
+    """Where a partition begins on Kafka, and where it ends."""
+
+    begin: int
+    end: int
 
 
 class Broker:
@@ -86,6 +93,14 @@ class Broker:
         found = await asyncio.to_thread(self._offsets, specs)
         return {place: ends[place] if offset < 0 else offset for place, offset in found.items()}
 
+    async def ranges(self, places: Sequence[Place], *, timeout: float) -> dict[Place, Range]:
+        """Where each partition begins and ends; those that it does not have are missing."""
+        return await asyncio.to_thread(self._ranges, places, timeout)
+
+    async def times(self, offsets: Mapping[Place, int], *, timeout: float) -> dict[Place, datetime]:
+        """When the record at an offset of each partition, or the first after it, was published."""
+        return await asyncio.to_thread(self._times, offsets, timeout)
+
     def noticed(self, error: KafkaError) -> None:
         """A client of ours complains, such as of a password: what fails afterwards does not say why."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # pyright: ignore[reportPrivateUsage]
@@ -120,6 +135,46 @@ class Broker:
                 found[one.topic, one.partition] = answer.result().offset
             except KafkaException as error:
                 log.warning("Kafka cannot tell where to begin, reading from the start: %s", reason(error))
+        return found
+
+    def _ranges(self, places: Sequence[Place], timeout: float) -> dict[Place, Range]:
+        admin: Any = self._admin_client()
+        specs = OffsetSpec.earliest(), OffsetSpec.latest()
+        asked = [
+            admin.list_offsets(
+                {TopicPartition(*place): spec for place in places},
+                isolation_level=IsolationLevel.READ_COMMITTED,
+                request_timeout=timeout,
+            )
+            for spec in specs
+        ]
+        begins, ends = [{(one.topic, one.partition): answer for one, answer in answers.items()} for answers in asked]
+        found: dict[Place, Range] = {}
+        for place in places:
+            try:
+                found[place] = Range(begins[place].result().offset, ends[place].result().offset)
+            except KafkaException as error:
+                if _code(error) < 0:  # not an answer of the broker
+                    raise self._away(reason(error)) from error
+        return found
+
+    def _times(self, offsets: Mapping[Place, int], timeout: float) -> dict[Place, datetime]:
+        deadline = time.monotonic() + timeout
+        found: dict[Place, datetime] = {}
+        try:
+            reader = Consumer(self.client({"group.id": "none", "enable.auto.commit": False, "fetch.wait.max.ms": 10}))
+        except KafkaException as error:
+            raise unusable(error) from error
+        try:
+            reader.assign([TopicPartition(*place, offset) for place, offset in offsets.items()])
+            while len(found) < len(offsets) and time.monotonic() < deadline:
+                message = reader.poll(0.1)
+                if message is not None and message.error() is None:
+                    place = str(message.topic()), int(message.partition() or 0)
+                    found.setdefault(place, datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC))
+                    reader.pause([TopicPartition(*place)])  # one of each will do
+        finally:
+            reader.close()
         return found
 
     def _ensure(self, topic: str, partitions: int) -> None:

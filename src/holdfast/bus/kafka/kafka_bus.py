@@ -4,11 +4,15 @@ from typing import Self
 
 from holdfast.access.tenants import Tenants
 from holdfast.bus.driver import State
+from holdfast.bus.gauges import Gauges
 from holdfast.bus.kafka.brokers import Broker
+from holdfast.bus.kafka.kafka_gauges import KafkaGauges
 from holdfast.bus.kafka.kafka_log import KafkaLog
 from holdfast.bus.kafka.relay import Relay
+from holdfast.bus.kafka.unread import UnreadRecords
 from holdfast.bus.log import Log
 from holdfast.bus.wakes import Wakes
+from holdfast.core.ids import TenantId
 from holdfast.core.settings import BusSettings
 from holdfast.postgres.database import Database, Postgres
 
@@ -22,7 +26,8 @@ class KafkaBus:
         self._tenants = tenants
         self._wakes = wakes
         self._broker = Broker(settings)
-        self._relay = Relay(postgres.system, settings, self._broker, postgres.listen)
+        self._unread = UnreadRecords(self._broker)
+        self._relay = Relay(postgres.system, settings, self._broker, postgres.listen, wakes)
 
     async def __aenter__(self) -> Self:
         await self._relay.__aenter__()
@@ -38,8 +43,18 @@ class KafkaBus:
             return (await self._tenants.get(await database.tenant())).name
 
         return KafkaLog(
-            database, self._settings, self._postgres.listen, self._wakes, broker=self._broker, tenant=tenant
+            database,
+            self._settings,
+            self._postgres.listen,
+            self._wakes,
+            broker=self._broker,
+            unread=self._unread,
+            tenant=tenant,
         )
+
+    def gauges(self, tenant: TenantId | None) -> Gauges:
+        """How the log does in numbers, of one tenant or of all."""
+        return KafkaGauges(self._postgres.system, tenant, broker=self._broker, unread=self._unread)
 
     @property
     def state(self) -> State:

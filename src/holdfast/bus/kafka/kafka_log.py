@@ -2,13 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from holdfast.bus.kafka.brokers import Broker
 from holdfast.bus.kafka.kafka_feed import KafkaFeed
-from holdfast.bus.kafka.relay import CHANNEL
+from holdfast.bus.kafka.relay import CHANNEL, GROUP
+from holdfast.bus.kafka.unread import Progress, Unread, UnreadRecords
 from holdfast.bus.postgres_feed import Reading
 from holdfast.bus.postgres_log import PostgresLog
+from holdfast.bus.topics import Lag, Topic
 from holdfast.core.errors import Unavailable
 from holdfast.postgres.database import Transaction
 
@@ -16,9 +19,10 @@ from holdfast.postgres.database import Transaction
 class KafkaLog(PostgresLog):
     """Publishes and reads records of one tenant; groups read from Kafka, everything else from PostgreSQL."""
 
-    def __init__(self, *args: Any, broker: Broker, tenant: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, *args: Any, broker: Broker, unread: UnreadRecords, tenant: Callable[[], Awaitable[str]]) -> None:
         super().__init__(*args)
         self._broker = broker
+        self._unread = unread
         self._tenant = tenant
 
     async def create(self, topic: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
@@ -28,6 +32,28 @@ class KafkaLog(PostgresLog):
             with suppress(Unavailable):
                 await self._broker.ensure(self._broker.name(await self._tenant(), topic), number)
         return number
+
+    async def topics(self) -> list[Topic]:
+        """Every topic and how it does; records of foreign producers count, too."""
+        topics, tenant = await super().topics(), await self._tenant()
+        places = {
+            topic.name: [(self._broker.name(tenant, topic.name), number) for number in range(topic.partitions)]
+            for topic in topics
+        }
+        ranges = await self._unread.ranges({place for each in places.values() for place in each})
+        ends = {name: sum(ranges[place].end for place in each if place in ranges) for name, each in places.items()}
+        return [replace(topic, records=max(topic.records, ends[topic.name])) for topic in topics]
+
+    async def lag(self, group: str | None = None) -> list[Lag]:
+        """How far groups are behind, partition by partition; records of foreign producers count, too."""
+        found, tenant = await self._topics.progress(group), await self._tenant()
+        progress = [
+            Progress((self._broker.name(tenant, lag.topic), lag.partition), lag.position, lag.end, position)
+            for lag, position in found
+            if lag.group != GROUP
+        ]
+        unread = iter(await self._unread.of(progress))
+        return [lag if lag.group == GROUP else _with_foreign(lag, next(unread)) for lag, _ in found]
 
     async def _tell(
         self, named: Mapping[str, Collection[int]], *, told: bool = False, tx: Transaction | None = None
@@ -39,3 +65,8 @@ class KafkaLog(PostgresLog):
     async def _feed(self, group: str, reading: Reading) -> KafkaFeed:
         protocol = self._settings.group_protocol
         return KafkaFeed(self._database, group, reading, self._broker, tenant=await self._tenant(), protocol=protocol)
+
+
+def _with_foreign(lag: Lag, unread: Unread) -> Lag:
+    times = [at for at in (lag.oldest, unread.oldest) if at is not None]
+    return replace(lag, lag=unread.lag, oldest=min(times, default=None))

@@ -20,7 +20,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from holdfast.bus.kafka.brokers import Broker, unusable
 from holdfast.bus.kafka.wire import Parcel, parcels, without_value
 from holdfast.bus.postgres_feed import Listen
-from holdfast.bus.wakes import POLL, channel, until
+from holdfast.bus.wakes import POLL, Wakes, channel, until
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import BusSettings
@@ -29,6 +29,7 @@ from holdfast.postgres.sql import statements
 
 GROUP = ".relay"  # its positions are those of a group; no user's group can have a dot in its name
 CHANNEL = channel("relay")
+FREED = channel("relay", "freed")  # somebody has given shares up
 BATCH = 5000
 BATCH_BYTES = 8_000_000
 DELIVERY = 30.0  # seconds for the broker to acknowledge
@@ -54,11 +55,14 @@ class Report(msgspec.Struct, frozen=True, gc=False):
 class Relay:
     """Sends records on to Kafka while it holds the lease."""
 
-    def __init__(self, system: PooledStatements, settings: BusSettings, broker: Broker, listen: Listen) -> None:
+    def __init__(
+        self, system: PooledStatements, settings: BusSettings, broker: Broker, listen: Listen, wakes: Wakes
+    ) -> None:
         self.trouble = ""  # what keeps it from working now
         self._system = system
         self._broker = broker
         self._listen = listen
+        self._wakes = wakes
         self._lease = timedelta(seconds=settings.lease)
         self._max_bytes = settings.max_record_bytes
         self._id: UUID = uuid7()
@@ -69,6 +73,7 @@ class Relay:
 
     async def __aenter__(self) -> Self:
         self._woken = await self._stack.enter_async_context(self._listen(CHANNEL))
+        self._freed = await self._stack.enter_async_context(self._listen(FREED))
         self._tasks = [
             asyncio.create_task(self._keep(), name="holdfast relay lease"),
             asyncio.create_task(self._run(), name="holdfast relay"),
@@ -82,11 +87,13 @@ class Relay:
         self._forget_coming()
         with contextlib.suppress(HoldfastError):
             await self._system.run(sql("release_relay"), self._id)
+            self._wakes.send(FREED)
         self._close_producer()
         await self._stack.aclose()
 
     async def _keep(self) -> None:
         """Hold what shares are free; a lease is renewed apart from the work."""
+        told = ""
         while True:
             try:
                 rows = await self._system.all(sql("hold_relay"), self._id, self._lease)
@@ -94,9 +101,12 @@ class Relay:
                 if held != self._shares:
                     self._shares = held
                     self._woken.set()
+                told = ""
             except HoldfastError as error:
-                log.warning("the relay's lease cannot be renewed: %s", error)
-            await asyncio.sleep(self._lease.total_seconds() / 3)
+                if str(error) != told:
+                    log.warning("the relay's lease cannot be renewed: %s", error)
+                told = str(error)
+            await until(self._freed, self._lease.total_seconds() / 3)
 
     async def _run(self) -> None:
         while True:

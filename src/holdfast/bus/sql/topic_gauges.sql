@@ -7,7 +7,7 @@ with chosen as materialized (
   order by tenant.name, topic.name limit $2
 )
 select
-  chosen.tenant, chosen.topic, sum(p.next_offset)::bigint as records,
+  chosen.tenant, chosen.topic, count(*)::int as partitions, sum(p.next_offset)::bigint as records,
   sum(coalesce(least(p.next_offset, 1000) / greatest(extract(epoch from holdfast.now() - back.at), 1), 0))::float8 as per_second
 from chosen
 join topic_partition p on p.tenant_id = chosen.tenant_id and p.topic = chosen.topic

@@ -41,7 +41,7 @@ async def metrics(call: Call) -> Response:
     if "operator" not in caller.scopes:
         caller.require("admin")
     tenant = None if "operator" in caller.scopes else caller.tenant
-    gauges = Gauges(call.engine.postgres.system, tenant)
+    gauges = call.engine.log_gauges(tenant)
     registry = CollectorRegistry()
     memories = await call.engine.memory_gauges.scopes(tenant)
     families = [*await _families(gauges), *_of_memory(memories)]
