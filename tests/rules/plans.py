@@ -210,6 +210,7 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
     "bus/sql/redrive_dead_letter.sql": Plan("", (ID,)),
     "bus/sql/redriven.sql": Plan("dead_letter_redriven", ("group-1", ["topic-1"], [0])),
     "bus/sql/release_commands.sql": Plan("command_pkey", (["c 1"], [1])),
+    "bus/sql/pass_on_kafka.sql": Plan("consumer_offset_pkey", ("group-1", ID, ["topic-1"], [0], [1], [7], [9])),
     "bus/sql/release_partitions.sql": Plan("consumer_offset_pkey", ("group-1", ID, ["topic-1"], [0], [1])),
     "bus/sql/try_record.sql": Plan("consumer_offset_pkey", ("group-1", "topic-1", 0, ID, 1)),
     "bus/sql/remove_topic.sql": Plan("", ("topic-1",)),
@@ -249,6 +250,9 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     ),
     "bus/sql/topic_gauges.sql": Plan("record_other_pkey", (None, 1000), whole=("tenant", "topic")),
     "bus/sql/wake.sql": Plan("", (["channel"], [""])),
+    "bus/kafka/sql/group_progress.sql": Plan(
+        "", (None, 1000, ".relay"), whole=("tenant", "topic_partition", "consumer_offset")
+    ),
     "bus/kafka/sql/hold_relay.sql": Plan("", (ID, MINUTE), whole=("relay_lease",)),
     "bus/kafka/sql/move_relay.sql": Plan(
         "topic_pkey", (".relay", [ID], ["topic-1"], [ID], [0], [0], [7], ID, [0], [1]), whole=("relay_lease",)
