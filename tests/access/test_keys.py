@@ -293,7 +293,7 @@ def test_who_acts_as_a_user_may_no_more_than_a_user() -> None:
 
     acting = principal.acting_as("bob")
 
-    assert acting == Principal(principal.tenant, "bob", frozenset({"read", "write"}))
+    assert acting == Principal(principal.tenant, "bob", frozenset({"read", "write"}), vouched=True)
     for refused in (
         lambda: acting.require("admin"),
         lambda: acting.acting_as("ann"),
@@ -340,4 +340,4 @@ async def test_a_key_that_speaks_for_an_agent_never_administers(engine: Engine, 
 def test_who_acts_as_a_user_still_speaks_for_the_agent() -> None:
     caller = Principal(TenantId(uuid7()), "shop", frozenset({"read", "act-as"}), "support")
 
-    assert caller.acting_as("ann") == Principal(caller.tenant, "ann", READ, "support")
+    assert caller.acting_as("ann") == Principal(caller.tenant, "ann", READ, "support", vouched=True)

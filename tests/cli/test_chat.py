@@ -172,6 +172,7 @@ def test_pasted_text_is_one_message(desk: Program, at_terminal: AtTerminal) -> N
     chat.wait_for("second line")
     chat.press("\n")
     chat.wait_for("Good morning.")
+    chat.wait_for("> ")
     chat.press(CTRL_D)
     chat.wait()
 
@@ -306,9 +307,18 @@ def test_the_last_session_is_gone_on_with_where_that_is_wanted(desk: Program) ->
 def test_nobody_talks_in_another_s_session(desk: Program) -> None:
     hers = desk("chat", "desk", "Hello!", "--user", "ann", "--json")
 
-    done = desk("chat", "desk", "Hello!", "--user", "bob", "--session", session_of(hers), "--json")
+    his = desk("chat", "desk", "Hello!", "--user", "bob", "--session", session_of(hers), "--json")
 
-    assert (done.code, done.stdout, done.error["code"]) == (3, "", "not_found")
+    (of_ann,), (of_bob,) = (
+        [
+            talk
+            for talk in desk("sessions", "ls", "--user", user, "--json").json
+            if talk["session_id"] == session_of(hers)
+        ]
+        for user in ("ann", "bob")
+    )
+    assert session_of(his) == session_of(hers)
+    assert of_ann["id"] != of_bob["id"]
 
 
 @pytest.mark.req("ENG-07")

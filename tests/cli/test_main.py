@@ -90,7 +90,7 @@ def test_the_version_is_told(holdfast: Program) -> None:
         (["up", "--port", "high"], "--port"),
         (["up", "--port", "70000"], "the setting server.port cannot be 70000"),
         (["tenants", "create"], "Missing argument 'NAME'"),
-        (["keys", "revoke", "7"], "UUID"),
+        (["keys", "revoke", "seven"], "'seven' is no id"),
         (["keys", "create", "--expires", "soon"], "'soon' is no lifetime"),
         (["completion", "tcsh"], "there is no completion for the shell 'tcsh'"),
         (["config", "show", "--data", "\udcff"], "the setting data cannot be"),

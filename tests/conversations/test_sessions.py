@@ -123,7 +123,7 @@ async def test_a_session_yields_to_one_that_it_was_not_to_replace(
 
 @pytest.mark.req("STM-04")
 async def test_of_many_devices_that_start_at_once_one_wins_and_all_agree(config: Config) -> None:
-    database = config.database.model_copy(update={"pool_size": DEVICES})
+    database = config.database.model_copy(update={"pool_size": 2 * DEVICES})
     async with open_engine(config=config.model_copy(update={"database": database})) as engine:
         await engine.identities.id("user", "ann")  # or each would need a second connection for it
         ready = asyncio.Barrier(DEVICES)

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from holdfast.core.errors import Broken, InvalidInput, Unavailable
 from holdfast.core.settings import EmbeddingSettings
-from holdfast.embeddings import Embedder, Embeddings, Store
+from holdfast.embeddings import Embedder, Embeddings, Store, onnx
 from holdfast.embeddings.known import KnownModel
 from holdfast.embeddings.language import Language
 from holdfast.embeddings.local import LocalModel
@@ -280,6 +280,7 @@ async def test_a_runtime_that_cannot_be_loaded_is_told_and_not_raised(
     embeddings: Embeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setattr(onnx, "Model", Model)  # not one that was loaded before
 
     vectors = await embeddings.vectors(["tea"])
 

@@ -48,7 +48,6 @@ NO_JSON = {
     "a number beyond a float": b'{"jsonrpc":"2.0","id":1e999,"method":"tools/list"}',
     "an integer without end": b'{"jsonrpc":"2.0","id":' + b"9" * 100_000 + b',"method":"tools/list"}',
     "depth 1,000": DEEP,
-    "a million brackets": b"[" * 1_000_000,
     "not UTF-8": b'{"jsonrpc":"2.0","id":"\xff\xfe","method":"tools/list"}',
     "UTF-16": '{"jsonrpc":"2.0"}'.encode("utf-16"),
     "a byte order mark": b'\xef\xbb\xbf{"jsonrpc":"2.0"}',
@@ -142,6 +141,17 @@ async def test_what_is_no_json_is_a_parse_error_in_every_era(site: Site) -> None
                 assert told(reply) == (400, -32700, None), (name, head)
             rpc = await wire.ask("POST", "/rpc", body=body, headers=JSON)
             assert told(rpc) == (200, -32700, None), name
+        await usable(wire, session)
+
+
+async def test_what_would_take_too_much_work_to_read_is_refused_in_every_era(site: Site) -> None:
+    async with site.connect() as wire:
+        session = await begin(wire)
+        for head in (mirror(modern("tools/list")), of_session(session), {"accept": ACCEPT}):
+            reply = await wire.ask("POST", "/mcp", body=b"[" * 1_000_000, headers={**JSON, **head})
+            assert reply.status == 413, head
+        rpc = await wire.ask("POST", "/rpc", body=b"[" * 1_000_000, headers=JSON)
+        assert rpc.json()["error"]["message"] == "Too large", rpc
         await usable(wire, session)
 
 

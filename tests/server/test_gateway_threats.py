@@ -259,8 +259,11 @@ async def test_what_is_anns_is_reached_by_bob_in_no_way(site: Site) -> None:
         theirs = await ask(site, method, params, key=bob)
         none = await ask(site, method, json.loads(json.dumps(params).replace(PRIVATE, "there-is-none-such")), key=bob)
         assert theirs.body.replace(PRIVATE.encode(), b"there-is-none-such") == none.body, (method, params)
-    intruding = {"agent": "support", "message": "hi", "session_id": PRIVATE}
-    assert "there is no session" in text_of(await call(site, "ask_agent", intruding, key=bob))
+    own_session = {"agent": "support", "message": "hi", "session_id": PRIVATE}
+    await call(site, "ask_agent", own_session, key=bob)
+    for key in (ann, bob):
+        said = text_of(await call(site, "read_conversation", {"session_id": PRIVATE}, key=key))
+        assert ('"hi"' in said) == (key == bob)
 
 
 @pytest.mark.req("RPC-01", "MCP-07")

@@ -92,7 +92,7 @@ class Agents:
         `fork`.
         `adopts`: a session of nobody's becomes the user's; without it only where it is their active session.
         """
-        self._check(message, busy)
+        self.check_message(message, busy)
         talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
         return await self._say(talk, agent, message, user, key, busy)
 
@@ -134,7 +134,7 @@ class Agents:
         adopts: bool = True,
     ) -> AsyncGenerator[tuple[Sent, Watch]]:
         """Say something to an agent, as `send` does, and watch the conversation from there on."""
-        self._check(message, busy)
+        self.check_message(message, busy)
         topic = await self._topic(agent)
         talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
         async with AsyncExitStack() as stack:
@@ -359,7 +359,8 @@ class Agents:
         self._known[agent] = (topic, time.monotonic() + KNOWN_FOR)
         return topic
 
-    def _check(self, message: str, busy: str) -> None:
+    def check_message(self, message: str, busy: str) -> None:
+        """Refuse a message that no agent takes."""
         if not isinstance(message, str) or not message.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput("the message is empty", next="Say something.")
         size = len(message.encode(errors="surrogatepass"))

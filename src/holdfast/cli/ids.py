@@ -1,5 +1,6 @@
 """Ids as people see and type them: the first digits are enough where only one thing has them."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -12,8 +13,22 @@ from holdfast.core.errors import InvalidInput, NotFound
 
 LEAST = 13  # characters that are shown of an id: they tell the millisecond
 FULL = 32
+DIGITS = re.compile("[0-9a-fA-F-]+")
 
-Id = Annotated[str, typer.Argument(metavar="ID", help="Its id; the first digits are enough where no other has them.")]
+
+def _checked(text: str) -> str:
+    """Refuse what cannot be an id before anything is started for it."""
+    if not DIGITS.fullmatch(text):
+        raise InvalidInput(f"{text[:80]!r} is no id", next="The lists show the ids.")
+    return text
+
+
+Id = Annotated[
+    str,
+    typer.Argument(
+        metavar="ID", help="Its id; the first digits are enough where no other has them.", callback=_checked
+    ),
+]
 Kind = Literal["run", "approval", "execution", "memory", "dead_letter"]
 NAMES: Mapping[Kind, str] = {"dead_letter": "dead letter", "execution": "call"}
 

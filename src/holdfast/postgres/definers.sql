@@ -5,7 +5,6 @@ declare
   found record;
 begin
   grant usage, create on schema holdfast to holdfast_owner;
-  grant select on holdfast.tenant_login to holdfast_owner;
   grant execute on all functions in schema holdfast to holdfast_owner;
   for found in select polrelid::regclass as name from pg_catalog.pg_policy where polname = 'of_the_owner' loop
     execute format('grant select, insert, update, delete on %s to holdfast_owner', found.name);

@@ -57,3 +57,4 @@ create table memory_setting (
   opened_at timestamptz not null
 );
 grant select, insert, update on memory_setting to holdfast_system;
+grant select on memory_setting to holdfast_owner;

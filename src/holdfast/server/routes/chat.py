@@ -112,6 +112,7 @@ async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
     call.principal.require("read")
     limit = call.engine.config.agents.max_seconds + MARGIN
     call.visit.stay(limit + MARGIN)  # before anything is said: who is refused has said nothing
+    call.engine.agents.check_message(body.message, body.busy)
     agent = body.agent_id or await call.engine.agents.choose()
     if wants_stream(call.request):
         parts = _turn(call, body, agent)

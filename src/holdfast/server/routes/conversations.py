@@ -143,7 +143,7 @@ async def search_conversations(
 
 
 @operations.declare("GET", "/api/conversations/by-session", needs="read", errors=[NotFound, Conflict])
-async def find_conversation(call: Call, session_id: Name) -> Conversation:
+async def find_conversation(call: Call, session_id: str) -> Conversation:
     """The conversation of a session of the caller's; for an admin who has none of this id, anybody's."""
     return await seen_session(call, session_id)
 

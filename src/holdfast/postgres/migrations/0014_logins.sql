@@ -6,6 +6,7 @@ create table holdfast.tenant_login (
   tenant_id uuid not null unique references public.tenant (id),
   created_at timestamptz not null default holdfast.now()
 );
+grant select on holdfast.tenant_login to holdfast_owner;
 
 -- The tenant of who has logged in; null for everybody who is no tenant's login. Settings and roles that a session takes on
 -- change nothing in it. Its cost has the planner look rows up by it instead of calling it for each.
