@@ -149,7 +149,7 @@ def test_agents_are_listed_and_shown(desk: Program) -> None:
 @pytest.mark.req("UI-05")
 def test_the_beginning_of_an_id_is_enough_where_no_other_has_it(desk: Program) -> None:
     for number in (1, 2):
-        desk("chat", "desk", f"Count me {number}!", "--session", "prefixed")
+        desk("chat", "desk", f"Hello {number}!", "--session", "prefixed")
     first, second = (run["id"] for run in desk("runs", "ls", "--session", "prefixed", "--json").json)
     least = next(n for n in range(1, 37) if first[:n] != second[:n])
 

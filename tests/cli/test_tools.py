@@ -180,7 +180,7 @@ def test_the_same_key_calls_once_and_the_whole_output_is_printed(desk: Program) 
         (["output", UNKNOWN], 3, UNKNOWN),
         (["decide", UNKNOWN, "done"], 3, UNKNOWN),
         (["decide", UNKNOWN, "maybe"], 2, "maybe"),
-        (["cancel", "x7"], 2, "no id begins with"),
+        (["cancel", "x7"], 2, "is no id"),
         (["calls", "--status", "odd"], 2, "status"),
         (["permit", "track", "support", "all"], 2, "all"),
         (["permit", "track", "support"], 2, "it is not said who may do what"),
