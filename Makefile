@@ -13,7 +13,7 @@ COMPILE = UV_CUSTOM_COMPILE_COMMAND="make lock" $(VENV)/bin/uv pip compile --qui
 # Tests start hundreds of processes: they load the code compiled, though the machine asks for none to be kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-# $(call install,FILE): uv needs a twentieth of pip's CPU time. pip is tried where uv fails: it alone reads pip.conf, where a mirror may be set.
+# $(call install,FILE): uv needs a quarter of pip's CPU time. pip is tried where uv fails: it alone reads pip.conf, where a mirror may be set.
 install = @$(VENV)/bin/uv pip install --quiet --python $(PYTHON) --require-hashes -r $(1) || $(PYTHON) $(PIP) --require-hashes -r $(1)
 
 # $(call rule,NAME,COMMAND): one line when it holds, everything the command said when it does not.

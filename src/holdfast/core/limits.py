@@ -21,8 +21,8 @@ class LimitSettings(Section):
         default=0,
         ge=0,
         le=1000,
-        description="searches of memories that run in the database at once; 0: one per core with the embedded server, "
-        "half of `database.pool_size` with your own",
+        description="searches of memories that run in the database at once; 0: one per core of this machine, so raise "
+        "it where your own PostgreSQL has more cores",
     )
     connections: Count = Field(default=8000, description="open TCP connections to the server")
     anonymous: Count = Field(default=64, description="requests of unknown callers that run at once")
