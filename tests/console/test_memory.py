@@ -106,6 +106,20 @@ def test_the_parts_of_a_score_add_up_to_it(
     shoot(page, "memory")
 
 
+def test_a_long_history_is_read_page_by_page(page: Page, desk: Desk) -> None:
+    (id,) = remember(desk, "cleo", "Cleo likes green tea")
+    for turn in range(200):
+        desk.api("POST", f"/api/memories/{id}/pin", {"pinned": turn % 2 == 0})
+    page.goto(f"/memory/{id}")
+    expect(article(page).get_by_text("Version 201, unpinned")).to_be_visible()
+    expect(article(page).get_by_text("Version 1, remembered")).to_have_count(0)
+
+    page.get_by_role("button", name="Show earlier versions").click()
+
+    expect(article(page).get_by_text("Version 1, remembered")).to_be_visible()
+    expect(page.get_by_role("button", name="Show earlier versions")).to_have_count(0)
+
+
 def test_a_memory_is_pinned_corrected_buried_and_forgotten(
     page: Page, desk: Desk, serious: Callable[[Page], list[str]], shoot: Callable[[Page, str], None]
 ) -> None:

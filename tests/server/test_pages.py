@@ -111,6 +111,22 @@ async def fill_revisions(site: Site, engine: Engine) -> tuple[str, str, str, lis
     return f"/api/nodes/{node.id}/revisions?", "revisions", "since", list(range(1, 8))
 
 
+async def fill_subtree(site: Site, engine: Engine) -> tuple[str, str, str, list[Any]]:
+    talk = await engine.conversations.create()
+    top = await engine.conversations.append(talk.id, LARGE, context="text:user:ann")
+    below = [
+        await engine.conversations.append(talk.id, LARGE, context="text:user:ann", parent=top.id) for _ in range(6)
+    ]
+    return f"/api/nodes/{top.id}/subtree?", "nodes", "after", [str(node.id) for node in (top, *below)]
+
+
+async def fill_history(site: Site, engine: Engine) -> tuple[str, str, str, list[Any]]:
+    memory = await engine.memory.remember(user("local"), LARGE)
+    for version in range(1, 7):
+        await engine.memory.edit(memory.id, content=f"{LARGE} {version}", version=version)
+    return f"/api/memories/{memory.id}/history?", "revisions", "before", [7, 6, 5, 4, 3, 2, 1]
+
+
 async def fill_memories(site: Site, engine: Engine) -> tuple[str, str, str, list[Any]]:
     made = [await engine.memory.remember(user("local"), f"{number} {LARGE}") for number in range(7)]
     return "/api/memories?", "memories", "cursor", [str(memory.id) for memory in reversed(made)]
@@ -128,7 +144,16 @@ async def fill_commands(site: Site, engine: Engine) -> tuple[str, str, str, list
 
 @pytest.mark.parametrize(
     "fill",
-    [fill_nodes, fill_nodes_backwards, fill_revisions, fill_memories, fill_conversations, fill_commands],
+    [
+        fill_nodes,
+        fill_nodes_backwards,
+        fill_revisions,
+        fill_subtree,
+        fill_history,
+        fill_memories,
+        fill_conversations,
+        fill_commands,
+    ],
     ids=lambda fill: fill.__name__.removeprefix("fill_"),
 )
 async def test_a_list_of_large_rows_ends_early_and_goes_on(small: None, site: Site, engine: Engine, fill: Fill) -> None:
@@ -137,7 +162,7 @@ async def test_a_list_of_large_rows_ends_early_and_goes_on(small: None, site: Si
     cursor, sizes = "", list[int]()
 
     while True:
-        reply = await site.ask("GET", f"{path}limit=100{cursor}")
+        reply = await site.ask("GET", f"{path}{'' if goes_on == 'after' else 'limit=100'}{cursor}")
         assert reply.status == 200, reply
         sizes.append(len(reply.body))
         page = reply.json()
@@ -171,3 +196,14 @@ async def test_messages_for_a_model_are_the_newest_that_fit_a_page(small: None, 
     assert len(reply.body) < 3 * SMALL
     assert f"6 {LARGE}" in text
     assert f"0 {LARGE}" not in text
+
+
+async def test_a_search_says_how_many_hits_its_answer_does_not_hold(small: None, site: Site, engine: Engine) -> None:
+    for number in range(7):
+        await engine.memory.remember(user("local"), f"tea {number}", metadata={"large": LARGE})
+
+    for path, count in (("/api/memories/search", 7), ("/api/memories/context", 5)):
+        reply = await site.ask("POST", path, json={"query": "tea"})
+
+        assert reply.json()["omitted"] == count - len(reply.json()["hits"]) > 0
+        assert len(reply.body) < 3 * SMALL

@@ -2,6 +2,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from holdfast.server import pages
 from tests.agents.stage import Player, calls, reached
 from tests.server.chatting import held, say
 from tests.server.conftest import make_key
@@ -121,3 +122,26 @@ async def test_runs_of_others_are_unknown(desk: Site, model: Player) -> None:
     assert (await desk.ask("GET", "/api/runs?user=ann", key=bob)).status == 403
     assert (await desk.ask("GET", f"/api/runs/{id}", key=ann)).status == 200
     assert len(model.requests) == 1
+
+
+@pytest.mark.req("SAFE-06")
+async def test_a_run_is_told_a_page_of_steps_at_a_time(
+    desk: Site, model: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.says(calls(("track", {"parcel": "AB-1"})), calls(("track", {"parcel": "AB-2"})), "In Cologne.")
+    told = (await say(desk, "Where are they?")).json()
+    path = f"/api/runs/{told['run_id']}"
+    whole = (await desk.ask("GET", path)).json()
+    monkeypatch.setattr(pages, "MAX_PAGE_BYTES", 1)
+    monkeypatch.setattr(pages, "FIRST", 1)
+
+    stories, cursor = [(await desk.ask("GET", path)).json()], 1
+    while stories[-1]["cursor"] is not None:
+        assert stories[-1]["cursor"] == cursor
+        stories.append((await desk.ask("GET", f"{path}?since={cursor}")).json())
+        cursor += 1
+
+    assert whole["cursor"] is None
+    assert len(stories) == len(whole["steps"]) > 2
+    for part in ("steps", "executions", "asked"):
+        assert [each for story in stories for each in story[part]] == whole[part]

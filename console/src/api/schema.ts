@@ -371,6 +371,7 @@ export type Found = {
 export type FoundMemories = {
   readonly hits: ReadonlyArray<Hit>;
   readonly reduced: string;
+  readonly omitted?: number;
 };
 
 export type FoundPage = {
@@ -559,6 +560,7 @@ export type MemoryEdit = {
 
 export type MemoryHistory = {
   readonly revisions: ReadonlyArray<MemoryRevision>;
+  readonly cursor: number | null;
 };
 
 export type MemoryList = {
@@ -977,6 +979,7 @@ export type RunStory = {
   readonly steps: ReadonlyArray<Step>;
   readonly executions: ReadonlyArray<holdfast_agents_journal_Execution>;
   readonly asked: ReadonlyArray<Asked>;
+  readonly cursor: number | null;
 };
 
 export type Scheme = {
@@ -1199,6 +1202,11 @@ export type Step = {
   readonly reply: Reply | null;
   readonly started_at: string;
   readonly replied_at: string | null;
+};
+
+export type Subtree = {
+  readonly nodes: ReadonlyArray<Node>;
+  readonly cursor: string | null;
 };
 
 export type Successor = {
@@ -1496,7 +1504,7 @@ export interface Operations {
   "PATCH /api/memories/{id}": { path: { id: string }; query: {}; body: MemoryEdit; answer: Memory };
   "POST /api/memories/{id}/bury": { path: { id: string }; query: {}; body: Burial; answer: Memory };
   "GET /api/memories/{id}/chain": { path: { id: string }; query: {}; body: undefined; answer: MemoryChain };
-  "GET /api/memories/{id}/history": { path: { id: string }; query: {}; body: undefined; answer: MemoryHistory };
+  "GET /api/memories/{id}/history": { path: { id: string }; query: { before?: number | null; limit?: number }; body: undefined; answer: MemoryHistory };
   "POST /api/memories/{id}/pin": { path: { id: string }; query: {}; body: Pinning; answer: Memory };
   "POST /api/memories/{id}/supersede": { path: { id: string }; query: {}; body: Successor; answer: Memory };
   "DELETE /api/nodes/{id}": { path: { id: string }; query: { version: number }; body: undefined; answer: Node };
@@ -1504,14 +1512,14 @@ export interface Operations {
   "PATCH /api/nodes/{id}": { path: { id: string }; query: {}; body: NodeEdit; answer: Node };
   "POST /api/nodes/{id}/move": { path: { id: string }; query: {}; body: NodeMove; answer: Node };
   "GET /api/nodes/{id}/revisions": { path: { id: string }; query: { since?: number | null; limit?: number }; body: undefined; answer: NodeRevisions };
-  "GET /api/nodes/{id}/subtree": { path: { id: string }; query: {}; body: undefined; answer: Nodes };
+  "GET /api/nodes/{id}/subtree": { path: { id: string }; query: { after?: string | null }; body: undefined; answer: Subtree };
   "GET /api/notes": { path: {}; query: { agent_id: string; user?: string | null }; body: undefined; answer: Note };
   "PUT /api/notes": { path: {}; query: { agent_id: string; user?: string | null }; body: NoteEdit; answer: Note };
   "POST /api/notes/restore": { path: {}; query: { agent_id: string; user?: string | null }; body: NoteRestore; answer: Note };
   "GET /api/notes/revisions": { path: {}; query: { agent_id: string; user?: string | null; limit?: number; before?: number | null }; body: undefined; answer: NoteRevisions };
   "GET /api/registry/history": { path: {}; query: { kind?: "agent" | "agent_skill" | "secret" | "skill" | "skill_dependency" | "skill_tool" | "source" | "tool" | null; name?: string | null; limit?: number; before?: string | null }; body: undefined; answer: RegistryHistory };
   "GET /api/runs": { path: {}; query: { conversation?: string | null; user?: string | null; state?: "cancelled" | "done" | "failed" | "queued" | "running" | "waiting" | null; limit?: number; cursor?: string | null }; body: undefined; answer: RunPage };
-  "GET /api/runs/{id}": { path: { id: string }; query: {}; body: undefined; answer: RunStory };
+  "GET /api/runs/{id}": { path: { id: string }; query: { since?: number }; body: undefined; answer: RunStory };
   "POST /api/runs/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: Run };
   "POST /api/runs/{id}/retry": { path: { id: string }; query: {}; body: undefined; answer: Run };
   "GET /api/secrets": { path: {}; query: {}; body: undefined; answer: SecretList };

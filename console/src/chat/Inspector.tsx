@@ -1,9 +1,9 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { memo, useState } from "react";
-import { call } from "../api/client.ts";
 import { contextOf, decisionsOf } from "../api/context.ts";
 import { toneOf } from "../api/runs.ts";
 import type { RunStory, Step } from "../api/schema.ts";
+import { wholeRun } from "../api/wholeRun.ts";
 import { Facts } from "../design/Facts.tsx";
 import { lasted, price, tokens } from "../design/figures.ts";
 import { Read } from "../design/Read.tsx";
@@ -16,10 +16,9 @@ const DECIDED: Record<string, Tone> = { approved: "good", denied: "bad", pending
 
 /** What was behind an answer: what the model was shown in each step and why, what was recalled, what it took. */
 export const Inspector = memo(function Inspector({ run, news }: { run: string | null; news: string }) {
-  const given = { path: { id: run ?? "" } };
   const story = useQuery({
-    queryKey: ["GET /api/runs/{id}", given, news], // what was asked before the news does not know of them
-    queryFn: ({ signal }) => call("GET /api/runs/{id}", { ...given, signal }),
+    queryKey: ["GET /api/runs/{id}", run, news], // what was asked before the news does not know of them
+    queryFn: ({ signal }) => wholeRun(run ?? "", signal),
     placeholderData: keepPreviousData,
     gcTime: 0,
     enabled: run !== null,

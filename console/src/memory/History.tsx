@@ -1,6 +1,7 @@
-import { useQuery } from "@tanstack/react-query";
-import { reading } from "../api/queries.ts";
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { call } from "../api/client.ts";
 import type { MemoryRevision } from "../api/schema.ts";
+import { Button } from "../design/Button.tsx";
 import { Read } from "../design/Read.tsx";
 import { Time } from "../design/Time.tsx";
 import { json } from "../design/json.ts";
@@ -19,24 +20,38 @@ const DONE: Readonly<Record<string, string>> = {
 
 /** The versions that a memory has had, the newest first, and what each changed. */
 export function History({ id }: { id: string }) {
-  const history = useQuery(reading("GET /api/memories/{id}/history", { path: { id } }));
+  const history = useInfiniteQuery({
+    queryKey: ["GET /api/memories/{id}/history", id],
+    queryFn: ({ pageParam, signal }) =>
+      call("GET /api/memories/{id}/history", { path: { id }, query: { before: pageParam }, signal }),
+    initialPageParam: null as number | null,
+    getNextPageParam: ({ cursor }) => cursor,
+  });
   return (
     <section>
       <h2>History</h2>
       <Read query={history} what="its history">
-        {({ revisions }) => (
+        {({ pages }) => (
           <ol className={styles.history}>
-            {revisions.map((revision, index) => (
-              <li key={revision.version}>
-                <p className={styles.done}>
-                  Version {revision.version}, {DONE[revision.operation] ?? revision.operation} <Time at={revision.at} />
-                </p>
-                <Changes revision={revision} before={revisions[index + 1]} />
-              </li>
-            ))}
+            {pages
+              .flatMap(({ revisions }) => revisions)
+              .map((revision, index, revisions) => (
+                <li key={revision.version}>
+                  <p className={styles.done}>
+                    Version {revision.version}, {DONE[revision.operation] ?? revision.operation}{" "}
+                    <Time at={revision.at} />
+                  </p>
+                  <Changes revision={revision} before={revisions[index + 1]} />
+                </li>
+              ))}
           </ol>
         )}
       </Read>
+      {history.hasNextPage && (
+        <Button disabled={history.isFetching} onClick={() => void history.fetchNextPage()}>
+          Show earlier versions
+        </Button>
+      )}
     </section>
   );
 }

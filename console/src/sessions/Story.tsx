@@ -3,9 +3,10 @@ import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Part, Recalled } from "../api/context.ts";
 import { Problem } from "../api/problem.ts";
-import { PACE, reading } from "../api/queries.ts";
+import { PACE } from "../api/queries.ts";
 import { hasEnded, toneOf } from "../api/runs.ts";
 import type { Reply, Run, RunStory } from "../api/schema.ts";
+import { wholeRun } from "../api/wholeRun.ts";
 import { Facts } from "../design/Facts.tsx";
 import { Read } from "../design/Read.tsx";
 import { ErrorState } from "../design/States.tsx";
@@ -21,7 +22,8 @@ import { type Message, type Told, told } from "./story.ts";
 /** A run, step by step: what the model was sent and why, what it replied, and what its tools gave. */
 export function Story({ id }: { id: string }) {
   const read = useQuery({
-    ...reading("GET /api/runs/{id}", { path: { id } }),
+    queryKey: ["GET /api/runs/{id}", id],
+    queryFn: ({ signal }) => wholeRun(id, signal),
     refetchInterval: ({ state }) => (state.data && !hasEnded(state.data.run) ? PACE.soon : false),
   });
   return (

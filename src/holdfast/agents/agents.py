@@ -18,7 +18,7 @@ from holdfast.agents.announcements import Announcements
 from holdfast.agents.approvals import Approval, Approvals, wake_runs
 from holdfast.agents.definitions import DEFAULT_AGENT, Definitions, unknown_agent
 from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
-from holdfast.agents.journal import Journal, Past, Step, step_of
+from holdfast.agents.journal import Past, Step, past_of
 from holdfast.agents.presence import AgentPresence
 from holdfast.agents.runner import Runner
 from holdfast.agents.runs import Claim, Run, Runs, Sent
@@ -245,14 +245,17 @@ class Agents:
         await self._look(decided.conversation)
         return decided
 
-    async def past(self, run_id: UUID) -> Past:
-        """What a run has done: its steps, the tools that it used, and what somebody was asked."""
-        return await Journal(self._database, await self.runs.get(run_id), announce=_ignore, on_node=_ignore).past()
+    async def past(self, run_id: UUID, *, since: int = 0, limit: int | None = None) -> Past:
+        """What a run has done: its steps, the tools that it used, and what somebody was asked.
 
-    async def steps(self, run_id: UUID) -> list[Step]:
-        """What the model was sent in each step of a run and why, and what it replied."""
+        `since` and `limit`: in its steps after this number, at most so many.
+        """
         await self.runs.get(run_id)
-        return [step_of(row) for row in await self._database.all(sql("steps"), run_id)]
+        return await past_of(self._database, run_id, since=since, limit=limit)
+
+    async def steps(self, run_id: UUID) -> Sequence[Step]:
+        """What the model was sent in each step of a run and why, and what it replied."""
+        return (await self.past(run_id)).steps
 
     async def _say(
         self, talk: Conversation, agent: str, message: str, user: str | None, key: str | None, busy: Policy
@@ -398,7 +401,3 @@ def start_of(sent: Sent) -> Cursor:
 
 def _fork_id(talk: Conversation, key: str) -> str:
     return str(uuid5(talk.id, store(key)))
-
-
-def _ignore(*_: object) -> None:
-    """Who only reads has nothing to tell."""

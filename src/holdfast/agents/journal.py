@@ -1,7 +1,7 @@
 """The journal of a run: what it did that must outlive the process; refused once another has the run."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
@@ -22,6 +22,7 @@ Reason = Literal["listed", "unknown"]
 Question = tuple[str, str, Any, Reason]  # a call: its id, its tool, its arguments, and why somebody is asked about it
 ExecutionState = Literal["running", "done", "failed", "unknown"]
 Decision = Literal["pending", "approved", "denied", "withdrawn"]
+LAST_STEP = 2**31 - 1
 
 sql = statements(__name__)
 
@@ -76,6 +77,17 @@ class Past:
     executions: Sequence[Execution] = ()
     asked: Sequence[Asked] = ()
     doubtful: Sequence[Execution] = ()
+
+
+async def past_of(database: Database, run: UUID, *, since: int = 0, limit: int | None = None) -> Past:
+    """What a run did in its steps after a number, at most so many."""
+    steps = [step_of(row) for row in await database.all(sql("steps"), run, since, limit)]
+    last = LAST_STEP if limit is None else max((step.number for step in steps), default=since)
+    return Past(
+        steps,
+        [_execution_of(row) for row in await database.all(sql("executions"), run, since, last)],
+        [_asked_of(row) for row in await database.all(sql("asked"), run, since, last)],
+    )
 
 
 class Call(NamedTuple):
@@ -157,12 +169,8 @@ class Journal:
         doubtful: Sequence[Row] = ()
         if run.retry_of is not None:
             doubtful = await database.all(sql("former_executions"), run.trigger, store(run.agent), run.attempt)
-        return Past(
-            [step_of(row) for row in await database.all(sql("steps"), run.id)],
-            [_execution_of(row) for row in await database.all(sql("executions"), run.id)],
-            [_asked_of(row) for row in await database.all(sql("asked"), run.id)],
-            [_execution_of(row) for row in doubtful],
-        )
+        past = await past_of(database, run.id)
+        return replace(past, doubtful=[_execution_of(row) for row in doubtful])
 
     async def keep_reply(self, replied: Replied) -> None:
         """Store a reply alone: one that is there already stays."""

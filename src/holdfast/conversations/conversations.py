@@ -307,6 +307,10 @@ class Conversations:
 
     async def subtree(self, node: UUID) -> list[Node]:
         """A node and all below it, in reading order, without what was deleted."""
+        return await self.nodes_of_tree(await self.outline(node))
+
+    async def outline(self, node: UUID) -> list[UUID]:
+        """The ids of a node and of all below it, in reading order, without what was deleted."""
         top = await self.read(node)
         statement = sql("tree" if top.seq == 0 else "subtree")
         rows = await self._database.all(statement, node, MAX_NODES + 1)
@@ -316,7 +320,12 @@ class Conversations:
                 next="Read a conversation with `last` or `since`, and a document part by part.",
                 limit=MAX_NODES,
             )
-        return in_reading_order(node, [(row["place"], node_of(row)) for row in rows])
+        return in_reading_order(node, rows)
+
+    async def nodes_of_tree(self, ids: Sequence[UUID]) -> list[Node]:
+        """The nodes with these ids, in this order, without what was deleted."""
+        found = {row["id"]: node_of(row) for row in await self._database.all(sql("nodes_of_tree"), ids)}
+        return [found[id] for id in ids if id in found]
 
     async def last(self, id: UUID, count: int, *, before: int | None = None, native: str | None = None) -> list[Node]:
         """The newest nodes, oldest first, without what was deleted; `before`: those before this number.

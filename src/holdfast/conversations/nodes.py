@@ -115,20 +115,18 @@ def revision_of(row: Row) -> NodeRevision:
     )
 
 
-def in_reading_order(top: UUID, placed: Iterable[tuple[Decimal, Node]]) -> list[Node]:
-    """A tree as it is read: each node before its children, siblings by their places; the top comes first."""
-    children: defaultdict[UUID | None, list[tuple[Decimal, int, Node]]] = defaultdict(list)
-    first: Node | None = None
-    for place, node in placed:
-        if node.id == top:
-            first = node
+def in_reading_order(top: UUID, rows: Iterable[Row]) -> list[UUID]:
+    """The ids of a tree as it is read: each before its children, siblings by their places; the top comes first."""
+    children: defaultdict[UUID | None, list[tuple[Decimal, int, UUID]]] = defaultdict(list)
+    waiting: list[UUID] = []
+    for row in rows:
+        if row["id"] == top:
+            waiting.append(top)
         else:
-            children[node.parent].append((place, node.seq, node))
-    ordered: list[Node] = []
-    waiting = [] if first is None else [first]
+            children[row["parent"]].append((row["place"], row["seq"], row["id"]))
+    ordered: list[UUID] = []
     while waiting:
-        node = waiting.pop()
-        ordered.append(node)
-        below = sorted(children[node.id], key=lambda child: child[:2], reverse=True)
-        waiting.extend(child for _, _, child in below)
+        id = waiting.pop()
+        ordered.append(id)
+        waiting.extend(child for _, _, child in sorted(children[id], reverse=True))
     return ordered

@@ -46,6 +46,7 @@ from holdfast.postgres.sql import statements
 MAX_AT_ONCE = 10_000
 MAX_PAGE = 1000
 MAX_CHAIN = 100
+MAX_VERSION = 2**31 - 1
 LITTLE = 4_000  # characters that are read at once on the event loop
 SLICE = 50_000  # characters that are read, or stored, at once
 Operation = Literal["remember", "edit", "supersede", "pin", "unpin", "bury", "unbury"]
@@ -302,10 +303,10 @@ class Memories:
         """Delete what has expired or faded, which happens by itself, too; with `dry_run` only say what that is."""
         return await sweep(self._database, self._settings.retention, dry_run=dry_run)
 
-    async def history(self, id: UUID) -> list[MemoryRevision]:
-        """The versions of a memory, newest first."""
-        rows = await self._database.all(sql("history"), id)
-        if not rows:
+    async def history(self, id: UUID, *, before: int | None = None, limit: int | None = None) -> list[MemoryRevision]:
+        """The versions of a memory, newest first: before a version, and at most so many."""
+        rows = await self._database.all(sql("history"), id, MAX_VERSION if before is None else before, limit)
+        if not rows and before is None:
             raise await self._gone(id, None)
         return [
             MemoryRevision(

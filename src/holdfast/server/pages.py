@@ -40,6 +40,17 @@ async def page_of(
         step = min(2 * step, MOST) if size < SMALL * len(items) else FIRST
 
 
+async def within_a_page(items: Sequence[Item]) -> list[Item]:
+    """The first of these items that a page holds: at least one, where there is one."""
+    size, pace = 0, Pace()
+    for number, item in enumerate(items, start=1):
+        size += len(render(item))
+        if size >= MAX_PAGE_BYTES:
+            return list(items[:number])
+        await pace.rest()
+    return list(items)
+
+
 async def listed(
     read: Callable[[int, Place | None], Awaitable[Sequence[Item]]],
     place_of: Callable[[Item], Place],

@@ -13,7 +13,7 @@ from holdfast.memory.drafts import LONGEST_TTL, MAX_CONTENT_BYTES
 from holdfast.server.fields import LEAST_SECONDS, Cursor, Moment, present, stated
 from holdfast.server.holders import seen_holders
 from holdfast.server.operations import Call, Operations
-from holdfast.server.pages import page_of
+from holdfast.server.pages import listed, page_of
 from holdfast.server.possession import (
     Name,
     NamedOwner,
@@ -146,9 +146,10 @@ class MemoryChain(msgspec.Struct, frozen=True):
 
 
 class MemoryHistory(msgspec.Struct, frozen=True):
-    """Versions of a memory, the newest first."""
+    """Versions of a memory, the newest first, and the version that the next page is asked for `before`; null: none."""
 
     revisions: list[MemoryRevision]
+    cursor: int | None
 
 
 @operations.declare("POST", "/api/memories", needs="write", status=201, errors=[NotFound, Conflict])
@@ -239,10 +240,14 @@ async def bury_memory(call: Call, id: UUID, body: Burial) -> Memory:
 
 
 @operations.declare("GET", "/api/memories/{id}/history", needs="read", errors=[NotFound])
-async def memory_history(call: Call, id: UUID) -> MemoryHistory:
-    """The versions that a memory has had, the newest first."""
+async def memory_history(call: Call, id: UUID, before: Version | None = None, limit: Limit = MAX_PAGE) -> MemoryHistory:
+    """The versions that a memory has had, the newest first; `before`: those before a version."""
     await seen_memory(call, id)
-    return MemoryHistory(await call.engine.memory.history(id))
+
+    async def read(most: int, before: int | None) -> list[MemoryRevision]:
+        return await call.engine.memory.history(id, before=before, limit=most)
+
+    return MemoryHistory(*await listed(read, lambda revision: revision.version, limit=limit, start=before))
 
 
 @operations.declare("GET", "/api/memories/{id}/chain", needs="read", errors=[NotFound])

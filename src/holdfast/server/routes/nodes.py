@@ -10,7 +10,7 @@ from holdfast.conversations.turns import Turn
 from holdfast.core.errors import Busy, Conflict, InvalidInput, NotFound, TooLarge
 from holdfast.server.fields import ContextText
 from holdfast.server.operations import Call, Operations
-from holdfast.server.pages import listed
+from holdfast.server.pages import listed, page_of
 from holdfast.server.routes.conversations import MAX_PAGE, Limit, Name, Number
 from holdfast.server.routes.state import change
 from holdfast.server.visibility import changeable_node, check_role, seen, seen_node, spoken
@@ -80,6 +80,13 @@ class NodePage(msgspec.Struct, frozen=True):
 
     nodes: list[Node]
     cursor: int | None
+
+
+class Subtree(msgspec.Struct, frozen=True):
+    """Nodes in reading order, and the id that the next page is asked for `after`; null: there is none."""
+
+    nodes: list[Node]
+    cursor: UUID | None
 
 
 class NodeRevisions(msgspec.Struct, frozen=True):
@@ -194,10 +201,25 @@ async def move_node(call: Call, id: UUID, body: NodeMove) -> Node:
 
 
 @operations.declare("GET", "/api/nodes/{id}/subtree", needs="read", errors=[NotFound, TooLarge])
-async def read_subtree(call: Call, id: UUID) -> Nodes:
-    """A node and all below it, in reading order, without what was deleted."""
+async def read_subtree(call: Call, id: UUID, after: UUID | None = None) -> Subtree:
+    """A node and all below it, in reading order, without what was deleted; `after` one of them: the rest."""
     await seen_node(call, id)
-    return Nodes(await call.engine.conversations.subtree(id))
+    talks = call.engine.conversations
+    ids = await talks.outline(id)
+    if after is not None and after not in ids:
+        raise NotFound(
+            f"the node {after} is not below {id}",
+            why="it was moved or deleted, or never was",
+            next="Read the subtree from its start, without `after`.",
+        )
+
+    async def read(most: int, start: int | None) -> tuple[list[Node], int | None]:
+        end = (start or 0) + most
+        return await talks.nodes_of_tree(ids[start or 0 : end]), end if end < len(ids) else None
+
+    start = None if after is None else ids.index(after) + 1
+    nodes, end = await page_of(read, limit=len(ids), start=start)
+    return Subtree(nodes, None if end is None else ids[end - 1])
 
 
 @operations.declare("GET", "/api/nodes/{id}/revisions", needs="read", errors=[NotFound])

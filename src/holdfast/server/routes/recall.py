@@ -11,6 +11,7 @@ from holdfast.memory.asking import MAX_QUESTION
 from holdfast.memory.recall import MAX_LIMIT
 from holdfast.server.fields import Moment, NotBlank, stated
 from holdfast.server.operations import Call, Operations
+from holdfast.server.pages import within_a_page
 from holdfast.server.possession import Name, NamedOwner, OwnerName, readable, seen_memory
 
 operations = Operations("memories")
@@ -63,17 +64,21 @@ class Absence(Asked, frozen=True, kw_only=True):
 
 
 class FoundMemories(msgspec.Struct, frozen=True):
-    """What answers, best first; `reduced` says why it was found by words alone, where it was."""
+    """What answers, best first; `reduced` says why it was found by words alone, where it was.
+
+    `omitted`: how many more were found that would have made the answer too large.
+    """
 
     hits: list[Hit]
     reduced: str
+    omitted: int = 0
 
 
 @operations.declare("POST", "/api/memories/search", needs="read", errors=[NotFound, Conflict])
 async def search_memories(call: Call, body: Search) -> FoundMemories:
     """The memories of an owner that answer a question."""
     given = _without(body, "owner", "query")
-    return _found(await call.engine.memory.search(await readable(call, body.owner), body.query, **given))
+    return await _found(await call.engine.memory.search(await readable(call, body.owner), body.query, **given))
 
 
 @operations.declare("POST", "/api/memories/context", needs="read", errors=[NotFound, Conflict])
@@ -85,7 +90,7 @@ async def memory_context(call: Call, body: ContextSearch) -> FoundMemories:
     session = None if body.session is None else await readable(call, OwnerName("session", body.session))
     conversation = None if session is None else session.conversation
     given = _without(body, "query", "user")
-    return _found(await call.engine.memory.context(body.query, user=user, conversation=conversation, **given))
+    return await _found(await call.engine.memory.context(body.query, user=user, conversation=conversation, **given))
 
 
 @operations.declare("POST", "/api/memories/why-not", needs="read", errors=[NotFound, Conflict])
@@ -100,5 +105,6 @@ def _without(body: msgspec.Struct, *names: str) -> dict[str, Any]:
     return {name: value for name, value in msgspec.structs.asdict(body).items() if name not in names}
 
 
-def _found(hits: Hits) -> FoundMemories:
-    return FoundMemories(hits, hits.reduced)
+async def _found(hits: Hits) -> FoundMemories:
+    fitting = await within_a_page(hits)
+    return FoundMemories(fitting, hits.reduced, len(hits) - len(fitting))

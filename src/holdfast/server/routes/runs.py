@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -13,14 +13,17 @@ from holdfast.agents.runs import RunState, unknown_run
 from holdfast.core.errors import NotFound
 from holdfast.server.fields import Cursor
 from holdfast.server.operations import Call, Operations
+from holdfast.server.pages import listed, page_of
 from holdfast.server.visibility import is_seen, seen, sees_all, whose
 
 operations = Operations("runs")
 
 MAX_PAGE = 200
+MAX_STEPS = 1000
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 Name = Annotated[str, msgspec.Meta(min_length=1)]
+StepNumber = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class RunPage(msgspec.Struct, frozen=True):
@@ -38,12 +41,22 @@ class RunStory(msgspec.Struct, frozen=True):
     """A run and all that it did: what the model was sent and why, what it replied, which tools ran, who was asked.
 
     What the agent is told before all else, by whoever runs it, is shown to an admin alone: to others as `null`.
+    `cursor`: the step that the next page is asked for `since`; null: there is none.
     """
 
     run: Run
     steps: Sequence[Step]
     executions: Sequence[Execution]
     asked: Sequence[Asked]
+    cursor: int | None
+
+
+class _Told(NamedTuple):
+    """A step with its tools, and who was asked about them."""
+
+    step: Step
+    executions: list[Execution]
+    asked: list[Asked]
 
 
 @operations.declare("GET", "/api/runs", needs="read", errors=[NotFound])
@@ -61,19 +74,41 @@ async def list_runs(
     """
     if conversation is not None:
         await seen(call, conversation)
-    page = await call.engine.agents.runs.list(
-        conversation=conversation, user=whose(call.principal, user), state=state, limit=limit, cursor=cursor
-    )
-    return RunPage(page, page.cursor, await call.engine.agents.runs.questions(page))
+    runs, of_user = call.engine.agents.runs, whose(call.principal, user)
+
+    async def read(most: int, cursor: str | None) -> tuple[list[Run], str | None]:
+        page = await runs.list(conversation=conversation, user=of_user, state=state, limit=most, cursor=cursor)
+        return page, page.cursor
+
+    page, cursor = await page_of(read, limit=limit, start=cursor)
+    return RunPage(page, cursor, await runs.questions(page))
 
 
 @operations.declare("GET", "/api/runs/{id}", needs="read", errors=[NotFound])
-async def get_run(call: Call, id: UUID) -> RunStory:
-    """A run, step by step."""
+async def get_run(call: Call, id: UUID, since: StepNumber = 0) -> RunStory:
+    """A run, step by step; `since`: its steps after a number."""
     run = await _seen(call, id)
-    past = await call.engine.agents.past(id)
-    steps = past.steps if sees_all(call.principal) else [_without_instructions(step) for step in past.steps]
-    return RunStory(run, steps, past.executions, past.asked)
+    sees = sees_all(call.principal)
+
+    async def read(most: int, since: int | None) -> list[_Told]:
+        past = await call.engine.agents.past(id, since=since or 0, limit=most)
+        return [
+            _Told(
+                step if sees else _without_instructions(step),
+                [each for each in past.executions if each.step == step.number],
+                [each for each in past.asked if each.step == step.number],
+            )
+            for step in past.steps
+        ]
+
+    told, cursor = await listed(read, lambda told: told.step.number, limit=MAX_STEPS, start=since)
+    return RunStory(
+        run,
+        [each.step for each in told],
+        [execution for each in told for execution in each.executions],
+        [asked for each in told for asked in each.asked],
+        cursor,
+    )
 
 
 @operations.declare("POST", "/api/runs/{id}/cancel", needs="write", errors=[NotFound])
