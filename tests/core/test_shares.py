@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import Overloaded
 from holdfast.core.limits import LimitSettings
+from holdfast.core.places import searches_of
 from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, shared_by_tenant, work_for
 
 ANN: Holder = ("acme", "ann")
@@ -31,6 +32,18 @@ def test_a_user_who_is_alone_takes_nearly_everything() -> None:
     assert fill(places, ANN) == places.most_of_user == 81
     assert fill(shares(10), ANN) == 9
     assert fill(shares(2), ANN) == 2
+
+
+@pytest.mark.parametrize(("cores", "alone"), [(1, 1), (2, 1), (4, 3), (16, 13)])
+def test_a_tenant_leaves_a_core_free_of_its_searches(cores: int, alone: int) -> None:
+    places = searches_of(LimitSettings(), cores=cores)
+
+    assert fill(places, ANN) == alone
+    assert places.try_take(EVE)
+
+
+def test_one_search_at_a_time_is_enough() -> None:
+    assert fill(searches_of(LimitSettings(searches=1), cores=8), ANN) == 1
 
 
 def test_another_user_and_another_tenant_find_places_beside_a_greedy_user() -> None:

@@ -3,6 +3,7 @@
 import os
 
 from holdfast.core.config import Config
+from holdfast.core.limits import LimitSettings
 from holdfast.core.shares import Shares, shared_by_tenant
 
 
@@ -12,7 +13,18 @@ def places_of(config: Config) -> tuple[Shares, Shares, Shares]:
     return (
         shared_by_tenant(limits, "calls of tools", limits.tool_calls, setting="limits.tool_calls"),
         shared_by_tenant(limits, "turns of agents", config.agents.concurrency, setting="agents.concurrency"),
-        shared_by_tenant(
-            limits, "searches", limits.searches or max(2, len(os.sched_getaffinity(0))), setting="limits.searches"
-        ),
+        searches_of(limits, cores=len(os.sched_getaffinity(0))),
+    )
+
+
+def searches_of(limits: LimitSettings, *, cores: int) -> Shares:
+    """As many searches as the machine has cores; a tenant leaves one for the others, since each keeps a core busy."""
+    total = limits.searches or max(2, cores)
+    alone = (total - 1) / total if total > 1 else 1.0
+    return Shares(
+        "searches",
+        total,
+        setting="limits.searches",
+        tenant_share=min(limits.tenant_share, alone),
+        user_share=limits.user_share,
     )
