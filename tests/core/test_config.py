@@ -95,7 +95,6 @@ def test_every_setting_can_be_given_by_its_environment_variable(load: Load) -> N
         "memory.retention.faded_below": "0.5",
         "memory.scoring.pool": "10",
         "bus.url": "kafka://h:9092",
-        "bus.group_protocol": "consumer",
         "bus.max_record_bytes": "5000",
         "bus.security_protocol": "ssl",
         "llm.model": "openai:gpt-5",

@@ -16,11 +16,6 @@ from tests.conformance.test_log_load import MEGABYTE, fill
 from tests.kafka.plain import Plain
 from tests.processes import Processes
 
-BOTH = pytest.mark.parametrize(
-    "bus",
-    [{}, {"group_protocol": "consumer", "options": "client.id=holdfast"}],
-    ids=["classic", "consumer"],
-)
 PAGES = pytest.mark.parametrize("bus", [{"batch": 7}], ids=["pages of seven"])
 FOREVER = "99999999"
 ROOT = Path(__file__).parents[2]
@@ -34,7 +29,6 @@ print(next(line.split()[1] for line in open("/proc/self/status") if line.startsw
 
 
 @pytest.mark.req("BUS-01", "BUS-03")
-@BOTH
 async def test_duplicates_are_dropped(log: Log, line: str, plain: Plain) -> None:
     await publish(log, line, range(3))
     for seen in await plain.read(line, 3):
@@ -49,7 +43,6 @@ async def test_duplicates_are_dropped(log: Log, line: str, plain: Plain) -> None
 
 
 @pytest.mark.req("BUS-01")
-@BOTH
 async def test_what_kafka_has_dropped_is_read_from_postgresql(log: Log, line: str, plain: Plain) -> None:
     published = await publish(log, line, range(5))
     await plain.read(line, 5)
@@ -151,7 +144,6 @@ async def test_a_record_copied_from_another_topic_or_installation_is_a_foreign_o
 
 
 @pytest.mark.req("BUS-01", "EDA-01")
-@BOTH
 async def test_foreign_records_come_as_they_are_and_are_committed(
     log: Log, line: str, plain: Plain, join: Join
 ) -> None:
@@ -249,7 +241,6 @@ async def test_partitions_that_only_kafka_has_are_read_too(log: Log, line: str, 
 
 
 @pytest.mark.req("BUS-03")
-@BOTH
 async def test_positions_in_postgresql_win_over_kafkas_which_follow(
     log: Log, line: str, plain: Plain, config: Config
 ) -> None:

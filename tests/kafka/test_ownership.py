@@ -1,10 +1,10 @@
-"""Who owns a partition: Kafka has the last word, and nobody waits longer than needed for what it has decided."""
+"""Who owns a partition: PostgreSQL has the last word, and nobody waits longer than needed for what it has decided."""
 
 # pyright: reportPrivateUsage=false
 
 import asyncio
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,13 +12,11 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from holdfast.bus import Log, Record
 from holdfast.bus.kafka.bridge import Beginning, Bridge
-from holdfast.bus.kafka.brokers import Place
 from holdfast.bus.kafka.kafka_feed import OVERDUE
-from holdfast.bus.kafka.lanes import Handed
 from holdfast.core.config import Config
 from holdfast.core.errors import Busy
 from holdfast.engine import Engine, open_engine
-from tests.conformance.consumers import Consumer, Join, done, publish, until, values
+from tests.conformance.consumers import Consumer, Join, done, positions, publish, until, values
 from tests.kafka.plain import Plain
 
 GIVE_TO_THE_OTHER = """
@@ -40,18 +38,47 @@ async def who_reads(one: Consumer, two: Consumer) -> tuple[Consumer, Record]:
 
 
 @pytest.mark.req("BUS-01", "BUS-03")
-async def test_a_member_gives_up_what_is_its_own_in_postgresql_and_not_on_kafka(
+async def test_a_partition_that_was_given_to_another_member_is_read_there(
     engine: Engine, log: Log, line: str, join: Join
 ) -> None:
     await publish(log, line, [1, 2])
-    reader, record = await who_reads(await join(line, group="billing"), await join(line, group="billing"))
+    one, two = await join(line, group="billing"), await join(line, group="billing")
+    reader, record = await who_reads(one, two)
     async with engine.postgres.owner() as owner:
         await owner.script(GIVE_TO_THE_OTHER)
 
     with pytest.raises(Busy, match="no longer this consumer's"):
         await reader.records.commit(record)
 
-    assert values(await done(reader.records, 2)) == [1, 2]
+    assert values(await done(two.records if reader is one else one.records, 2)) == [1, 2]
+
+
+@pytest.mark.req("BUS-01", "BUS-03")
+@pytest.mark.parametrize("bus", [{"lease": 600}], ids=["a long lease"])
+async def test_members_that_come_and_go_keep_nobody_from_reading(log: Log, orders: str, join: Join) -> None:
+    reader, coming = await join(orders, group="billing"), True
+
+    async def come_and_go() -> None:
+        while coming:
+            await (await join(orders, group="billing")).leave()
+
+    async def read() -> None:
+        async for record in reader.records:
+            await reader.records.commit(record)
+
+    async def all_read() -> bool:
+        return sum((await positions(log, "billing")).values()) == 50
+
+    others = [asyncio.create_task(come_and_go()) for _ in range(2)]
+    try:
+        for number in range(50):
+            await log.publish(orders, key=str(number), value=number)
+        reading = asyncio.create_task(read())
+        await until(all_read, within=30)
+        reading.cancel()
+    finally:
+        coming = False
+        await asyncio.gather(*others)
 
 
 @pytest.mark.req("BUS-01")
@@ -116,40 +143,19 @@ class Reader:
         """End."""
 
 
-class Assigning:
-    """Gives each assignment a generation that is larger than those before."""
-
-    def __init__(self) -> None:
-        self.generation = 0
-
-    async def assigned(self, places: Sequence[Place]) -> Mapping[Place, Beginning]:
-        """Begin at the start."""
-        self.generation += 10
-        return {place: Beginning(0, self.generation) for place in places}
-
-    async def revoked(self, places: Sequence[Place]) -> None:
-        """Nothing is in hand."""
-
-    def lost(self, places: Sequence[Place]) -> None:
-        """Nothing is in hand."""
-
-    def arrived(self, batch: Handed) -> None:
-        """Nothing arrives."""
-
-
 @pytest.mark.req("BUS-01", "BUS-03")
 async def test_an_order_for_an_earlier_assignment_does_not_touch_a_later_one() -> None:
     place = ("line", 0)
     client: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing", "log_level": 0}
-    bridge = Bridge(client, ["line"], Assigning(), most=10, most_bytes=1000)
+    bridge = Bridge(client, lambda _: None, most=10, most_bytes=1000)
     reader: Any = Reader()
-    partitions = [TopicPartition(*place)]
-    await asyncio.to_thread(bridge._on_assign, reader, partitions)
+    bridge.begin({place: Beginning(0, 10)})
     bridge.seek(place, 5, 11, 0)
     bridge._obey(reader)  # the client cannot seek yet: it is tried again a little later
 
-    await asyncio.to_thread(bridge._on_revoke, reader, partitions)
-    await asyncio.to_thread(bridge._on_assign, reader, partitions)
+    bridge.end([place])
+    bridge.begin({place: Beginning(0, 20)})
+    bridge._obey(reader)
     begun = reader.resumed
 
     async def tried_again() -> bool:

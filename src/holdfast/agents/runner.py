@@ -17,7 +17,7 @@ from holdfast.agents.approvals import runs_channel
 from holdfast.agents.definitions import Agent
 from holdfast.agents.runs import Claim, Finished, Run, Runs, Sent
 from holdfast.agents.trouble import is_passing
-from holdfast.bus.postgres_feed import Listen
+from holdfast.bus.reading import Listen
 from holdfast.bus.wakes import until
 from holdfast.core.errors import Busy, HoldfastError
 from holdfast.core.ids import uuid7

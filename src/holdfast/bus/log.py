@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from holdfast.bus.postgres_feed import Start
+from holdfast.bus.reading import Start
 from holdfast.bus.records import Record
 from holdfast.bus.subscription import Subscription
 from holdfast.bus.topics import Lag, Topic

@@ -1,7 +1,7 @@
 """Members of a group: each has a lease that it renews; one that is not heard of loses its partitions."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -35,14 +35,18 @@ class Membership:
         self._topics = list(topics)
         self._lease = lease
 
-    async def beat(self, tx: Transaction) -> Group:
-        """Renew the lease, forget those whose lease has run out, and see who is there; locks the group until commit."""
+    async def beat(self, tx: Transaction, unlisted: Collection[Slot] = ()) -> Group:
+        """Renew the lease, forget those whose lease has run out, and see who is there; locks the group until commit.
+
+        `unlisted`: partitions of its topics that PostgreSQL does not know of.
+        """
         rows = await tx.all(
             sql("join_group"), self._group, self._id, f"process {os.getpid()}", self._topics, self._lease
         )
         members = {row["id"]: list(row["topics"]) for row in rows}
         topics = sorted({topic for topics in members.values() for topic in topics})
-        found = await tx.all(sql("group_partitions"), self._group, topics)
+        beside = [slot.topic for slot in unlisted], [slot.partition for slot in unlisted]
+        found = await tx.all(sql("group_partitions"), self._group, topics, *beside)
         return Group(
             members,
             {Slot(row["topic"], row["partition"]): row["owner"] for row in found},

@@ -50,10 +50,8 @@ class Positions:
         self.group = group
         self.member = member
 
-    async def claim(
-        self, slots: Sequence[Slot], *, start: str, force: bool = False, tx: Transaction | None = None
-    ) -> list[Holding]:
-        """Own these partitions, but for those of another live member; `force`: Kafka has said that they are ours."""
+    async def claim(self, slots: Sequence[Slot], *, start: str, tx: Transaction | None = None) -> list[Holding]:
+        """Own these partitions, but for those of another live member."""
         if not slots:
             return []
         within = await self._database.within(tx)
@@ -64,13 +62,8 @@ class Positions:
             [s.topic for s in slots],
             [s.partition for s in slots],
             start == "end",
-            force,
         )
         return [_holding(row) for row in rows]
-
-    async def begin(self, topics: Sequence[str], *, start: str) -> None:
-        """Set where a group begins that has never read these topics: what is published from now on is after the end."""
-        await self._database.run(sql("begin_group"), self.group, list(topics), start == "end")
 
     async def release(self, epochs: Mapping[Slot, int], *, tx: Transaction | None = None) -> None:
         """Give partitions up, each if it is still ours at this epoch."""

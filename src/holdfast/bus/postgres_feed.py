@@ -1,54 +1,27 @@
 """The records of a group, read from PostgreSQL: partitions by lease, records by offset."""
 
 import asyncio
-import contextlib
-import logging
-from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from datetime import timedelta
-from typing import Literal, Self
-from uuid import UUID
+from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Self
 
-from holdfast.bus.members import Group, Membership, group_channel
 from holdfast.bus.news import News
+from holdfast.bus.owned_partitions import OwnedPartitions
 from holdfast.bus.positions import Holding, Positions
+from holdfast.bus.reading import Listen, Reading
 from holdfast.bus.records import Record, record_of
-from holdfast.bus.sharing import Slot, share
-from holdfast.bus.wakes import Wakes, channel, until
-from holdfast.core.errors import HoldfastError
+from holdfast.bus.sharing import Slot
+from holdfast.bus.wakes import Wakes, channel
 from holdfast.core.ids import TenantId, uuid7
 from holdfast.postgres.database import Database, Row
-from holdfast.postgres.listener import Wake
 from holdfast.postgres.sql import statements
 
-Start = Literal["start", "end"]
-Listen = Callable[..., AbstractAsyncContextManager[Wake]]
-
-HANDOVER = 60.0  # seconds that a partition waits for the record its owner has in hand
-
 sql = statements(__name__)
-log = logging.getLogger(__name__)
 
 
 def topic_channel(tenant: TenantId, topic: str) -> str:
     """Where those who read a topic are woken."""
     return channel("topic", tenant, topic)
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How a feed reads: topics, where a new group starts, and how much it holds at once.
-
-    `told`: whoever reads is told by other means what this process announces so.
-    """
-
-    topics: tuple[str, ...]
-    start: Start
-    batch: int
-    batch_bytes: int
-    lease: timedelta
-    told: bool = False
 
 
 async def fetch(database: Database, starts: Mapping[Slot, int], *, most: int, most_bytes: int) -> list[Row]:
@@ -137,51 +110,29 @@ class PostgresFeed:
     """The partitions that one member of a group owns, and their records."""
 
     def __init__(self, database: Database, group: str, reading: Reading, listen: Listen, wakes: Wakes) -> None:
-        self.member: UUID = uuid7()
-        self.positions = Positions(database, group, self.member)
-        self._database = database
-        self._reading = reading
-        self._members = Membership(database, group, self.member, reading.topics, reading.lease)
+        self.positions = Positions(database, group, uuid7())
         self._looking = Looking(database, reading, listen, process=wakes.name)
-        self._listen = listen
-        self._wakes = wakes
-        self._held: dict[Slot, Holding] = {}
-        self._in_hand: set[Slot] = set()
-        self._leaving: dict[Slot, float] = {}  # since when
-        self._renewed = 0.0
-        self._changed = asyncio.Event()  # of the group, or of what is in hand
+        self._partitions = OwnedPartitions(database, self.positions, reading, listen, wakes, self)
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        tenant = await self._database.tenant()
-        self._group_channel = group_channel(tenant, self.positions.group)
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._looking.listening())
-            self._changed = await stack.enter_async_context(self._listen(self._group_channel))
-            await self._beat()
+            await stack.enter_async_context(self._partitions)
             self._stack = stack.pop_all()
-        self._keeping = asyncio.create_task(self._keep(), name="holdfast group member")
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._keeping.cancel()
-        try:
-            await asyncio.wait([self._keeping])
-            with contextlib.suppress(HoldfastError):  # whoever cannot be told waits for the lease to run out
-                await self._members.leave()
-                self._wakes.send(self._group_channel)
-        finally:
-            self._held.clear()
-            await self._stack.aclose()
+        await self._stack.aclose()
 
     @property
     def holdings(self) -> Mapping[Slot, Holding]:
         """The partitions it owns."""
-        return self._held
+        return self._partitions.held
 
     async def take(self, wait: float) -> list[tuple[Holding, Record]]:
         """The next records; none when there are none for so many seconds."""
-        return await self._looking.take(self._held, wait)
+        return await self._looking.take(self._partitions.held, wait)
 
     def rewind(self, holding: Holding, wait: float) -> None:
         """Deliver again from the holding's position, after so many seconds."""
@@ -192,71 +143,23 @@ class PostgresFeed:
 
     def lose(self, holding: Holding) -> None:
         """The partition turned out to be another's."""
-        if self._held.get(holding.slot) is holding:
-            del self._held[holding.slot]
-            self._changed.set()
+        self._partitions.lose(holding)
 
     def hold(self, slots: set[Slot]) -> None:
         """Records of these partitions, and of no other, are in hand."""
-        self._in_hand = slots
-        if not slots and self._leaving:
-            self._changed.set()
+        self._partitions.hold(slots)
 
-    async def _keep(self) -> None:
-        """Renew the lease, and take and give partitions as members come and go."""
-        lease = self._reading.lease.total_seconds()
-        while True:
-            await until(self._changed, lease / 3)
-            try:
-                await self._beat()
-            except HoldfastError as error:
-                log.warning("the group %s cannot be told that this consumer lives: %s", self.positions.group, error)
-                if asyncio.get_running_loop().time() > self._renewed + lease:
-                    self._held.clear()  # others may have them by now
-                await asyncio.sleep(min(lease / 10, 1))
+    # As the reader of the partitions.
 
-    async def _beat(self) -> None:
-        started = asyncio.get_running_loop().time()
-        async with self._database.transaction() as tx:
-            group = await self._members.beat(tx)
-            wanted = self._wanted(group)
-            own = {slot: group.epochs[slot] for slot, owner in group.owners.items() if owner == self.member}
-            for slot in [slot for slot, h in self._held.items() if own.get(slot) != h.epoch]:
-                del self._held[slot]
-            free = self._free(wanted)
-            for slot in free:
-                del self._held[slot]
-            # Also what is ours and not held: a beat before this one may have failed, or a commit been unheard of.
-            unwanted = {slot: epoch for slot, epoch in own.items() if slot not in wanted and slot not in self._held}
-            await self.positions.release(unwanted, tx=tx)
-            missing = [slot for slot in wanted if slot not in self._held]
-            taken = await self.positions.claim(missing, start=self._reading.start, tx=tx)
-        for holding in taken:
-            holding.retry_at += started
-            self._held[holding.slot] = holding
-        self._renewed = started
-        if taken:
-            self._looking.again()
-        if unwanted or group.changed:
-            self._wakes.send(self._group_channel)
+    async def begin(self, holdings: Sequence[Holding]) -> None:
+        """Look at all of them."""
+        self._looking.again()
 
-    def _wanted(self, group: Group) -> set[Slot]:
-        owners = {slot: owner for slot, owner in group.owners.items() if owner is not None}
-        shared = share(group.members, list(group.owners), owners)
-        return {slot for slot, owner in shared.items() if owner == self.member}
+    def end(self, slots: Collection[Slot]) -> None:
+        """They are not looked at without being held."""
 
-    def _free(self, wanted: set[Slot]) -> list[Slot]:
-        """What another shall have, and nothing of it is in hand, or has been for too long."""
-        now = asyncio.get_running_loop().time()
-        self._leaving = {slot: self._leaving.get(slot, now) for slot in self._held if slot not in wanted}
-        for slot, holding in self._held.items():
-            if holding.leaving and slot not in self._leaving and slot not in self._in_hand:
-                self.rewind(holding, max(holding.retry_at - now, 0))  # it stays, and what was left out is read again
-            holding.leaving = slot in self._leaving
-        free = [slot for slot, since in self._leaving.items() if slot not in self._in_hand or now > since + HANDOVER]
-        for slot in free:
-            del self._leaving[slot]
-        return free
+    async def renewed(self) -> None:
+        """Nothing is to be done."""
 
 
 class OpenFeed:

@@ -11,7 +11,8 @@ from uuid import UUID
 from holdfast.bus.gathering import Gathering
 from holdfast.bus.news import Hint
 from holdfast.bus.positions import Positions
-from holdfast.bus.postgres_feed import Listen, OpenFeed, PostgresFeed, Reading, Start, fetch, topic_channel
+from holdfast.bus.postgres_feed import OpenFeed, PostgresFeed, fetch, topic_channel
+from holdfast.bus.reading import Listen, Reading, Start
 from holdfast.bus.records import Draft, Record, draft, hash_of, record_of
 from holdfast.bus.sharing import Slot
 from holdfast.bus.subscription import Feed, Limits, Subscription

@@ -23,7 +23,7 @@ from holdfast.bus.ingest import Ingest
 from holdfast.bus.keeper import Keeper, kept_of
 from holdfast.bus.members import group_channel
 from holdfast.bus.orders import Orders, commands_channel
-from holdfast.bus.postgres_feed import Listen
+from holdfast.bus.reading import Listen
 from holdfast.bus.skill_events import LARGEST, error_of, is_whole
 from holdfast.bus.skills import CurrentCommand, Skill
 from holdfast.bus.wakes import POLL, Wakes, until

@@ -230,9 +230,6 @@ class BusSettings(Section):
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,30}$")] = Field(
         default="", description="what leads the names of topics and groups on a Kafka that several installations share"
     )
-    group_protocol: Literal["classic", "consumer"] = Field(
-        default="classic", description="how consumers share partitions on Kafka; `consumer` needs brokers from 4.0 on"
-    )
     replication: Whole = Field(
         default=-1, ge=-1, le=100, description="copies of the topics made on Kafka; -1: as the broker has it"
     )

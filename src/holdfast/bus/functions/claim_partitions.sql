@@ -1,8 +1,9 @@
--- Owns partitions that nobody alive owns (or any, if `force`), each at a new epoch; the group's row is locked by the caller.
+-- Owns partitions that nobody alive owns, each at a new epoch; the group's row is locked by the caller.
 -- An owner that died may have failed at the record that is next: one that kills its consumers does not do so for ever.
 -- `wait`: seconds until the record that is next may be tried.
+drop function if exists holdfast.claim_partitions(uuid, text, uuid, text[], int[], boolean, boolean);
 create or replace function holdfast.claim_partitions(
-  tenant uuid, "group" text, member uuid, topics text[], numbers int[], from_end boolean, force boolean
+  tenant uuid, "group" text, member uuid, topics text[], numbers int[], from_end boolean
 ) returns table (
   topic text, partition int, epoch bigint, "position" bigint, broker_position bigint, attempts int, deaths int, on_trial boolean, failing_since timestamptz, wait float8
 ) language plpgsql as $$
@@ -24,7 +25,7 @@ begin
       where c.tenant_id = tenant and c.group_name = "group" and c.topic = asked.topic and c.partition = asked.partition
     ) dead
     where o.tenant_id = tenant and o.group_name = "group" and o.topic = asked.topic and o.partition = asked.partition
-      and (force or o.owner is null or o.owner = member or not exists (
+      and (o.owner is null or o.owner = member or not exists (
         select from public.consumer_member m
         where m.tenant_id = tenant and m.group_name = "group" and m.id = o.owner and m.leased_until > holdfast.now()))
     returning o.topic, o.partition, o.epoch, o.position, o.broker_position, o.attempts, o.deaths, o.on_trial, o.failing_since,

@@ -3,17 +3,15 @@
 The client's own asyncio form takes 100 µs a record; a thread that hands over what it has in batches takes 2. The number
 of records on the way is bounded. Behind it partitions take turns (`Lanes`): one that has its share is paused when
 another has nothing, whose records may be behind its own in the client's queue. When all have their share the thread
-waits for room; where that takes long it pauses them and goes on polling, so that the group sees us alive. (Pausing
-drops what the client has fetched already.)
+waits for room. (Pausing drops what the client has fetched already.)
 """
 
 import asyncio
 import logging
 import queue
 import threading
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
@@ -22,49 +20,27 @@ from holdfast.bus.kafka.lanes import Handed, Lanes
 from holdfast.bus.kafka.wire import Arrival
 
 AHEAD, MIN_AHEAD = 10, 2000  # records that are kept for their turn: times those on the way, and at least so many
-STALL = 2.0  # seconds without room after which partitions are paused
 REST = 0.05  # seconds that the thread waits for a record before it looks for orders
-PATIENCE = 120.0  # seconds that the group waits for what the loop does about a rebalance
 
 log = logging.getLogger(__name__)
 
 
 class Beginning(NamedTuple):
-    """Where a partition is read from; generations of a partition only rise."""
+    """Where a partition is read from, and after how many seconds; generations of a partition only rise."""
 
     offset: int
     generation: int
-
-
-class Owner(Protocol):
-    """Who decides where to read, on the event loop."""
-
-    async def assigned(self, places: Sequence[Place]) -> Mapping[Place, Beginning]:
-        """These partitions are ours: where to read each from, and of which generation that is."""
-        ...
-
-    async def revoked(self, places: Sequence[Place]) -> None:
-        """These partitions will be another's; they are as soon as this returns."""
-        ...
-
-    def lost(self, places: Sequence[Place]) -> None:
-        """These partitions are another's already."""
-        ...
-
-    def arrived(self, batch: Handed) -> None:
-        """Records, with the generation of their partition."""
-        ...
+    wait: float = 0.0
 
 
 class Bridge:
     """Reads with the client in a thread; orders go there, records come back."""
 
     def __init__(
-        self, settings: Mapping[str, Any], topics: Sequence[str], owner: Owner, *, most: int, most_bytes: int
+        self, settings: Mapping[str, Any], arrived: Callable[[Handed], None], *, most: int, most_bytes: int
     ) -> None:
         self._settings = dict(settings)
-        self._topics = list(topics)
-        self._owner = owner
+        self._arrived = arrived  # is called on the loop, with records and the generation of their partition
         self._most = most
         self._most_bytes = most_bytes
         self._loop = asyncio.get_running_loop()
@@ -77,7 +53,6 @@ class Bridge:
         self._generations: dict[Place, int] = {}
         self._waiting: set[Place] = set()  # paused until their time has come
         self._paused: set[Place] = set()  # because they have their share
-        self._polled = 0.0
         self.failure: BaseException | None = None  # what ended the thread
         try:
             self._consumer = Consumer(self._settings)
@@ -90,7 +65,7 @@ class Bridge:
         self._thread.start()
 
     async def stop(self) -> None:
-        """Leave the group; every partition is revoked."""
+        """Read no longer."""
         with self._room:
             self._stopping.set()
             self._room.notify()
@@ -102,6 +77,37 @@ class Bridge:
             self._outstanding -= number
             self._outstanding_bytes -= size
             self._room.notify()
+
+    def begin(self, places: Mapping[Place, Beginning]) -> None:
+        """Read partitions from there on."""
+
+        def order(consumer: Consumer) -> None:
+            self._assigned.update(places)
+            self._generations.update({place: start.generation for place, start in places.items()})
+            later = {place: start for place, start in places.items() if start.wait}
+            try:
+                consumer.incremental_assign([TopicPartition(*place, start.offset) for place, start in places.items()])
+            except KafkaException as error:
+                raise RuntimeError(f"the partitions {list(places)} cannot be read: {error}") from error
+            # The client may remember that one was paused when we had it before.
+            consumer.resume([TopicPartition(*place) for place in places if place not in later])
+            consumer.pause([TopicPartition(*place) for place in later])
+            self._waiting.update(later)
+            for place, start in later.items():
+                self._put_later(start.wait, self._resumption(place, start.generation))
+
+        self._orders.put(order)
+
+    def end(self, places: Sequence[Place]) -> None:
+        """Read these partitions no longer."""
+
+        def order(consumer: Consumer) -> None:
+            self._lanes.drop(places)
+            for known in (self._assigned, self._waiting, self._paused):
+                known.difference_update(places)
+            consumer.incremental_unassign([TopicPartition(*place) for place in places])
+
+        self._orders.put(order)
 
     def seek(self, place: Place, offset: int, generation: int, wait: float) -> None:
         """Read a partition again from an offset, after so many seconds; what comes then is of this generation."""
@@ -115,15 +121,9 @@ class Bridge:
             try:
                 consumer.pause([TopicPartition(*place)])
                 consumer.seek(TopicPartition(*place, offset))
-                self._put_later(wait, resume)
+                self._put_later(wait, self._resumption(place, generation))
             except KafkaException:  # it has not begun to read yet
                 self._put_later(REST, order)
-
-        def resume(consumer: Consumer) -> None:
-            if self._generations.get(place) == generation and place in self._assigned:
-                self._waiting.discard(place)
-                self._paused.discard(place)
-                consumer.resume([TopicPartition(*place)])
 
         self._orders.put(order)
 
@@ -133,20 +133,27 @@ class Bridge:
             places = [TopicPartition(*place, offset) for place, offset in offsets.items()]
             self._orders.put(lambda consumer: consumer.commit(offsets=places, asynchronous=True))
 
+    def _resumption(self, place: Place, generation: int) -> Callable[[Consumer], None]:
+        def resume(consumer: Consumer) -> None:
+            if self._generations.get(place) == generation and place in self._assigned:
+                self._waiting.discard(place)
+                self._paused.discard(place)
+                consumer.resume([TopicPartition(*place)])
+
+        return resume
+
     def _put_later(self, wait: float, order: Callable[[Consumer], None]) -> None:
         self._loop.call_soon_threadsafe(self._loop.call_later, wait, self._orders.put, order)
 
     def _run(self) -> None:
         consumer = self._consumer
         try:
-            consumer.subscribe(
-                self._topics, on_assign=self._on_assign, on_revoke=self._on_revoke, on_lost=self._on_lost
-            )
             while not self._stopping.is_set():
                 self._obey(consumer)
                 self._wait_for_room()
-                if self._regulate(consumer):
+                if self._may_read():
                     self._read(consumer)
+                self._regulate(consumer)  # before a partition that has its share is taken from
                 self._hand_over()
         except BaseException as error:
             log.exception("the Kafka consumer has stopped")
@@ -156,7 +163,6 @@ class Bridge:
 
     def _read(self, consumer: Consumer) -> None:
         # Asked for many at once, the client waits until they are there, and takes them however large they are.
-        self._polled = time.monotonic()
         # All that it has is read, not only what there is room for: the next may be of another partition.
         begun = len(self._lanes)
         while len(self._lanes) < begun + MIN_AHEAD:
@@ -189,7 +195,7 @@ class Bridge:
         with self._room:
             self._outstanding += len(batch)
             self._outstanding_bytes += sum(arrival.bytes for _, _, arrival in batch)
-        self._loop.call_soon_threadsafe(self._owner.arrived, batch)
+        self._loop.call_soon_threadsafe(self._arrived, batch)
 
     def _obey(self, consumer: Consumer) -> None:
         while not self._orders.empty():
@@ -204,63 +210,28 @@ class Bridge:
             with self._room:
                 self._room.wait_for(self._has_room, REST)
 
-    def _regulate(self, consumer: Consumer) -> bool:
-        """Pause partitions that have their share, and resume those that have little left; whether to read on."""
+    def _may_read(self) -> bool:
+        """Whether there is room for more, or a partition has nothing, whose records may be behind those of others."""
+        return not self._lanes.is_full or self._is_hungry() or self._paused >= self._assigned - self._waiting
+
+    def _regulate(self, consumer: Consumer) -> None:
+        """Pause partitions that have their share while another has nothing; resume those that have little left."""
         readable = self._assigned - self._waiting
         low = [place for place in readable & self._paused if self._lanes.is_low(place)]
-        stalled = self._lanes.is_full and time.monotonic() > self._polled + STALL
-        hungry = any(place not in self._lanes for place in readable - self._paused)
-        over = [place for place in readable - self._paused if stalled or self._lanes.has_its_share(place)]
+        over = [place for place in readable - self._paused if self._lanes.has_its_share(place)]
         if low:
             consumer.resume([TopicPartition(*place) for place in low])
             self._paused.difference_update(low)
-        if over and (hungry or stalled):
+        if over and self._is_hungry():
             consumer.pause([TopicPartition(*place) for place in over])
             self._paused.update(over)
-        return not self._lanes.is_full or hungry or stalled or self._paused >= readable
+
+    def _is_hungry(self) -> bool:
+        return any(place not in self._lanes for place in self._assigned - self._waiting - self._paused)
 
     def _has_room(self) -> bool:
         full = self._outstanding >= self._most or self._outstanding_bytes >= self._most_bytes
         return not full or self._stopping.is_set()
-
-    def _on_assign(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        places = [(one.topic, one.partition) for one in partitions]
-        starts: Mapping[Place, Beginning] = self._ask(self._owner.assigned(places))
-        self._forget(places)
-        self._assigned.update(starts)
-        self._generations.update({place: start.generation for place, start in starts.items()})
-        consumer.incremental_assign([TopicPartition(*place, start.offset) for place, start in starts.items()])
-        if starts:  # the client may remember that it was paused when we had it before
-            consumer.resume([TopicPartition(*place) for place in starts])
-
-    def _on_revoke(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        places = [(one.topic, one.partition) for one in partitions]
-        self._ask(self._owner.revoked(places))
-        self._forget(places)
-        consumer.incremental_unassign(partitions)
-
-    def _on_lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        places = [(one.topic, one.partition) for one in partitions]
-        self._loop.call_soon_threadsafe(self._owner.lost, places)
-        self._forget(places)
-        consumer.incremental_unassign(partitions)
-
-    def _forget(self, places: Sequence[Place]) -> None:
-        self._lanes.drop(places)
-        for known in (self._assigned, self._waiting, self._paused):
-            known.difference_update(places)
-
-    def _ask(self, question: Awaitable[Any]) -> Any:
-        asked = asyncio.run_coroutine_threadsafe(_coroutine(question), self._loop)
-        try:
-            return asked.result(PATIENCE)
-        except TimeoutError:
-            asked.cancel()
-            raise
-
-
-async def _coroutine(question: Awaitable[Any]) -> Any:
-    return await question
 
 
 def _report(error: KafkaError) -> None:

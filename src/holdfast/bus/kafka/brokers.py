@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewPartitions, NewTopic
@@ -79,6 +79,10 @@ class Broker:
             await asyncio.to_thread(self._ensure, topic, partitions)
             self._known[topic] = partitions
 
+    async def partitions(self, topics: Sequence[str]) -> dict[str, int]:
+        """How many partitions each of these topics has there; those that it does not have are missing."""
+        return await asyncio.to_thread(self._partitions, topics)
+
     def forget(self, topic: str) -> None:
         """Look for the topic anew: somebody may have removed it."""
         self._known.pop(topic, None)
@@ -124,6 +128,18 @@ class Broker:
         except KafkaException as error:
             raise self._away(reason(error)) from error
         return f"brokers: {len(found.brokers)}, topics: {len(found.topics)}"
+
+    def _partitions(self, topics: Sequence[str]) -> dict[str, int]:
+        admin: Any = self._admin_client()
+        answers = admin.describe_topics(TopicCollection([*topics]), request_timeout=TIMEOUT)
+        found: dict[str, int] = {}
+        for topic, answer in answers.items():
+            try:
+                found[topic] = len(answer.result().partitions)
+            except KafkaException as error:
+                if _code(error) < 0:  # not an answer of the broker
+                    raise self._away(reason(error)) from error
+        return found
 
     def _offsets(self, specs: Mapping[Place, Any]) -> dict[Place, int]:
         admin: Any = self._admin_client()

@@ -1,14 +1,17 @@
-"""The records of a group, read from Kafka: partitions by its group protocol, positions from PostgreSQL."""
+"""The records of a group, read from Kafka: partitions and positions from PostgreSQL.
+
+Kafka's own group protocols are not used: positions have an owner in PostgreSQL in any case, whose word is the last; and
+in a classic group nobody reads while any member comes or goes.
+"""
 
 import asyncio
 import contextlib
 import itertools
-import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime
 from typing import Self
-from uuid import UUID
 
 from confluent_kafka import OFFSET_BEGINNING
 
@@ -17,78 +20,70 @@ from holdfast.bus.kafka.brokers import Broker, Place
 from holdfast.bus.kafka.lanes import Handed
 from holdfast.bus.kafka.unpacking import Unpacking
 from holdfast.bus.kafka.wire import Arrival
-from holdfast.bus.members import Membership
+from holdfast.bus.owned_partitions import OwnedPartitions
 from holdfast.bus.positions import Holding, Positions
-from holdfast.bus.postgres_feed import HANDOVER, Reading
+from holdfast.bus.reading import Listen, Reading
 from holdfast.bus.records import Record
 from holdfast.bus.sharing import Slot
-from holdfast.bus.wakes import until
-from holdfast.core.errors import Broken, HoldfastError, Unavailable
+from holdfast.bus.wakes import Wakes, until
+from holdfast.core.errors import Broken, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-MIN_SESSION = 6.0  # seconds: what brokers allow unless told otherwise
-RETRY = 1.0
 OVERDUE = 5.0  # seconds without a word of a partition after which PostgreSQL is asked what there should be
 
 sql = statements(__name__)
-log = logging.getLogger(__name__)
 
 
 class KafkaFeed:
-    """The partitions that Kafka has given one member of a group, and their records."""
+    """The partitions that one member of a group owns, and their records."""
 
     def __init__(
-        self, database: Database, group: str, reading: Reading, broker: Broker, *, tenant: str, protocol: str
+        self,
+        database: Database,
+        group: str,
+        reading: Reading,
+        listen: Listen,
+        wakes: Wakes,
+        *,
+        broker: Broker,
+        tenant: str,
     ) -> None:
-        self.member: UUID = uuid7()
-        self.positions = Positions(database, group, self.member)
+        self.positions = Positions(database, group, uuid7())
         self._database = database
         self._reading = reading
         self._broker = broker
-        self._protocol = protocol
         self._names = {broker.name(tenant, topic): topic for topic in reading.topics}
         self._group = broker.name(tenant, group)
-        self._unpacking = Unpacking(database, reading, self.positions, self._renewed)
-        self._members = Membership(database, group, self.member, reading.topics, reading.lease)
-        self._assigned: set[Slot] = set()  # by Kafka
-        self._claiming: set[Slot] = set()  # assigned, and being claimed in PostgreSQL
-        self._held: dict[Slot, Holding] = {}  # in PostgreSQL, too
+        self._unpacking = Unpacking(database, reading, self.positions, self._made_again)
+        self._partitions = OwnedPartitions(database, self.positions, reading, listen, wakes, self)
+        self._held = self._partitions.held
         self._generations = itertools.count(1)
         self._starts: dict[Slot, int] = {}  # where reading began, as Kafka counts
-        self._in_hand: set[Slot] = set()
-        self._freed = asyncio.Event()
-        self._closing = asyncio.Event()
-        self._changed = asyncio.Event()
         self._waiting: deque[tuple[Holding, int, Arrival]] = deque()
         self._unpacked: list[tuple[Holding, int, Record]] = []
         self._heard: dict[Slot, float] = {}  # when something of it came, by the loop's clock
         self._asked = 0.0
         self._arrived = asyncio.Event()
+        self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         topics = await self._unpacking.begin()
-        await self._beat()
-        await self.positions.begin(self._reading.topics, start=self._reading.start)
         for topic, partitions in topics.items():
             with contextlib.suppress(Unavailable):  # the relay makes them when the broker is back
                 await self._broker.ensure(self._broker_topic(topic), partitions)
         most, most_bytes = self._reading.batch, self._reading.batch_bytes
-        self._bridge = Bridge(self._client(), list(self._names), self, most=most, most_bytes=most_bytes)
-        self._bridge.start()
-        self._keeping = asyncio.create_task(self._keep(), name="holdfast group member")
+        self._bridge = Bridge(self._client(), self.arrived, most=most, most_bytes=most_bytes)
+        async with AsyncExitStack() as stack:
+            self._bridge.start()
+            stack.push_async_callback(self._bridge.stop)
+            await stack.enter_async_context(self._partitions)
+            self._stack = stack.pop_all()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self.hold(set())
-        self._closing.set()
-        self._keeping.cancel()
-        await asyncio.wait([self._keeping])
-        await self._bridge.stop()
-        with contextlib.suppress(HoldfastError):  # whoever cannot be told waits for the lease to run out
-            await self._members.leave()
-        self._held.clear()
+        await self._stack.aclose()
 
     @property
     def holdings(self) -> Mapping[Slot, Holding]:
@@ -110,9 +105,6 @@ class KafkaFeed:
     def rewind(self, holding: Holding, wait: float) -> None:
         """Deliver again from the holding's position, after so many seconds."""
         holding.next = holding.position
-        self._read_again(holding, wait)
-
-    def _read_again(self, holding: Holding, wait: float) -> None:
         if self._held.get(holding.slot) is not holding:
             return  # another's by now, or ours anew
         holding.generation = next(self._generations)
@@ -123,56 +115,76 @@ class KafkaFeed:
         self._bridge.seek(self._place(holding.slot), offset, holding.generation, wait)
 
     def lose(self, holding: Holding) -> None:
-        """The partition turned out to be another's; if Kafka does not say so, too, it is claimed again."""
-        if self._held.get(holding.slot) is holding:
-            del self._held[holding.slot]
-            self._changed.set()
+        """The partition turned out to be another's."""
+        self._partitions.lose(holding)
 
     def hold(self, slots: set[Slot]) -> None:
         """Records of these partitions, and of no other, are in hand."""
-        self._in_hand = slots
-        self._freed.set()
+        self._partitions.hold(slots)
 
-    # What the bridge asks, from its thread by way of the loop.
+    # As the reader of the partitions.
 
-    async def assigned(self, places: Sequence[Place]) -> Mapping[Place, Beginning]:
-        """Own the partitions in PostgreSQL, too, and find where to read each from."""
-        slots = {self._slot(place) for place in places}
-        self._claiming |= slots
-        try:
-            taken = await self._claim(sorted(slots))
-            self._assigned |= slots
-        finally:
-            self._claiming -= slots
-        for holding in taken:
-            if holding.retry_at:
-                self._read_again(holding, holding.retry_at)
-        return {self._place(h.slot): Beginning(self._starts[h.slot], h.generation) for h in taken}
-
-    async def revoked(self, places: Sequence[Place]) -> None:
-        """Give partitions up when nothing of them is in hand, or has been for too long."""
-        slots = {self._slot(place) for place in places}
-        holdings = [self._held[slot] for slot in slots if slot in self._held]
+    async def begin(self, holdings: Sequence[Holding]) -> None:
+        """Find where Kafka has the positions of these partitions, and read from there."""
+        unknown = [h for h in holdings if h.broker_position is None and not self._from_start(h)]
+        starts = await self._places_of(unknown) if unknown else {}
+        now = asyncio.get_running_loop().time()
+        beginnings: dict[Place, Beginning] = {}
         for holding in holdings:
-            holding.leaving = True
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(HANDOVER):
-                while self._in_hand & slots:
-                    self._freed.clear()
-                    await self._freed.wait()
-        self._assigned -= slots
-        for holding in holdings:
-            self._held.pop(holding.slot, None)
-        try:
-            await self.positions.release({holding.slot: holding.epoch for holding in holdings})
-        except HoldfastError as error:
-            log.warning("partitions could not be given up in PostgreSQL: %s", error)
+            place = self._place(holding.slot)
+            known = starts.get(place, OFFSET_BEGINNING)
+            start = known if holding.broker_position is None else holding.broker_position
+            holding.generation = next(self._generations)
+            holding.passed = max(known, 0)  # what is before it is no longer unread
+            self._starts[holding.slot] = start
+            self._heard[holding.slot] = now
+            beginnings[place] = Beginning(start, holding.generation, max(holding.retry_at - now, 0))
+        self._bridge.begin(beginnings)
 
-    def lost(self, places: Sequence[Place]) -> None:
-        """Others have these partitions."""
-        for slot in map(self._slot, places):
-            self._assigned.discard(slot)
-            self._held.pop(slot, None)
+    def end(self, slots: Collection[Slot]) -> None:
+        """Read these partitions no longer."""
+        self._bridge.end([self._place(slot) for slot in slots])
+
+    async def renewed(self) -> None:
+        """Tell the broker how far this consumer is, and learn of partitions that somebody made there."""
+        await self._pass()
+        known = {self._place(slot): h.broker_position for slot, h in self._held.items()}
+        self._bridge.commit({place: offset for place, offset in known.items() if offset is not None})
+        with contextlib.suppress(Unavailable):
+            counts = await self._broker.partitions(list(self._names))
+            there = {Slot(self._names[name], n) for name, count in counts.items() for n in range(count)}
+            if not there <= {*self._partitions.unlisted}:
+                self._partitions.unlisted = there
+                self._partitions.look()
+
+    async def _places_of(self, holdings: Sequence[Holding]) -> dict[Place, int]:
+        """Where Kafka has the positions of these partitions, those that it can tell of."""
+        ends = await self._broker.ends([self._place(holding.slot) for holding in holdings])
+        times: dict[Place, datetime] = {}
+        for holding in holdings:
+            place = self._place(holding.slot)
+            if place in ends:
+                found = await self._database.one(sql("time_at"), *holding.slot, holding.position)
+                # To whoever begins at the end, what was there before does not matter, whoever wrote it.
+                if found is not None and (found["known"] or self._reading.start == "start"):
+                    times[place] = found["at"]
+        return ends | (await self._broker.offsets_at(times, ends) if times else {})
+
+    def _from_start(self, holding: Holding) -> bool:
+        return holding.position == 0 and self._reading.start == "start"
+
+    async def _pass(self) -> None:
+        """Move positions on Kafka behind what no record was delivered for: when all before it is done, it is read."""
+        done = [
+            holding
+            for holding in self._held.values()
+            if holding.position >= holding.next and holding.expected <= (holding.broker_position or 0) < holding.passed
+        ]
+        if done:
+            passed = {holding.slot: holding.passed for holding in done}
+            await self.positions.pass_on_kafka(done, list(passed.values()))
+            for holding in done:
+                holding.broker_position = max(holding.broker_position or 0, passed[holding.slot])
 
     def arrived(self, batch: Handed) -> None:
         """Records have come."""
@@ -231,105 +243,15 @@ class KafkaFeed:
         if not overdue:
             self._asked = now
 
-    def _renewed(self, topic: str) -> None:
+    def _made_again(self, topic: str) -> None:
+        """A topic was removed and made again: what is known of its partitions no longer holds."""
         for holding in [holding for slot, holding in self._held.items() if slot.topic == topic]:
             self.lose(holding)
 
-    async def _claim(self, slots: Sequence[Slot]) -> list[Holding]:
-        while not self._closing.is_set():
-            try:
-                taken = await self.positions.claim(slots, start=self._reading.start, force=True)
-                await self._have(taken)
-                return taken
-            except HoldfastError as error:
-                log.warning("partitions cannot be owned in PostgreSQL, trying again: %s", error)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(RETRY):
-                    await self._closing.wait()
-        return []
-
-    async def _have(self, holdings: Sequence[Holding]) -> None:
-        """Own them from here on, and know where Kafka has their positions."""
-        places = [self._place(h.slot) for h in holdings if h.broker_position is None and not self._from_start(h)]
-        ends = await self._broker.ends(places) if places else {}
-        times: dict[Place, datetime] = {}
-        for holding in holdings:
-            place = self._place(holding.slot)
-            if place in ends:
-                found = await self._database.one(sql("time_at"), *holding.slot, holding.position)
-                # To whoever begins at the end, what was there before does not matter, whoever wrote it.
-                if found is not None and (found["known"] or self._reading.start == "start"):
-                    times[place] = found["at"]
-        starts = ends | (await self._broker.offsets_at(times, ends) if times else {})
-        now = asyncio.get_running_loop().time()
-        for holding in holdings:
-            known = starts.get(self._place(holding.slot), OFFSET_BEGINNING)
-            self._starts[holding.slot] = known if holding.broker_position is None else holding.broker_position
-            holding.generation = next(self._generations)
-            holding.passed = max(known, 0)  # what is before it is no longer unread
-            self._held[holding.slot] = holding
-            self._heard[holding.slot] = now
-        await self._pass()
-
-    def _from_start(self, holding: Holding) -> bool:
-        return holding.position == 0 and self._reading.start == "start"
-
-    async def _keep(self) -> None:
-        """Show that this consumer lives, and tell the broker how far it is."""
-        while True:
-            await until(self._changed, self._reading.lease.total_seconds() / 3)
-            try:
-                await self._beat()
-                await self._reclaim()
-                await self._pass()
-            except HoldfastError as error:
-                log.warning("the group cannot be told that this consumer lives: %s", error)
-            known = {self._place(slot): h.broker_position for slot, h in self._held.items()}
-            self._bridge.commit({place: offset for place, offset in known.items() if offset is not None})
-
-    async def _reclaim(self) -> None:
-        """Have what Kafka has given us and PostgreSQL has not, unless someone alive has it there."""
-        missing = sorted(self._assigned - self._held.keys() - self._claiming)
-        taken = await self.positions.claim(missing, start=self._reading.start)
-        await self._have([holding for holding in taken if holding.slot in self._assigned])
-        for holding in taken:
-            if self._held.get(holding.slot) is holding:
-                self._read_again(holding, holding.retry_at)
-
-    async def _pass(self) -> None:
-        """Move positions on Kafka behind what no record was delivered for: when all before it is done, it is read."""
-        done = [
-            holding
-            for holding in self._held.values()
-            if holding.position >= holding.next and holding.expected <= (holding.broker_position or 0) < holding.passed
-        ]
-        if done:
-            passed = {holding.slot: holding.passed for holding in done}
-            await self.positions.pass_on_kafka(done, list(passed.values()))
-            for holding in done:
-                holding.broker_position = max(holding.broker_position or 0, passed[holding.slot])
-
-    async def _beat(self) -> None:
-        async with self._database.transaction() as tx:
-            group = await self._members.beat(tx)
-            # Kafka has the last word: what it does not give us may be another's, who cannot claim it while we live.
-            ours = {slot: group.epochs[slot] for slot, owner in group.owners.items() if owner == self.member}
-            others = {slot: epoch for slot, epoch in ours.items() if slot not in self._assigned | self._claiming}
-            await self.positions.release(others, tx=tx)
-
     def _client(self) -> dict[str, object]:
-        session = int(max(self._reading.lease.total_seconds(), MIN_SESSION) * 1000)
-        # By a heartbeat a member learns that the group shares partitions anew, which waits for everybody.
-        heartbeat = int(min(max(self._reading.lease.total_seconds() / 10, 0.1), 1.0) * 1000)
-        classic = {
-            "partition.assignment.strategy": "cooperative-sticky",
-            "session.timeout.ms": session,
-            "heartbeat.interval.ms": heartbeat,
-        }
         return self._broker.client(
             {
                 "group.id": self._group,
-                "group.protocol": self._protocol,
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "earliest",
@@ -340,7 +262,6 @@ class KafkaFeed:
                 "fetch.message.max.bytes": 262_144,  # of one partition at once: others are behind it in the queue
                 "queued.min.messages": max(self._reading.batch, 1000),
                 "queued.max.messages.kbytes": 16_384,
-                **(classic if self._protocol == "classic" else {}),
             }
         )
 

@@ -9,8 +9,8 @@ from holdfast.bus.kafka.brokers import Broker
 from holdfast.bus.kafka.kafka_feed import KafkaFeed
 from holdfast.bus.kafka.relay import CHANNEL, GROUP
 from holdfast.bus.kafka.unread import Progress, Unread, UnreadRecords
-from holdfast.bus.postgres_feed import Reading
 from holdfast.bus.postgres_log import PostgresLog
+from holdfast.bus.reading import Reading
 from holdfast.bus.topics import Lag, Topic
 from holdfast.core.errors import Unavailable
 from holdfast.postgres.database import Transaction
@@ -63,8 +63,8 @@ class KafkaLog(PostgresLog):
         self._wakes.send(CHANNEL, tx=tx)
 
     async def _feed(self, group: str, reading: Reading) -> KafkaFeed:
-        protocol = self._settings.group_protocol
-        return KafkaFeed(self._database, group, reading, self._broker, tenant=await self._tenant(), protocol=protocol)
+        tenant = await self._tenant()
+        return KafkaFeed(self._database, group, reading, self._listen, self._wakes, broker=self._broker, tenant=tenant)
 
 
 def _with_foreign(lag: Lag, unread: Unread) -> Lag:

@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from holdfast.bus.kafka.brokers import Broker, unusable
 from holdfast.bus.kafka.wire import Parcel, parcels, without_value
-from holdfast.bus.postgres_feed import Listen
+from holdfast.bus.reading import Listen
 from holdfast.bus.wakes import POLL, Wakes, channel, until
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ids import uuid7

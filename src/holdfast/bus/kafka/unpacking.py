@@ -19,7 +19,8 @@ from holdfast.bus.kafka.wire import (
     record_id,
 )
 from holdfast.bus.positions import Holding, Positions
-from holdfast.bus.postgres_feed import Reading, fetch
+from holdfast.bus.postgres_feed import fetch
+from holdfast.bus.reading import Reading
 from holdfast.bus.records import Record, record_of
 from holdfast.bus.sharing import Slot
 from holdfast.core.ids import TenantId

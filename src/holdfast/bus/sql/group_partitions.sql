@@ -1,5 +1,7 @@
--- The partitions of these topics, and who of the group owns each at which epoch.
+-- The partitions of these topics, those beside ($4, $5) that only Kafka has, and who of the group owns each at which epoch.
 select p.topic, p.partition, o.owner, coalesce(o.epoch, 0) as epoch
-from topic_partition p
+from (
+  select topic, partition from topic_partition where tenant_id = $1 and topic = any($3)
+  union select topic, partition from unnest($4::text[], $5::int[]) as beside (topic, partition)
+) p
 left join consumer_offset o on o.tenant_id = $1 and o.group_name = $2 and o.topic = p.topic and o.partition = p.partition
-where p.tenant_id = $1 and p.topic = any($3)

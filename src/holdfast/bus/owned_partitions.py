@@ -1,0 +1,176 @@
+"""The partitions that one member of a group owns, by a lease in PostgreSQL, wherever their records are read from.
+
+Members share partitions evenly. A member that comes or goes wakes the others; one that is not heard of for the length
+of its lease loses what it owned. A partition changes hands when nothing of it is in hand.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Protocol, Self
+from uuid import UUID
+
+from holdfast.bus.members import Group, Membership, group_channel
+from holdfast.bus.positions import Holding, Positions
+from holdfast.bus.reading import Listen, Reading
+from holdfast.bus.sharing import Slot, share
+from holdfast.bus.wakes import Wakes, until
+from holdfast.core.errors import HoldfastError
+from holdfast.postgres.database import Database
+
+HANDOVER = 60.0  # seconds that a partition waits for the record its owner has in hand
+
+log = logging.getLogger(__name__)
+
+
+class Reader(Protocol):
+    """Who reads the partitions."""
+
+    async def begin(self, holdings: Sequence[Holding]) -> None:
+        """Read these partitions from their positions on."""
+        ...
+
+    def end(self, slots: Collection[Slot]) -> None:
+        """Read these partitions no longer."""
+        ...
+
+    def rewind(self, holding: Holding, wait: float) -> None:
+        """Deliver again from the holding's position, after so many seconds."""
+        ...
+
+    async def renewed(self) -> None:
+        """The lease was renewed: do what is to be done once in a while."""
+        ...
+
+
+class OwnedPartitions:
+    """The partitions of one member; `unlisted` are those that its topics have and PostgreSQL does not know of."""
+
+    def __init__(
+        self, database: Database, positions: Positions, reading: Reading, listen: Listen, wakes: Wakes, reader: Reader
+    ) -> None:
+        self._database = database
+        self._positions = positions
+        self._reading = reading
+        self._listen = listen
+        self._wakes = wakes
+        self._reader = reader
+        self._members = Membership(database, positions.group, positions.member, reading.topics, reading.lease)
+        self._held: dict[Slot, Holding] = {}
+        self._in_hand: set[Slot] = set()
+        self._leaving: dict[Slot, float] = {}  # since when
+        self._renewed = 0.0
+        self._changed = asyncio.Event()  # the group has, or what is in hand
+        self._stack = AsyncExitStack()
+        self.unlisted: Collection[Slot] = ()
+
+    async def __aenter__(self) -> Self:
+        self._channel = group_channel(await self._database.tenant(), self._positions.group)
+        async with AsyncExitStack() as stack:
+            self._changed = await stack.enter_async_context(self._listen(self._channel))
+            taken = await self._share()
+            self._stack = stack.pop_all()
+        self._keeping = asyncio.create_task(self._keep(taken), name="holdfast group member")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._keeping.cancel()
+        try:
+            await asyncio.wait([self._keeping])
+            with contextlib.suppress(HoldfastError):  # whoever cannot be told waits for the lease to run out
+                await self._members.leave()
+                self._wakes.send(self._channel)
+        finally:
+            self._held.clear()
+            await self._stack.aclose()
+
+    @property
+    def held(self) -> Mapping[Slot, Holding]:
+        """Those that are read."""
+        return self._held
+
+    def look(self) -> None:
+        """Share anew, soon."""
+        self._changed.set()
+
+    def lose(self, holding: Holding) -> None:
+        """The partition turned out to be another's."""
+        if self._held.get(holding.slot) is holding:
+            self._end([holding.slot])
+            self._changed.set()
+
+    def hold(self, slots: set[Slot]) -> None:
+        """Records of these partitions, and of no other, are in hand."""
+        self._in_hand = slots
+        if not slots and self._leaving:
+            self._changed.set()
+
+    async def _keep(self, taken: Sequence[Holding]) -> None:
+        """Renew the lease, and take and give partitions as members come and go."""
+        lease = self._reading.lease.total_seconds()
+        while True:
+            try:
+                await self._begin(taken)
+                await self._reader.renewed()
+                taken = ()
+                await until(self._changed, lease / 3)
+                taken = await self._share()
+            except HoldfastError as error:
+                log.warning("a consumer of the group %s cannot go on: %s", self._positions.group, error)
+                if asyncio.get_running_loop().time() > self._renewed + lease:
+                    self._end(list(self._held))  # others may have them by now
+                taken = ()  # what is not read is taken again
+                await asyncio.sleep(min(lease / 10, 1))
+                self._changed.set()
+
+    async def _share(self) -> list[Holding]:
+        """Give up what another shall have, and take what this member shall: that is to be read from now on."""
+        started = asyncio.get_running_loop().time()
+        async with self._database.transaction() as tx:
+            group = await self._members.beat(tx, self.unlisted)
+            wanted = self._wanted(group)
+            own = {slot: group.epochs[slot] for slot, owner in group.owners.items() if owner == self._positions.member}
+            self._end([slot for slot, h in self._held.items() if own.get(slot) != h.epoch])
+            self._end(self._free(wanted))
+            # Also what is ours and not held: a beat before this one may have failed, or a commit been unheard of.
+            unwanted = {slot: epoch for slot, epoch in own.items() if slot not in wanted and slot not in self._held}
+            await self._positions.release(unwanted, tx=tx)
+            missing = [slot for slot in wanted if slot not in self._held]
+            taken = await self._positions.claim(missing, start=self._reading.start, tx=tx)
+        for holding in taken:
+            holding.retry_at += started
+        self._renewed = started
+        if unwanted or group.changed:
+            self._wakes.send(self._channel)
+        return taken
+
+    async def _begin(self, taken: Sequence[Holding]) -> None:
+        if taken:
+            await self._reader.begin(taken)
+            self._held.update((holding.slot, holding) for holding in taken)
+
+    def _end(self, slots: Collection[Slot]) -> None:
+        for slot in slots:
+            del self._held[slot]
+        if slots:
+            self._reader.end(slots)
+
+    def _wanted(self, group: Group) -> set[Slot]:
+        owners: dict[Slot, UUID] = {slot: owner for slot, owner in group.owners.items() if owner is not None}
+        shared = share(group.members, list(group.owners), owners)
+        return {slot for slot, owner in shared.items() if owner == self._positions.member}
+
+    def _free(self, wanted: set[Slot]) -> list[Slot]:
+        """What another shall have, and nothing of it is in hand, or has been for too long."""
+        now = asyncio.get_running_loop().time()
+        self._leaving = {slot: self._leaving.get(slot, now) for slot in self._held if slot not in wanted}
+        for slot, holding in self._held.items():
+            if holding.leaving and slot not in self._leaving and slot not in self._in_hand:
+                self._reader.rewind(holding, max(holding.retry_at - now, 0))  # it stays, and what was left out comes
+            holding.leaving = slot in self._leaving
+        free = [slot for slot, since in self._leaving.items() if slot not in self._in_hand or now > since + HANDOVER]
+        for slot in free:
+            del self._leaving[slot]
+        return free
