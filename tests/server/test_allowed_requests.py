@@ -7,6 +7,7 @@ import os
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import quote
 
 import jsonschema_rs
 import msgspec.inspect
@@ -82,7 +83,7 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 # (path, parameter, value), likewise.
-REFUSED_IN_QUERIES = [
+REFUSED_IN_QUERIES: list[tuple[str, str, str]] = [
     ("/api/conversations", "cursor", "no-cursor"),
     ("/api/conversations/search", "text", ""),
     ("/api/memories", "cursor", ""),
@@ -92,6 +93,16 @@ REFUSED_IN_QUERIES = [
     ("/api/tools", "query", ""),
     ("/api/commands", "before", ""),
     ("/api/sessions/active", "agent_id", ""),
+    ("/api/ids?kind=run", "prefix", ""),
+    ("/api/ids?kind=run", "prefix", "-"),
+    ("/api/ids?kind=run", "prefix", "0x"),
+    ("/api/ids?kind=run", "prefix", "0" * 33),
+]
+
+# (path, parameter, value): the utmost that both take.
+TAKEN_IN_QUERIES: list[tuple[str, str, str]] = [
+    ("/api/ids?kind=run", "prefix", "-0A-f"),
+    ("/api/ids?kind=run", "prefix", "-".join("0" * 32)),
 ]
 
 
@@ -115,6 +126,16 @@ def allows(schema: dict[str, Any], value: Any) -> bool:
     ).is_valid(value)
 
 
+def parameter_schema(path: str, name: str) -> dict[str, Any]:
+    (parameter,) = (each for each in operation_at("GET", path)["parameters"] if each["name"] == name)
+    return parameter["schema"]
+
+
+def query(path: str, name: str, value: str) -> str:
+    """The path with one more parameter in its query."""
+    return f"{path}{'&' if '?' in path else '?'}{name}={quote(value)}"
+
+
 def body_schema(method: str, path: str) -> dict[str, Any]:
     return operation_at(method, path)["requestBody"]["content"]["application/json"]["schema"]
 
@@ -128,9 +149,7 @@ def test_the_document_refuses_bodies_that_the_server_refuses(method: str, path: 
 @pytest.mark.req("ENG-07")
 @pytest.mark.parametrize(("path", "name", "value"), REFUSED_IN_QUERIES)
 def test_the_document_refuses_queries_that_the_server_refuses(path: str, name: str, value: str) -> None:
-    (parameter,) = (each for each in operation_at("GET", path)["parameters"] if each["name"] == name)
-
-    assert not allows(parameter["schema"], value)
+    assert not allows(parameter_schema(path, name), value)
 
 
 @pytest.mark.req("ENG-07")
@@ -147,10 +166,24 @@ async def test_the_server_refuses_what_the_document_refuses(site: Site) -> None:
                 await wire.ask(method, path.replace("ID", id), key=key, json=body)
             ).status
         for path, name, value in REFUSED_IN_QUERIES:
-            asked = f"{path}?{name}={value.replace(' ', '%20')}"
+            asked = query(path, name, value)
             answered[asked] = (await wire.ask("GET", asked, key=key)).status
 
     assert {request: status for request, status in answered.items() if status != HTTPStatus.BAD_REQUEST} == {}
+
+
+@pytest.mark.req("ENG-07")
+async def test_the_server_and_the_document_take_the_utmost_values(site: Site) -> None:
+    key = await make_key(site.engine, scopes=SCOPES)
+    answered: dict[str, int] = {}
+
+    async with site.connect() as wire:
+        for path, name, value in TAKEN_IN_QUERIES:
+            asked = query(path, name, value)
+            answered[asked] = (await wire.ask("GET", asked, key=key)).status
+
+    assert {request: status for request, status in answered.items() if status != HTTPStatus.OK} == {}
+    assert [each for each in TAKEN_IN_QUERIES if not allows(parameter_schema(*each[:2]), each[2])] == []
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
