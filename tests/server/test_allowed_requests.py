@@ -47,12 +47,18 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/api/keys", {"principal": "ann", "label": "two\nlines"}),
     ("POST", "/api/keys", {"principal": "ann", "agent": "support", "scopes": ["admin"]}),
     ("POST", "/api/memories", {"memories": [{"content": "tea", "at": "yesterday"}]}),
+    ("POST", "/api/memories", {"memories": [{"content": "tea", "at": "0001-12-31T00:00:00Z"}]}),
+    ("POST", "/api/memories", {"memories": [{"content": "tea", "at": "9999-01-01T00:00:00Z"}]}),
     ("POST", "/api/memories", {"memories": [{"content": "tea", "ttl": 5e-324}]}),
     ("POST", "/api/memories", {"memories": [{"content": "tea", "seq": 1}]}),
+    ("POST", "/api/memories", {"memories": [{"content": "tea", "conversation": "a", "seq": 2**63}]}),
+    ("POST", "/api/memories", {"memories": [{"content": "tea", "conversation": "a", "seq": -(2**63) - 1}]}),
     ("POST", "/api/memories", {"memories": [{"content": "tea"}], "owner": {"scope": "session"}}),
     ("POST", "/api/memories", {"memories": [{"content": "tea"}], "owner": {"scope": "organization", "name": "acme"}}),
     ("POST", "/api/memories/context", {"query": "tea", "limits": {"family": 1}}),
     ("POST", "/api/memories/search", {"query": "tea", "since": "yesterday"}),
+    ("POST", "/api/memories/search", {"query": "tea", "as_of": "9999-01-01T00:00:00Z"}),
+    ("POST", "/api/memories/ID/supersede", {"content": "coffee", "at": "9999-01-01T00:00:00Z"}),
     ("POST", "/api/sessions/end", {"session_id": ""}),
     ("POST", "/api/skills/import", {"files": {}}),
     ("POST", "/api/skills/import", {"files": {"SKILL.md": {"content": "?"}}}),
@@ -71,11 +77,15 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("PUT", "/api/notes?agent_id=a", {"operation": "append"}),
     ("PUT", "/api/notes?agent_id=a", {"operation": "read", "content": "x"}),
     ("PUT", "/api/notes?agent_id=a", {"operation": "delete_section_by_header", "section_header": ""}),
+    ("PUT", "/api/notes?agent_id=a", {"operation": "append", "content": "x", "version": 2**31}),
+    ("POST", "/api/notes/restore?agent_id=a", {"revision": 2**31}),
+    ("POST", "/api/notes/restore?agent_id=a", {"revision": 1, "version": 2**31}),
     ("POST", "/api/commands", {"skill": ""}),
     ("POST", "/api/commands", {"skill": "a", "reply_to": "a.b"}),
     ("POST", "/api/commands", {"skill": "a", "max_attempts": 0}),
     ("POST", "/api/commands", {"skill": "a", "headers": {"": "x"}}),
     ("POST", "/api/groups/a/reset", {"topic": "known", "offset": 1, "end": True}),
+    ("POST", "/api/groups/a/reset", {"topic": "known", "at": "0001-01-01T00:00:00+12:00"}),
     ("PUT", "/api/tools/a", {**REST, "kind": "function", "reference": "no function"}),
     ("POST", "/api/conversations", {"document": True, "session_id": "s"}),
     ("POST", "/api/chat", {"message": " "}),
@@ -83,7 +93,7 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
 ]  # fmt: skip
 
 # (path, parameter, value), likewise.
-REFUSED_IN_QUERIES: list[tuple[str, str, str]] = [
+REFUSED_IN_QUERIES: list[tuple[str, str, str | int]] = [
     ("/api/conversations", "cursor", "no-cursor"),
     ("/api/conversations/search", "text", ""),
     ("/api/memories", "cursor", ""),
@@ -97,12 +107,20 @@ REFUSED_IN_QUERIES: list[tuple[str, str, str]] = [
     ("/api/ids?kind=run", "prefix", "-"),
     ("/api/ids?kind=run", "prefix", "0x"),
     ("/api/ids?kind=run", "prefix", "0" * 33),
+    ("/api/nodes/NODE/revisions", "since", 2**31),
+    ("/api/notes/revisions?agent_id=a", "before", 2**31),
+    ("/api/topics/known/records", "at", "9999-12-31T23:59:59-12:00"),
 ]
 
 # (path, parameter, value): the utmost that both take.
-TAKEN_IN_QUERIES: list[tuple[str, str, str]] = [
+TAKEN_IN_QUERIES: list[tuple[str, str, str | int]] = [
     ("/api/ids?kind=run", "prefix", "-0A-f"),
     ("/api/ids?kind=run", "prefix", "-".join("0" * 32)),
+    ("/api/nodes/NODE/revisions", "since", 0),
+    ("/api/nodes/NODE/revisions", "since", 2**31 - 1),
+    ("/api/notes/revisions?agent_id=a", "before", 2**31 - 1),
+    ("/api/topics/known/records", "at", "0002-01-01T00:00:00+12:00"),
+    ("/api/topics/known/records", "at", "9998-12-31T23:59:59-12:00"),
 ]
 
 
@@ -131,9 +149,9 @@ def parameter_schema(path: str, name: str) -> dict[str, Any]:
     return parameter["schema"]
 
 
-def query(path: str, name: str, value: str) -> str:
+def query(path: str, name: str, value: str | int) -> str:
     """The path with one more parameter in its query."""
-    return f"{path}{'&' if '?' in path else '?'}{name}={quote(value)}"
+    return f"{path}{'&' if '?' in path else '?'}{name}={quote(str(value))}"
 
 
 def body_schema(method: str, path: str) -> dict[str, Any]:
@@ -148,7 +166,7 @@ def test_the_document_refuses_bodies_that_the_server_refuses(method: str, path: 
 
 @pytest.mark.req("ENG-07")
 @pytest.mark.parametrize(("path", "name", "value"), REFUSED_IN_QUERIES)
-def test_the_document_refuses_queries_that_the_server_refuses(path: str, name: str, value: str) -> None:
+def test_the_document_refuses_queries_that_the_server_refuses(path: str, name: str, value: str | int) -> None:
     assert not allows(parameter_schema(path, name), value)
 
 
@@ -157,6 +175,7 @@ async def test_the_server_refuses_what_the_document_refuses(site: Site) -> None:
     key = await make_key(site.engine, scopes=SCOPES)
     told = await site.ask("POST", "/api/memories", key=key, json={"memories": [{"content": "tea"}]})
     id = told.json()["memories"][0]["id"]
+    node = await _node(site, key)
     await site.ask("POST", "/api/topics", key=key, json={"name": "known"})
     answered: dict[str, int] = {}
 
@@ -167,7 +186,7 @@ async def test_the_server_refuses_what_the_document_refuses(site: Site) -> None:
             ).status
         for path, name, value in REFUSED_IN_QUERIES:
             asked = query(path, name, value)
-            answered[asked] = (await wire.ask("GET", asked, key=key)).status
+            answered[asked] = (await wire.ask("GET", asked.replace("NODE", node), key=key)).status
 
     assert {request: status for request, status in answered.items() if status != HTTPStatus.BAD_REQUEST} == {}
 
@@ -175,15 +194,24 @@ async def test_the_server_refuses_what_the_document_refuses(site: Site) -> None:
 @pytest.mark.req("ENG-07")
 async def test_the_server_and_the_document_take_the_utmost_values(site: Site) -> None:
     key = await make_key(site.engine, scopes=SCOPES)
+    node = await _node(site, key)
+    await site.ask("POST", "/api/topics", key=key, json={"name": "known"})
     answered: dict[str, int] = {}
 
     async with site.connect() as wire:
         for path, name, value in TAKEN_IN_QUERIES:
             asked = query(path, name, value)
-            answered[asked] = (await wire.ask("GET", asked, key=key)).status
+            answered[asked] = (await wire.ask("GET", asked.replace("NODE", node), key=key)).status
 
     assert {request: status for request, status in answered.items() if status != HTTPStatus.OK} == {}
     assert [each for each in TAKEN_IN_QUERIES if not allows(parameter_schema(*each[:2]), each[2])] == []
+
+
+async def _node(site: Site, key: str) -> str:
+    """The id of a new node."""
+    talk = (await site.ask("POST", "/api/conversations", key=key, json={})).json()
+    node = await site.ask("POST", f"/api/conversations/{talk['id']}/nodes", key=key, json={"content": "a"})
+    return node.json()["id"]
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
@@ -218,12 +246,11 @@ def vague(type: Any, *, stated: dict[str, Any] | None = None, seen: frozenset[An
 
 @pytest.mark.req("ENG-07")
 async def test_a_whole_number_may_be_written_with_a_point(site: Site, key: str) -> None:
-    talk = (await site.ask("POST", "/api/conversations", key=key, json={})).json()
-    node = (await site.ask("POST", f"/api/conversations/{talk['id']}/nodes", key=key, json={"content": "a"})).json()
+    node = await _node(site, key)
 
-    edited = await _edit(site, key, node["id"], b'{"content": "b", "version": 1.0, "payload": {"half": 0.5}}')
-    halved = await _edit(site, key, node["id"], b'{"content": "c", "version": 2.5}')
-    huge = await _edit(site, key, node["id"], b'{"content": "c", "version": 1e300}')
+    edited = await _edit(site, key, node, b'{"content": "b", "version": 1.0, "payload": {"half": 0.5}}')
+    halved = await _edit(site, key, node, b'{"content": "c", "version": 2.5}')
+    huge = await _edit(site, key, node, b'{"content": "c", "version": 1e300}')
 
     assert (edited.status, halved.status, huge.status) == (200, 400, 400), edited
     assert edited.json()["version"] == 2

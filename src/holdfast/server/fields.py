@@ -23,6 +23,7 @@ from holdfast.skills.history import CURSOR as HISTORY_CURSOR
 from holdfast.skills.sources.settings import NAME as SOURCE_NAME
 
 LEAST_SECONDS = 1e-6  # what a time span can tell from none
+YEARS = r"^(?!000[01]|9999)"  # in the first and the last one, other time zones may have no such time
 # Less than what is taken: others are addresses too, and are tried.
 WEB_ADDRESS = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]{0,200}[A-Za-z0-9])?(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~/-]{0,500})?"
 
@@ -43,7 +44,8 @@ def present(*names: str) -> list[dict[str, object]]:
 
 
 NotBlank = Annotated[str, stated(minLength=1, pattern=r"[^\s\x1c-\x1f\x85]")]
-Moment = Annotated[datetime, stated(format="date-time")]
+Moment = Annotated[datetime, stated(format="date-time", pattern=YEARS)]
+ZonedMoment = Annotated[Moment, msgspec.Meta(tz=True)]
 
 AgentName = Annotated[str, matching(AGENT_NAME)]
 ContextText = Annotated[str, matching(CONTEXT_FORM)]

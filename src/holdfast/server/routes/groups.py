@@ -7,9 +7,9 @@ import msgspec
 from holdfast.bus.topics import Lag
 from holdfast.core.errors import Busy, NotFound
 from holdfast.core.text import store
-from holdfast.server.fields import TopicName, stated
+from holdfast.server.fields import TopicName, ZonedMoment, stated
 from holdfast.server.operations import Call, Operations
-from holdfast.server.routes.topics import Moment, Offset, Partition
+from holdfast.server.routes.topics import Offset, Partition
 
 operations = Operations("groups")
 
@@ -26,7 +26,7 @@ class GroupReset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     topic: TopicName
     partition: Partition | None = None
     offset: Offset | None = None
-    at: Moment | None = None
+    at: ZonedMoment | None = None
     end: bool = False
 
 

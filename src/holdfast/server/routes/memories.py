@@ -37,6 +37,7 @@ Content = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_CONTENT_BYTES
 Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=LEAST_SECONDS, le=LONGEST_TTL.total_seconds())]
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+Place = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class MemoryDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,7 +52,7 @@ class MemoryDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     source: Name | None = None
     key: Name | None = None
     conversation: Name | None = None
-    seq: int | None = None
+    seq: Place | None = None
     author: Name | None = None
     at: Moment | None = None
 

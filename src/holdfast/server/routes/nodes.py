@@ -18,6 +18,7 @@ from holdfast.server.visibility import changeable_node, check_role, seen, seen_n
 operations = Operations("nodes")
 
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+AfterVersion = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class NodeDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -223,7 +224,9 @@ async def read_subtree(call: Call, id: UUID, after: UUID | None = None) -> Subtr
 
 
 @operations.declare("GET", "/api/nodes/{id}/revisions", needs="read", errors=[NotFound])
-async def list_node_revisions(call: Call, id: UUID, since: Number | None = None, limit: Limit = 1000) -> NodeRevisions:
+async def list_node_revisions(
+    call: Call, id: UUID, since: AfterVersion | None = None, limit: Limit = 1000
+) -> NodeRevisions:
     """What a node was and is, oldest first; or what it was after the version `since`."""
     await seen_node(call, id)
 

@@ -12,7 +12,7 @@ from holdfast.server.operations import Call, Operations
 operations = Operations("notes")
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
-Version = Annotated[int, msgspec.Meta(ge=0)]
+Version = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_REVISIONS)]
 
 

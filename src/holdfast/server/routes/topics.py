@@ -15,7 +15,7 @@ from holdfast.bus.records import TRACE_HEADERS, Record
 from holdfast.bus.replay import Page, Replay
 from holdfast.bus.topics import MAX_PARTITIONS, Topic
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
-from holdfast.server.fields import TopicName
+from holdfast.server.fields import TopicName, ZonedMoment
 from holdfast.server.operations import Call, Operations
 
 operations = Operations("topics")
@@ -27,7 +27,6 @@ Partitions = Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTITIONS)]
 Headers = dict[Annotated[str, msgspec.Meta(min_length=1)], str]
 Partition = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Offset = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
-Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 Positions = Annotated[str, msgspec.Meta(pattern=r"^\d{1,9}:\d{1,18}(,\d{1,9}:\d{1,18})*$", max_length=50_000)]
 
 
@@ -107,7 +106,7 @@ async def read_records(
     name: TopicName,
     partition: Partition | None = None,
     offset: Offset | None = None,
-    at: Moment | None = None,
+    at: ZonedMoment | None = None,
     positions: Positions | None = None,
     newest: bool = False,
     limit: Limit = 100,
