@@ -19,6 +19,7 @@ BEYOND_THE_DOCUMENT = (
     ("POST /api/nodes/{id}/move", "cannot be changed so", "it depends on the node's tree"),
     ("POST /api/runs/{id}/retry", "cannot be tried again", "it depends on the run's state"),
     ("PUT /api/agents/{name}", "there is no model", "which models there are is in the settings"),
+    ("PUT /api/agents/{name}", "and the operator allows", "how much an agent may take is in the settings"),
     ("PUT /api/tools/{name}", r"tools of the kind \w+ cannot run here", "which kinds run is known to the executor"),
     ("PUT /api/tools/{name}", r"an? \w+ tool needs|has a tool of that name", "left out, it is as in the row"),
     (".* /api/sources.*", "is not known.*given by hand", "where the document is from is in the source's row"),

@@ -13,6 +13,7 @@ import jsonschema_rs
 import msgspec.inspect
 import pytest
 
+from holdfast.core.settings import AgentSettings
 from holdfast.engine import Engine
 from holdfast.server.app import OPERATIONS
 from holdfast.server.openapi import document
@@ -66,6 +67,8 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("PUT", "/api/agents/a/skills/b", {"config": {"colour": "red"}}),
     ("PUT", "/api/agents/a/skills/b", {"priority": -(2**31)}),
     ("PUT", "/api/agents/a", {"instructions": "", "limits": {"steps": 0}}),
+    ("PUT", "/api/agents/a", {"instructions": "", "limits": {"steps": 10**400}}),
+    ("PUT", "/api/agents/a", {"instructions": "", "limits": {"tokens": 10**400}}),
     ("PUT", "/api/secrets/a", {"value": ""}),
     ("PUT", "/api/secrets/a", {"value": "x", "hosts": ["https://a.example"]}),
     ("PUT", "/api/tools/a", {**REST, "method": "FETCH"}),
@@ -121,6 +124,11 @@ TAKEN_IN_QUERIES: list[tuple[str, str, str | int]] = [
     ("/api/notes/revisions?agent_id=a", "before", 2**31 - 1),
     ("/api/topics/known/records", "at", "0002-01-01T00:00:00+12:00"),
     ("/api/topics/known/records", "at", "9998-12-31T23:59:59-12:00"),
+]
+
+# (method, path, body): what the document allows, and cannot but allow.
+BEYOND: list[tuple[str, str, dict[str, Any]]] = [
+    ("PUT", "/api/agents/{name}", {"instructions": "", "limits": {"steps": AgentSettings().max_steps + 1}}),
 ]
 
 
@@ -205,6 +213,20 @@ async def test_the_server_and_the_document_take_the_utmost_values(site: Site) ->
 
     assert {request: status for request, status in answered.items() if status != HTTPStatus.OK} == {}
     assert [each for each in TAKEN_IN_QUERIES if not allows(parameter_schema(*each[:2]), each[2])] == []
+
+
+@pytest.mark.req("ENG-07")
+@pytest.mark.parametrize(("method", "path", "body"), BEYOND)
+async def test_what_the_document_cannot_say_is_no_refusal(
+    site: Site, method: str, path: str, body: dict[str, Any]
+) -> None:
+    key = await make_key(site.engine, scopes=SCOPES)
+
+    refused = await site.ask(method, path.format(name="a"), key=key, json=body)
+
+    assert allows(body_schema(method, path), body)
+    assert refused.status == HTTPStatus.BAD_REQUEST
+    assert refusals([_seen(f"{method} {path}", refused)]) == []
 
 
 async def _node(site: Site, key: str) -> str:

@@ -51,14 +51,15 @@ Stamp = tuple[int, datetime]
 
 
 ABOVE_ZERO = msgspec.Meta(gt=0)
+COUNT = msgspec.Meta(gt=0, le=2**63 - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What one run of an agent may take; None: as the settings say."""
 
-    steps: Annotated[int, ABOVE_ZERO] | None = None
-    tokens: Annotated[int, ABOVE_ZERO] | None = None
+    steps: Annotated[int, COUNT] | None = None
+    tokens: Annotated[int, COUNT] | None = None
     seconds: Annotated[float, ABOVE_ZERO] | None = None
     cost: Annotated[float, ABOVE_ZERO] | None = None
 
