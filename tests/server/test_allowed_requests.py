@@ -47,6 +47,7 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/api/keys", {"principal": "ann", "scopes": []}),
     ("POST", "/api/keys", {"principal": "ann", "label": "two\nlines"}),
     ("POST", "/api/keys", {"principal": "ann", "agent": "support", "scopes": ["admin"]}),
+    ("POST", "/api/memories", {"memories": [{"content": "\u00a0\f"}]}),
     ("POST", "/api/memories", {"memories": [{"content": "tea", "at": "yesterday"}]}),
     ("POST", "/api/memories", {"memories": [{"content": "tea", "at": "0001-12-31T00:00:00Z"}]}),
     ("POST", "/api/memories", {"memories": [{"content": "tea", "at": "9999-01-01T00:00:00Z"}]}),
@@ -59,6 +60,7 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/api/memories/context", {"query": "tea", "limits": {"family": 1}}),
     ("POST", "/api/memories/search", {"query": "tea", "since": "yesterday"}),
     ("POST", "/api/memories/search", {"query": "tea", "as_of": "9999-01-01T00:00:00Z"}),
+    ("POST", "/api/memories/ID/supersede", {"content": " "}),
     ("POST", "/api/memories/ID/supersede", {"content": "coffee", "at": "9999-01-01T00:00:00Z"}),
     ("POST", "/api/sessions/end", {"session_id": ""}),
     ("POST", "/api/skills/import", {"files": {}}),
@@ -93,6 +95,7 @@ REFUSED: list[tuple[str, str, dict[str, Any]]] = [
     ("POST", "/api/conversations", {"document": True, "session_id": "s"}),
     ("POST", "/api/chat", {"message": " "}),
     ("PATCH", "/api/memories/ID", {"version": 1}),
+    ("PATCH", "/api/memories/ID", {"content": " "}),
 ]  # fmt: skip
 
 # (path, parameter, value), likewise.

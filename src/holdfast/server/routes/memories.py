@@ -10,7 +10,7 @@ import msgspec
 from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.memory import Draft, Holding, Memory, MemoryRevision, Scope, Trust
 from holdfast.memory.drafts import LONGEST_TTL, MAX_CONTENT_BYTES
-from holdfast.server.fields import LEAST_SECONDS, Cursor, Moment, present, stated
+from holdfast.server.fields import LEAST_SECONDS, Cursor, Moment, NotBlank, present, stated
 from holdfast.server.holders import seen_holders
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import listed, page_of
@@ -33,7 +33,7 @@ MAX_AT_ONCE_BYTES = 1_000_000  # of all their texts: to index more may take long
 MAX_PAGE = 200
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
-Content = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_CONTENT_BYTES)]
+Content = Annotated[NotBlank, msgspec.Meta(min_length=1, max_length=MAX_CONTENT_BYTES)]
 Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=LEAST_SECONDS, le=LONGEST_TTL.total_seconds())]
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
