@@ -28,6 +28,7 @@ BEYOND_THE_DOCUMENT = (
     # What is inside a text: a document, a schema, a folder.
     ("PUT /api/tools/{name}", "JSON Schema of its arguments", "`parameters` is a JSON Schema"),
     (".* /api/sources.*", "describes no API that can be read|the document", "`document` is an OpenAPI document"),
+    (".* /api/sources.*", r"this is not (YAML|JSON: .*\(line \d+, column \d+\))", "`document` is YAML or JSON"),
     (".* /api/sources.*", "the header .* (holds its value|is not for a source)", "it goes by the name"),
     ("POST /api/skills/import", "SKILL.md|the name|folder|path", "`files` are a skill's folder"),
     ("PUT /api/skills/{name}", "path|file", "`files` are a skill's folder"),

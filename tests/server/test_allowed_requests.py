@@ -132,6 +132,8 @@ TAKEN_IN_QUERIES: list[tuple[str, str, str | int]] = [
 # (method, path, body): what the document allows, and cannot but allow.
 BEYOND: list[tuple[str, str, dict[str, Any]]] = [
     ("PUT", "/api/agents/{name}", {"instructions": "", "limits": {"steps": AgentSettings().max_steps + 1}}),
+    ("POST", "/api/sources", {"name": "a", "document": "|?"}),
+    ("POST", "/api/sources", {"name": "a", "document": "{"}),
 ]
 
 
