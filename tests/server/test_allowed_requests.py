@@ -21,6 +21,7 @@ from holdfast.server.operations import Operation
 from holdfast.server.routes import commands
 from tests.server.allowed_requests import Exchange, exchanges, refusals, undocumented
 from tests.server.conftest import make_key, running
+from tests.server.floods import app_of
 from tests.server.wire import Reply, Site
 
 ROOT = Path(__file__).parents[2]
@@ -28,8 +29,8 @@ SCHEMATHESIS = ROOT / ".venv-soak" / "bin" / "schemathesis"
 DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(OPERATIONS, root_path="")))
 SCOPES = ("read", "write", "admin", "operator")
 REPORT = "report.ndjson"
-# Lines of JSON are not generated; how long an answer takes is for agents to say; the document is what is read.
-LEFT_OUT = ("import_memories", "chat", "openapi")
+# Lines of JSON are not generated; the document takes no parameters, and is read before all else.
+LEFT_OUT = ("import_memories", "openapi")
 
 REST: dict[str, Any] = {
     "description": "",
@@ -357,7 +358,9 @@ async def test_no_request_that_the_document_allows_is_refused(
         pytest.fail(message) if os.environ.get("CI") else pytest.skip(message)
     monkeypatch.setattr(commands, "SHARE", 0.01)  # nobody works on commands here: who waits for one waits in vain
     key = await make_key(engine, scopes=SCOPES)
-    async with running(engine, engine.config, OPERATIONS) as site:
+    own = engine.tenant(await engine.tenants.id_of("default"))
+    app = app_of(seconds=0)  # whoever names no agent has its answer at once
+    async with own.serving(app), running(engine, engine.config, OPERATIONS, app=app) as site:
         described = (await site.ask("GET", "/api/openapi.json")).json()
         (tmp_path / "schemathesis.toml").write_text(await _known_rows(site, key))
         said = await _try_all(site, key, tmp_path)
