@@ -146,6 +146,7 @@ class Shared:
     tool_calls: Shares
     turns: Shares
     searches: Shares
+    messages: Shares
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
     audiences: "WeakValueDictionary[TenantId, Audience]" = field(default_factory=WeakValueDictionary)  # pyright: ignore[reportUnknownVariableType]
@@ -221,6 +222,7 @@ class Engine:
             self.definitions,
             self._watching,
             settings,
+            places=shared.messages,
         )
 
     def _runs(self, kind: Kind) -> bool:

@@ -35,6 +35,7 @@ from holdfast.conversations.refusals import unknown, unknown_session
 from holdfast.conversations.turns import POLICIES, Policy
 from holdfast.core.errors import AlreadyExists, Busy, HoldfastError, InvalidInput, NotFound, TooLarge, Unavailable
 from holdfast.core.settings import AgentSettings
+from holdfast.core.shares import Shares
 from holdfast.core.text import store
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
@@ -59,8 +60,11 @@ class Agents:
         definitions: Definitions,
         watching: Watching,
         settings: AgentSettings,
+        *,
+        places: Shares,
     ) -> None:
         self._database = database
+        self._places = places  # of messages that are being stored
         self._log = log
         self._wakes = wakes
         self._conversations = conversations
@@ -93,8 +97,9 @@ class Agents:
         `adopts`: a session of nobody's becomes the user's; without it only where it is their active session.
         """
         self.check_message(message, busy)
-        talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
-        return await self._say(talk, agent, message, user, key, busy)
+        async with self._places.hold():
+            talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
+            return await self._say(talk, agent, message, user, key, busy)
 
     async def run(
         self,
@@ -135,11 +140,12 @@ class Agents:
     ) -> AsyncGenerator[tuple[Sent, Watch]]:
         """Say something to an agent, as `send` does, and watch the conversation from there on."""
         self.check_message(message, busy)
-        topic = await self._topic(agent)
-        talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
         async with AsyncExitStack() as stack:
-            events = await stack.enter_async_context(self._watching.watch(talk.id, topic=topic, since=None))
-            sent = await self._say(talk, agent, message, user, key, busy)
+            async with self._places.hold():
+                topic = await self._topic(agent)
+                talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
+                events = await stack.enter_async_context(self._watching.watch(talk.id, topic=topic, since=None))
+                sent = await self._say(talk, agent, message, user, key, busy)
             if sent.conversation != talk.id or not sent.is_new:  # of what was said before, the rows know
                 events = await stack.enter_async_context(
                     self.watch(sent.conversation, agent, since=str(start_of(sent)))

@@ -7,13 +7,17 @@ from holdfast.core.limits import LimitSettings
 from holdfast.core.shares import Shares, shared_by_tenant
 
 
-def places_of(config: Config) -> tuple[Shares, Shares, Shares]:
-    """How many tools, turns and searches of all tenants run in this process at once."""
+def places_of(config: Config) -> tuple[Shares, Shares, Shares, Shares]:
+    """How many tools, turns and searches of all tenants run in this process at once, and messages are being stored."""
     limits = config.limits
     return (
         shared_by_tenant(limits, "calls of tools", limits.tool_calls, setting="limits.tool_calls"),
         shared_by_tenant(limits, "turns of agents", config.agents.concurrency, setting="agents.concurrency"),
         searches_of(limits, cores=len(os.sched_getaffinity(0))),
+        # More would only wait for the database, and each step of one waits for a step of each other.
+        shared_by_tenant(
+            limits, "messages that are being stored", config.database.pool_size, setting="database.pool_size"
+        ),
     )
 
 
