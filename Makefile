@@ -67,7 +67,8 @@ format: $(VENV)/.dev ## format the code, and mend what lint can mend
 	@$(CONSOLE) run --silent format
 
 soak: $(VENV)/.dev $(SOAK)/.made ## the long forms of crash, load and state-machine tests
-	@$(PYTEST) -m soak $(ARGS)
+	@$(PYTEST) -m "soak and not alone" $(ARGS)
+	@$(PYTEST) -m "soak and alone" -n 0 $(ARGS)
 
 floors: $(VENV)/.dev ## whether the lowest versions that we allow work; ARGS="adk 3.12" tries some
 	@$(PYTHON) -m tests.floors.floors $(ARGS)

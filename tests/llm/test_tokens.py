@@ -9,6 +9,7 @@ from holdfast.core.errors import BadSetting
 from holdfast.core.settings import LlmSettings
 from holdfast.llm import Usage, counter_for
 from holdfast.llm.prices import Prices
+from holdfast.llm.tokens import ESTIMATE, PART
 
 pytestmark = pytest.mark.req("AGENT-02", "AGENT-03")
 
@@ -115,3 +116,15 @@ def test_a_call_costs_by_the_last_price_of_its_model() -> None:
     assert prices.cost("openrouter:x=y/z", Usage(1_000_000, 1_000_000, cached_tokens=10)) == pytest.approx(6.0)
     assert prices.cost("openai:b", Usage(1, 1)) == 0.0
     assert prices.cost("openai:a", Usage(10, 0, cached_tokens=99)) == pytest.approx(10 * 0.125 / 1e6)
+
+
+def test_a_long_text_is_estimated_by_parts_of_it() -> None:
+    sentence = "The parcel 4711 left Cologne on Monday, and arrives tomorrow. "
+    text = sentence * (1_000_000 // len(sentence)) + "字" * 1_000_000
+    began = time.process_time()
+
+    counted = ESTIMATE.count(text)
+
+    assert time.process_time() - began < 0.1
+    exact = sum(ESTIMATE.count(text[start : start + PART]) for start in range(0, len(text), PART))
+    assert counted == pytest.approx(exact, rel=0.1)

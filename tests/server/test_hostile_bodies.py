@@ -226,6 +226,7 @@ async def test_hostile_bodies_keep_nobody_waiting(desk: Desk) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.alone
 async def test_every_hostile_body_keeps_nobody_waiting_wherever_it_comes_in(desk: Desk) -> None:
     found = await stalls(desk, tuple(HOSTILE), BYTES)
 

@@ -7,6 +7,7 @@ of its lease loses what it owned. A partition changes hands when nothing of it i
 import asyncio
 import contextlib
 import logging
+import random
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Protocol, Self
@@ -21,6 +22,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database
 
 HANDOVER = 60.0  # seconds that a partition waits for the record its owner has in hand
+PAUSE = 0.04  # seconds: all members look when one comes or goes, one after the other, and once for several changes
 
 log = logging.getLogger(__name__)
 
@@ -116,6 +118,8 @@ class OwnedPartitions:
                 await self._reader.renewed()
                 taken = ()
                 await until(self._changed, lease / 3)
+                await asyncio.sleep(random.uniform(0, PAUSE))
+                self._changed.clear()
                 taken = await self._share()
             except HoldfastError as error:
                 log.warning("a consumer of the group %s cannot go on: %s", self._positions.group, error)
