@@ -79,7 +79,7 @@ class Redaction:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._forms = {form for secret in secrets if secret for form in _forms(secret)}
-        self._longest = max(map(len, self._forms), default=0)
+        self._longest = max(map(len, self._forms)) if self._forms else 0
 
     def struck(self, value: Any) -> Any:
         """Text, or JSON with its keys and numbers, without the secrets; the same object where there are none."""
