@@ -49,9 +49,8 @@ def test_an_answer_is_seen_as_it_comes_and_tools_in_lines_of_their_own(desk: Pro
 
     chat.say("Where is the parcel?")
     chat.wait_for(READY)
-    chat.press(CTRL_D)
 
-    assert chat.wait() == 0
+    assert chat.press_until_it_ends(CTRL_D) == 0
     assert (
         "> Where is the parcel?\nLet me look.\n→ track(parcel=AB-1)\n"
         '← {"parcel":"AB-1","place":"Cologne"}\nIt is in Cologne.\n> ' in chat.shown
@@ -173,8 +172,7 @@ def test_pasted_text_is_one_message(desk: Program, at_terminal: AtTerminal) -> N
     chat.press("\n")
     chat.wait_for("Good morning.")
     chat.wait_for("> ")
-    chat.press(CTRL_D)
-    chat.wait()
+    chat.press_until_it_ends(CTRL_D)
 
     runs = desk("runs", "ls", "--json").json
     assert [run["question"] for run in runs if run["user"] == person] == ["first line\nsecond line"]
@@ -188,8 +186,7 @@ def test_what_was_typed_is_there_the_next_time_and_for_nobody_else(desk: Program
     chat.say(f"Hello {word}")
     chat.wait_for("Good morning.")
     chat.wait_for(READY)
-    chat.press(CTRL_D)
-    chat.wait()
+    chat.press_until_it_ends(CTRL_D)
 
     again = at_terminal(desk, "chat", "desk", kind="xterm")
     again.wait_for("> ")
@@ -236,9 +233,8 @@ def test_commands_lead_to_other_sessions_and_agents(desk: Program, at_terminal: 
     chat.say("/nonsense")
     chat.wait_for("There is no /nonsense.")
     chat.wait_for(READY)
-    chat.press(CTRL_D)
 
-    assert chat.wait() == 0
+    assert chat.press_until_it_ends(CTRL_D) == 0
 
 
 # For programs
@@ -368,9 +364,8 @@ def test_without_a_server_a_person_can_talk_too(prepared: Program, at_terminal: 
     chat.say("Hello!")
     chat.wait_for("offline model")
     chat.wait_for(READY)
-    chat.press(CTRL_D)
 
-    assert chat.wait() == 0
+    assert chat.press_until_it_ends(CTRL_D) == 0
 
 
 def test_an_agent_that_nobody_serves_is_told(own_desk: Program, up: "Up") -> None:

@@ -31,6 +31,7 @@ from holdfast.core.ids import uuid7
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
+DISCOVERY = 5.0  # seconds between two looks for partitions that only Kafka has
 OVERDUE = 5.0  # seconds without a word of a partition after which PostgreSQL is asked what there should be
 
 sql = statements(__name__)
@@ -79,6 +80,9 @@ class KafkaFeed:
             self._bridge.start()
             stack.push_async_callback(self._bridge.stop)
             await stack.enter_async_context(self._partitions)
+            discovering = asyncio.create_task(self._discover(), name="holdfast kafka partitions")
+            stack.push_async_callback(asyncio.wait, [discovering])
+            stack.callback(discovering.cancel)
             self._stack = stack.pop_all()
         return self
 
@@ -146,16 +150,21 @@ class KafkaFeed:
         self._bridge.end([self._place(slot) for slot in slots])
 
     async def renewed(self) -> None:
-        """Tell the broker how far this consumer is, and learn of partitions that somebody made there."""
+        """Tell the broker how far this consumer is."""
         await self._pass()
         known = {self._place(slot): h.broker_position for slot, h in self._held.items()}
         self._bridge.commit({place: offset for place, offset in known.items() if offset is not None})
-        with contextlib.suppress(Unavailable):
-            counts = await self._broker.partitions(list(self._names))
-            there = {Slot(self._names[name], n) for name, count in counts.items() for n in range(count)}
-            if not there <= {*self._partitions.unlisted}:
-                self._partitions.unlisted = there
-                self._partitions.look()
+
+    async def _discover(self) -> None:
+        """Learn of partitions that somebody made on Kafka; apart, for a broker that does not answer is waited for."""
+        while True:
+            with contextlib.suppress(Unavailable):
+                counts = await self._broker.partitions(list(self._names))
+                there = {Slot(self._names[name], n) for name, count in counts.items() for n in range(count)}
+                if there - {*self._partitions.unlisted}:
+                    self._partitions.unlisted = there
+                    self._partitions.look()
+            await asyncio.sleep(DISCOVERY)
 
     async def _places_of(self, holdings: Sequence[Holding]) -> dict[Place, int]:
         """Where Kafka has the positions of these partitions, those that it can tell of."""
