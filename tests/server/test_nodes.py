@@ -218,6 +218,8 @@ async def test_a_document_is_a_tree_whose_parts_move(site: Site, anns: str, page
     assert (moved.status, moved.json()["parent"]) == (200, one["id"])
     assert await contents(site, anns, f"/api/nodes/{one['id']}/subtree") == ["one", "three", "two"]
     assert await contents(site, anns, f"/api/nodes/{one['root']}/subtree") == ["", "one", "three", "two"]
+    elsewhere = await site.ask("GET", f"/api/nodes/{one['id']}/subtree?after={one['root']}", key=anns)
+    assert (elsewhere.status, elsewhere.code) == (404, "not_found")
     assert (cycle.status, cycle.code) == (400, "invalid_input")
     assert "below itself" in cycle.json()["why"]
 

@@ -185,7 +185,7 @@ async def search(invocation: Invocation, question: Question) -> None:
         rows = shortened_ids([{"score": f"{hit['score']:.{DIGITS}f}", **hit["memory"]} for hit in found["hits"]], "id")
         columns = {"score": "SCORE", "content": "MEMORY", "type": "TYPE", "created_at": "SINCE", "id": "ID"}
         invocation.output.rows(rows, columns)
-    _say_reduced(invocation, found)
+    _say_limits(invocation, found)
 
 
 @command(app)
@@ -202,7 +202,7 @@ async def explain(invocation: Invocation, question: Question) -> None:
         ]
         heads = {name: name.upper() if place == 0 else f"+ {name.upper()}" for place, name in enumerate(named)}
         invocation.output.rows(rows, {**heads, "score": "= SCORE", "content": "MEMORY"})
-    _say_reduced(invocation, found)
+    _say_limits(invocation, found)
 
 
 @command(app, "why-not")
@@ -221,9 +221,14 @@ async def why_not(invocation: Invocation, id: Id, question: Question) -> None:
 async def history(invocation: Invocation, id: Id) -> None:
     """List the versions of a memory, the newest first."""
     async with reach(invocation) as api:
-        found = await api.get(f"{await _address(api, id)}/history")
+        path = f"{await _address(api, id)}/history"
+        page = await api.get(path)
+        revisions = page["revisions"]
+        while page["cursor"] is not None:
+            page = await api.get(f"{path}?before={page['cursor']}")
+            revisions += page["revisions"]
     columns = {"version": "VERSION", "operation": "OPERATION", "at": "AT", "importance": "IMPORTANCE"}
-    invocation.output.rows(found["revisions"], {**columns, "content": "MEMORY"})
+    invocation.output.rows(revisions, {**columns, "content": "MEMORY"})
 
 
 @command(app)
@@ -399,9 +404,11 @@ async def _search(invocation: Invocation, question: Question, *, explain: bool) 
     return found
 
 
-def _say_reduced(invocation: Invocation, found: dict[str, Any]) -> None:
+def _say_limits(invocation: Invocation, found: dict[str, Any]) -> None:
     if found["reduced"]:
         invocation.output.say(f"Found by words alone. {found['reduced']}")
+    if found["omitted"]:
+        invocation.output.say(f"{found['omitted']} more were found; the answer would have been too large.")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -57,7 +57,13 @@ async def ls(
 async def show(invocation: Invocation, id: Id) -> None:
     """Print a run: what the model was shown in each step and why, what it replied, and what its tools gave."""
     async with reach(invocation) as api:
-        story = await api.get(address("runs", await whole_id(api, "run", id)))
+        run = await whole_id(api, "run", id)
+        page = story = await api.get(address("runs", run))
+        while page["cursor"] is not None:
+            page = await api.get(address("runs", run, since=page["cursor"]))
+            for part in ("steps", "executions", "asked"):
+                story[part] += page[part]
+        story |= {"run": page["run"], "cursor": None}
     if invocation.json:
         invocation.output.record(story)
     else:
