@@ -47,6 +47,14 @@ async def test_a_name_that_no_agent_can_have_is_refused(desk: Site, name: str) -
     assert (reply.status, reply.code) == (400, "invalid_input")
 
 
+async def test_an_unknown_limit_is_refused(desk: Site) -> None:
+    reply = await desk.ask("PUT", "/api/agents/pirate", json={"instructions": "Hello.", "limits": {"step": 3}})
+
+    assert (reply.status, reply.code) == (400, "invalid_input")
+    assert "step" in reply.json()["detail"]
+    assert (await desk.ask("GET", "/api/agents/pirate")).status == 404
+
+
 @pytest.mark.req("SAFE-03", "ENG-04")
 async def test_what_agents_are_told_is_for_admins_of_their_tenant(desk: Site) -> None:
     user, admin = await make_key(desk.engine, "ann", scopes=["read", "write"]), await make_key(desk.engine, "root")

@@ -4,6 +4,8 @@ import logging
 from dataclasses import replace
 from fnmatch import fnmatchcase
 
+import msgspec
+
 from holdfast.agents.definitions import Agent, Limits
 from holdfast.core.errors import InvalidInput
 from holdfast.core.settings import AgentSettings, LlmSettings
@@ -58,4 +60,4 @@ class Ceilings:
         if not self.allows(model):
             log.warning("the agent %s asks the model of the settings: %s is not allowed any more", agent.name, model)
             model = None
-        return replace(agent, limits=replace(agent.limits, **lowered), model=model)
+        return replace(agent, limits=msgspec.structs.replace(agent.limits, **lowered), model=model)

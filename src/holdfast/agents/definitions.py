@@ -54,8 +54,7 @@ ABOVE_ZERO = msgspec.Meta(gt=0)
 COUNT = msgspec.Meta(gt=0, le=2**63 - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one run of an agent may take; None: as the settings say."""
 
     steps: Annotated[int, COUNT] | None = None

@@ -17,6 +17,7 @@ from holdfast.core.errors import Broken, HoldfastError, ShuttingDown, TimedOut, 
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import ServerSettings
 from holdfast.server.challenges import SOCKET_SCHEMES, Challenges
+from holdfast.server.fair_start import FairStart
 from holdfast.server.operations import Operation
 from holdfast.server.origins import Doors
 from holdfast.server.problems import SlowBody, problem_response, status_of
@@ -58,6 +59,7 @@ class Guards:
         self._doors = doors
         self._challenges = challenges
         self._traffic = traffic
+        self._fair_start = FairStart()
         self._settings = settings
         self._always_answered = {ALWAYS_ANSWERED, f"{settings.root_path}{ALWAYS_ANSWERED}"}
         self._larger = [
@@ -97,6 +99,7 @@ class Guards:
         try:
             async with request:
                 if scope["path"] not in self._always_answered:
+                    await self._fair_start.wait(visit.address, headers)
                     visit.arrive()
                 self._doors.check_host(headers)
                 # A socket does more than read, and any page may ask a browser for one.

@@ -88,6 +88,7 @@ class Visit:
         self._request = request
         self._places: Shares | None = None
         self._holder: Holder = (address, "")
+        self.address = address
         self.request_id = request_id
 
     def arrive(self) -> None:
@@ -103,7 +104,7 @@ class Visit:
     def enter_unknown(self, *, sign_in: bool = False) -> None:
         """Run for whoever it is; Overloaded where there is no place for that."""
         if sign_in:
-            self._traffic.sign_in_rate.take(self._holder[0])
+            self._traffic.sign_in_rate.take(self.address)
         self._move(self._traffic.sign_ins if sign_in else self._traffic.anonymous, self._holder)
 
     def leave(self) -> None:
