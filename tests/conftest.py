@@ -30,7 +30,7 @@ from tests.remote import RemoteServer, remote_server
 
 __all__ = ["models"]
 
-pytest_plugins = ("tests.figures_plugin", "tests.requirements_plugin")
+pytest_plugins = ("tests.figures_plugin", "tests.requirements_plugin", "tests.times_plugin")
 
 # Tests that are run in the background of a shell ignore Ctrl-C, and by nohup that the terminal is gone; the programs
 # that they start and interrupt must not.
