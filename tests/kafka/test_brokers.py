@@ -3,10 +3,13 @@
 import asyncio
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from holdfast.bus.kafka.brokers import Broker as Brokers
+from holdfast.bus.kafka.brokers import SharedClient
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import BadSetting, Unavailable
 from holdfast.core.settings import BusSettings
@@ -97,6 +100,36 @@ async def test_the_check_tells_what_answers(broker: Broker, tmp_path: Path) -> N
     told = await Brokers(settings(tmp_path, url=f"kafka://{broker.address}")).check()
 
     assert told.startswith("brokers: 1, topics: ")
+
+
+@pytest.mark.req("BUS-01")
+async def test_offsets_are_told_of_the_partitions_that_there_are(broker: Broker, tmp_path: Path) -> None:
+    brokers = Brokers(settings(tmp_path, url=f"kafka://{broker.address}"))
+    topic = f"t-{uuid4()}"
+    await brokers.ensure(topic, 2)
+    places = [(topic, 0), (topic, 1), (topic, 7), ("no-such-topic", 0)]
+
+    ranges, ends = await brokers.ranges(places, timeout=10), await brokers.ends(places)
+    nothing = await brokers.ranges(places[3:], timeout=10)
+    await brokers.close()
+
+    assert ranges == dict.fromkeys(places[:2], (0, 0))
+    assert ends == dict.fromkeys(places[:2], 0)
+    assert nothing == {}
+
+
+@pytest.mark.req("BUS-01")
+async def test_a_client_is_closed_when_its_last_user_is_done(broker: Broker) -> None:
+    shared = SharedClient(lambda: AdminClient({"bootstrap.servers": broker.address}))
+
+    with shared.use() as first, shared.use() as second:
+        shared.close()
+        topics = first.list_topics(timeout=10)
+
+    assert first is second
+    assert topics.brokers
+    with pytest.raises(RuntimeError, match="closed"):
+        first.list_topics(timeout=10)
 
 
 @pytest.mark.req("BUS-01")

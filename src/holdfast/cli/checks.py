@@ -264,7 +264,11 @@ async def check_kafka(config: Config) -> Check:
 
         # Its client would write to stderr what the check tells.
         quiet = config.bus.model_copy(update={"options": ("log_level=0", *config.bus.options)})
-        return Check("kafka", "ok", f"{config.bus.url}, {await Broker(quiet).check()}")
+        broker = Broker(quiet)
+        try:
+            return Check("kafka", "ok", f"{config.bus.url}, {await broker.check()}")
+        finally:
+            await broker.close()
     except ImportError as error:
         missing = BadSetting(
             f"bus.url is {config.bus.url}, and Kafka's client is not installed",

@@ -2,15 +2,24 @@
 
 import asyncio
 import logging
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from holdfast.core.errors import BadSetting, Unavailable
@@ -25,6 +34,8 @@ clients.setLevel(logging.CRITICAL)
 TIMEOUT = 10.0  # seconds for an answer of the broker
 RECENT = 60.0  # seconds in which what a client complained of may be why something fails: it does not repeat itself
 
+UNKNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)  # pyright: ignore[reportPrivateUsage]
+
 Place = tuple[str, int]  # a topic there, and a partition
 
 
@@ -35,14 +46,105 @@ class Range(NamedTuple):
     end: int
 
 
+class Client(Protocol):
+    """What clients of Kafka have in common."""
+
+    def poll(self, timeout: float, /) -> object:
+        """Hear of what happened."""
+        ...
+
+    def __exit__(self, *exits: object) -> object: ...
+
+
+C = TypeVar("C", bound=Client)
+
+
+class Complaints:
+    """What clients complain of, such as of a password: what fails afterwards does not say why."""
+
+    def __init__(self) -> None:
+        self._last: tuple[float, str] = (0.0, "")
+
+    def add(self, error: KafkaError) -> None:
+        """A client complains."""
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # pyright: ignore[reportPrivateUsage]
+            self._last = time.monotonic(), error.str()
+
+    @property
+    def recent(self) -> str:
+        """The last one, if it is recent."""
+        since, text = self._last
+        return text if time.monotonic() < since + RECENT else ""
+
+
+class SharedClient(Generic[C]):
+    """A client of Kafka that any thread may use.
+
+    It is closed when its last user is done. It is never left to the garbage collector, which takes a client apart
+    before it ends the client's threads.
+    """
+
+    def __init__(self, make: Callable[[], C]) -> None:
+        self._make = make
+        self._lock = threading.Lock()
+        self._client: C | None = None
+        self._users = 0
+        self._closing = False
+
+    @contextmanager
+    def use(self) -> Generator[C]:
+        """The client; its first user makes it."""
+        with self._lock:
+            if self._client is None:
+                try:
+                    self._client = self._make()
+                except KafkaException as error:
+                    raise unusable(error) from error
+            self._client.poll(0)  # what it complained of meanwhile would pile up
+            self._users += 1
+            client = self._client
+        try:
+            yield client
+        finally:
+            with self._lock:
+                self._users -= 1
+                self._close_if_unused()
+
+    def listen(self) -> None:
+        """Hear what it complains of."""
+        with self._lock:
+            if self._client is not None:
+                self._client.poll(0)
+
+    def close(self) -> None:
+        """End the client, now or when those who use it are done."""
+        with self._lock:
+            self._closing = True
+            self._close_if_unused()
+
+    def _close_if_unused(self) -> None:
+        if self._closing and not self._users and self._client is not None:
+            self._client.__exit__(None, None, None)
+            self._client = None
+
+
 class Broker:
     """The Kafka that the settings name."""
 
     def __init__(self, settings: BusSettings) -> None:
         self._settings = settings
         self._known: dict[str, int] = {}
-        self._admin: AdminClient | None = None
-        self._complaint: tuple[float, str] | None = None
+        self.complaints = Complaints()
+        self._admin: SharedClient[Any] = SharedClient(lambda: AdminClient(self._shared_settings()))
+        # Its own way to ask for offsets: an AdminClient's crashes now and then where it does not know the leaders yet.
+        self._reader: SharedClient[Any] = SharedClient(
+            lambda: Consumer(self._shared_settings({"group.id": "none", "enable.auto.commit": False}))
+        )
+
+    async def close(self) -> None:
+        """End the connections."""
+        await asyncio.to_thread(self._admin.close)
+        await asyncio.to_thread(self._reader.close)
 
     @property
     def address(self) -> str:
@@ -89,12 +191,13 @@ class Broker:
 
     async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
         """The end of each partition; those that it cannot tell of are missing."""
-        return await asyncio.to_thread(self._offsets, dict.fromkeys(places, OffsetSpec.latest()))
+        return await asyncio.to_thread(self._offsets, dict.fromkeys(places, OFFSET_END))
 
     async def offsets_at(self, times: Mapping[Place, datetime], ends: Mapping[Place, int]) -> dict[Place, int]:
         """The first record of each partition from a time on; where there is none, its end as it was before."""
-        specs = {place: OffsetSpec.for_timestamp(int(at.timestamp() * 1000)) for place, at in times.items()}
-        found = await asyncio.to_thread(self._offsets, specs)
+        found = await asyncio.to_thread(
+            self._offsets, {place: int(at.timestamp() * 1000) for place, at in times.items()}
+        )
         return {place: ends[place] if offset < 0 else offset for place, offset in found.items()}
 
     async def ranges(self, places: Sequence[Place], *, timeout: float) -> dict[Place, Range]:
@@ -104,11 +207,6 @@ class Broker:
     async def times(self, offsets: Mapping[Place, int], *, timeout: float) -> dict[Place, datetime]:
         """When the record at an offset of each partition, or the first after it, was published."""
         return await asyncio.to_thread(self._times, offsets, timeout)
-
-    def noticed(self, error: KafkaError) -> None:
-        """A client of ours complains, such as of a password: what fails afterwards does not say why."""
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # pyright: ignore[reportPrivateUsage]
-            self._complaint = time.monotonic(), error.str()
 
     def silent(self) -> Unavailable:
         """It has not answered."""
@@ -123,56 +221,52 @@ class Broker:
         return await asyncio.to_thread(self._check)
 
     def _check(self) -> str:
-        try:
-            found: Any = self._admin_client().list_topics(timeout=TIMEOUT)
-        except KafkaException as error:
-            raise self._away(reason(error)) from error
-        return f"brokers: {len(found.brokers)}, topics: {len(found.topics)}"
+        with self._admin.use() as admin:
+            try:
+                found = admin.list_topics(timeout=TIMEOUT)
+            except KafkaException as error:
+                raise self._away(reason(error)) from error
+            return f"brokers: {len(found.brokers)}, topics: {len(found.topics)}"
 
     def _partitions(self, topics: Sequence[str]) -> dict[str, int]:
-        admin: Any = self._admin_client()
-        answers = admin.describe_topics(TopicCollection([*topics]), request_timeout=TIMEOUT)
         found: dict[str, int] = {}
-        for topic, answer in answers.items():
-            try:
-                found[topic] = len(answer.result().partitions)
-            except KafkaException as error:
-                if _code(error) < 0:  # not an answer of the broker
-                    raise self._away(reason(error)) from error
+        with self._admin.use() as admin:
+            answers = admin.describe_topics(TopicCollection([*topics]), request_timeout=TIMEOUT)
+            for topic, answer in answers.items():
+                try:
+                    found[topic] = len(answer.result().partitions)
+                except KafkaException as error:
+                    if _code(error) < 0:  # not an answer of the broker
+                        raise self._away(reason(error)) from error
         return found
 
-    def _offsets(self, specs: Mapping[Place, Any]) -> dict[Place, int]:
-        admin: Any = self._admin_client()
-        asked = {TopicPartition(*place): spec for place, spec in specs.items()}
-        answers = admin.list_offsets(asked, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=TIMEOUT)
-        found: dict[Place, int] = {}
-        for one, answer in answers.items():
-            try:
-                found[one.topic, one.partition] = answer.result().offset
-            except KafkaException as error:
-                log.warning("Kafka cannot tell where to begin, reading from the start: %s", reason(error))
-        return found
+    def _offsets(self, wanted: Mapping[Place, int]) -> dict[Place, int]:
+        try:
+            return self._list_offsets(wanted, TIMEOUT)
+        except KafkaException as error:
+            log.warning("Kafka cannot tell where to begin, reading from the start: %s", reason(error))
+            return {}
 
     def _ranges(self, places: Sequence[Place], timeout: float) -> dict[Place, Range]:
-        admin: Any = self._admin_client()
-        specs = OffsetSpec.earliest(), OffsetSpec.latest()
-        asked = [
-            admin.list_offsets(
-                {TopicPartition(*place): spec for place in places},
-                isolation_level=IsolationLevel.READ_COMMITTED,
-                request_timeout=timeout,
+        try:
+            begins, ends = (
+                self._list_offsets(dict.fromkeys(places, end), timeout) for end in (OFFSET_BEGINNING, OFFSET_END)
             )
-            for spec in specs
-        ]
-        begins, ends = [{(one.topic, one.partition): answer for one, answer in answers.items()} for answers in asked]
-        found: dict[Place, Range] = {}
-        for place in places:
+        except KafkaException as error:
+            raise self._away(reason(error)) from error
+        return {place: Range(begins[place], ends[place]) for place in places if place in begins and place in ends}
+
+    def _list_offsets(self, wanted: Mapping[Place, int], timeout: float) -> dict[Place, int]:
+        """The offset at a time, or at an end, of each partition; those that the broker cannot tell of are missing."""
+        with self._reader.use() as reader:
+            asked = [TopicPartition(*place, at) for place, at in wanted.items()]
             try:
-                found[place] = Range(begins[place].result().offset, ends[place].result().offset)
+                found: list[TopicPartition] = reader.offsets_for_times(asked, timeout=timeout)
             except KafkaException as error:
-                if _code(error) < 0:  # not an answer of the broker
-                    raise self._away(reason(error)) from error
-        return found
+                if _code(error) in UNKNOWN:
+                    return {}
+                raise
+        return {(one.topic, one.partition): one.offset for one in found if one.error is None}
 
     def _times(self, offsets: Mapping[Place, int], timeout: float) -> dict[Place, datetime]:
         deadline = time.monotonic() + timeout
@@ -194,14 +288,14 @@ class Broker:
         return found
 
     def _ensure(self, topic: str, partitions: int) -> None:
-        admin: Any = self._admin_client()
         new = NewTopic(topic, num_partitions=partitions, replication_factor=self._settings.replication)
-        try:
-            admin.create_topics([new], request_timeout=TIMEOUT)[topic].result()
-        except KafkaException as error:
-            if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
-                raise self._away(reason(error), refused=_code(error) > 0) from error
-            self._widen(admin, topic, partitions)
+        with self._admin.use() as admin:
+            try:
+                admin.create_topics([new], request_timeout=TIMEOUT)[topic].result()
+            except KafkaException as error:
+                if _code(error) != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise self._away(reason(error), refused=_code(error) > 0) from error
+                self._widen(admin, topic, partitions)
 
     def _widen(self, admin: Any, topic: str, partitions: int) -> None:
         try:
@@ -211,13 +305,8 @@ class Broker:
         except KafkaException as error:
             raise self._away(reason(error), refused=_code(error) > 0) from error
 
-    def _admin_client(self) -> AdminClient:
-        if self._admin is None:
-            try:
-                self._admin = AdminClient(self.client({"error_cb": self.noticed}))
-            except KafkaException as error:
-                raise unusable(error) from error
-        return self._admin
+    def _shared_settings(self, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return self.client({"error_cb": self.complaints.add, **(settings or {})})
 
     def _options(self) -> dict[str, str]:
         options: dict[str, str] = {}
@@ -237,13 +326,12 @@ class Broker:
                 raise BadSetting(f"bus.{key} is {file}, and there is no such file", key=f"bus.{key}")
 
     def _away(self, why: str, *, refused: bool = False) -> Unavailable:
-        if self._admin is not None:
-            self._admin.poll(0)  # for what it complains of
-        since, complaint = self._complaint or (0.0, "")
-        recent = complaint and not refused and time.monotonic() < since + RECENT
+        self._admin.listen()
+        self._reader.listen()
+        complaint = "" if refused else self.complaints.recent
         return Unavailable(
             f"Kafka at {self.address} does not do what it is asked",
-            why=f"{why}; {complaint}" if recent else why,
+            why=f"{why}; {complaint}" if complaint else why,
             next="Check that it runs, that bus.url is right, and that our user may make topics there. "
             "Records wait in PostgreSQL meanwhile, and none is lost.",
             refused=refused,

@@ -35,6 +35,7 @@ class KafkaBus:
 
     async def __aexit__(self, *exits: object) -> None:
         await self._relay.__aexit__(*exits)
+        await self._broker.close()
 
     def log(self, database: Database) -> Log:
         """The log of one tenant."""

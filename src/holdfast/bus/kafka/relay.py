@@ -248,7 +248,7 @@ class Relay:
     def _open_producer(self) -> Producer:
         if self._producer is None:
             settings = {
-                "error_cb": self._broker.noticed,
+                "error_cb": self._broker.complaints.add,
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
                 "linger.ms": 2,
