@@ -96,14 +96,14 @@ def template() -> str:
 @pytest.fixture
 async def empty_database_url(server: EmbeddedServer) -> AsyncIterator[str]:
     """The owner's address of a database with nothing in it."""
-    async with _clone(server, "template1") as url:
+    async with clone_database(server, "template1") as url:
         yield url
 
 
 @pytest.fixture
 async def database_url(server: EmbeddedServer, template: str) -> AsyncIterator[str]:
     """The owner's address of a migrated database of the test's own."""
-    async with _clone(server, template) as url:
+    async with clone_database(server, template) as url:
         yield url
 
 
@@ -208,7 +208,8 @@ async def drop_database(server: EmbeddedServer, name: str) -> None:
 
 
 @asynccontextmanager
-async def _clone(server: EmbeddedServer, template: str) -> AsyncGenerator[str]:
+async def clone_database(server: EmbeddedServer, template: str) -> AsyncGenerator[str]:
+    """The owner's address of a copy of a database, which is dropped at the end."""
     name = f"test_{os.getpid()}_{next(_numbers)}"
     async with _administrator(server) as administrator:
         # Copying files takes half the work of logging their pages, which is what PostgreSQL would choose.

@@ -31,7 +31,7 @@ SECRET = "the code is 4711"
 NAMES = {"session", "session_id", "instead_of"}  # of arguments that are a session's id
 DOCUMENT: dict[str, Any] = json.loads(json.dumps(document(OPERATIONS, root_path="")))
 NO_MEMORY = "01a1e46d-e642-7c64-ab40-8811e1183def"
-HEADER = b'{"format":"holdfast.memory","version":1}\n'
+HEADER = b'{"format":"holdfast.memories","version":1}\n'
 
 Asking = Callable[["Door", str], Awaitable[Any]]
 
@@ -110,7 +110,7 @@ async def activate(door: Door, id: str) -> Any:
 async def load(door: Door, id: str) -> Any:
     reply = await door.site.ask(
         "POST", f"/api/memories/import?{urlencode(owned(id))}", key=door.key, body=HEADER,
-        headers={"Content-Type": "application/jsonl"},
+        headers={"Content-Type": "application/x-ndjson"},
     )  # fmt: skip
     return reply.status, reply.body.decode()
 

@@ -73,6 +73,10 @@ class Wire:
     async def reply(self) -> Reply:
         """The next answer."""
         head = await self.reply_without_body()
+        return await self.whole(head)
+
+    async def whole(self, head: Reply) -> Reply:
+        """The answer whose status and headers have come."""
         async with asyncio.timeout(PATIENCE):
             if head.headers.get("transfer-encoding") == "chunked":
                 body = b"".join([part async for part in self.chunks()])
