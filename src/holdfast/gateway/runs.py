@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from time import monotonic
 
 from holdfast.access.principals import Principal
+from holdfast.authorization import Authorization
 from holdfast.core.ids import uuid7
+from holdfast.engine import Engine
 from holdfast.gateway.views import View
 from holdfast.skills.client import Client
 from holdfast.skills.run import Run
@@ -42,6 +44,12 @@ def seconds_left(run: Run) -> float:
     return run.ends - monotonic()
 
 
-def adopts(run: Run) -> bool:
-    """Whether a conversation that is nobody's becomes the caller's when they continue it."""
-    return isinstance(run, CallerRun) and run.caller.adopts
+def caller_of(run: Run) -> Principal:
+    """Who calls."""
+    assert isinstance(run, CallerRun)
+    return run.caller
+
+
+def authorization_of(engine: Engine, run: Run) -> Authorization:
+    """What the caller of a run may read and change."""
+    return Authorization(engine, caller_of(run))

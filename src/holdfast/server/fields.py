@@ -13,6 +13,7 @@ import msgspec
 from holdfast.access.tenants import NAME as TENANT_NAME
 from holdfast.agents.definitions import NAME as AGENT_NAME
 from holdfast.agents.events import CURSOR as EVENT_CURSOR
+from holdfast.authorization import OwnerName
 from holdfast.bus.topics import NAME as TOPIC_NAME
 from holdfast.conversations.contexts import FORM as CONTEXT_FORM
 from holdfast.core.cursors import CURSOR
@@ -60,3 +61,18 @@ SourceName = Annotated[str, matching(SOURCE_NAME)]
 TenantName = Annotated[str, matching(TENANT_NAME)]
 ToolName = Annotated[str, matching(TOOL_NAME)]
 TopicName = Annotated[str, matching(TOPIC_NAME)]  # and of a group
+
+# A session and an agent have a name, a user may have one, and the organization has none.
+NamedOwner = Annotated[
+    OwnerName,
+    stated(
+        anyOf=[
+            {"properties": {"scope": {"const": "user"}}},
+            {
+                "properties": {"scope": {"enum": ["session", "agent"]}, "name": {"type": "string"}},
+                "required": ["scope", "name"],
+            },
+            {"properties": {"scope": {"const": "organization"}, "name": {"type": "null"}}, "required": ["scope"]},
+        ]
+    ),
+]

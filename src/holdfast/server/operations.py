@@ -15,6 +15,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from holdfast.access.principals import Principal, Scope
+from holdfast.authorization import Authorization
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge, Unauthenticated
 from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
@@ -52,6 +53,11 @@ class Call:
         """Who calls, where the operation needs somebody."""
         assert self.standing is not None
         return self.standing.caller
+
+    @property
+    def authorization(self) -> Authorization:
+        """What they may read and change."""
+        return Authorization(self.engine, self.principal)
 
     @property
     def visit(self) -> Visit:

@@ -19,9 +19,9 @@ __all__ = ["own_resources", "own_tools"]
 def own_tools(engine: Engine) -> list[Tool]:
     """The tools that every tenant has: first those that lead to all others, then by name."""
     tools = [
-        *memory_tools(engine.memory, engine.notes),
-        *conversation_tools(engine.conversations),
+        *memory_tools(engine),
+        *conversation_tools(engine),
         *skill_tools(engine.skills, engine.catalogs, engine.finding),
-        *agent_tools(engine.agents),
+        *agent_tools(engine),
     ]
     return [search_tool(engine.finding), CALL, *sorted(tools, key=lambda tool: tool.name)]

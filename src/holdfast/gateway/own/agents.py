@@ -8,8 +8,8 @@ from msgspec import Meta
 from holdfast.agents import Agents, Event, Sent
 from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved
 from holdfast.core.errors import Unavailable
-from holdfast.gateway.own.whose import agent_named, user_of
-from holdfast.gateway.runs import adopts, seconds_left
+from holdfast.engine import Engine
+from holdfast.gateway.runs import authorization_of, caller_of, seconds_left
 from holdfast.skills.function import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -20,8 +20,9 @@ SHOWN = 200  # characters of a thought
 Text = Annotated[str, Meta(min_length=1)]
 
 
-def agent_tools(agents: Agents) -> list[Tool]:
+def agent_tools(engine: Engine) -> list[Tool]:
     """The tools that list agents, and that talk to one."""
+    agents = engine.agents
 
     async def list_agents(run: Run) -> dict[str, Any]:
         """List the agents that you can hand a task to with ask_agent; one that is not served answers later."""
@@ -41,11 +42,11 @@ def agent_tools(agents: Agents) -> list[Tool]:
             message: what you want of it, in words.
             session_id: the conversation to go on with, as an answer before told it; a new one without it.
         """
-        user = user_of(run)
-        talk = await agents.session(agent_named(run, agent), user=user, session_id=session_id, adopts=adopts(run))
+        caller, named = caller_of(run), authorization_of(engine, run).agent(agent)
+        talk = await agents.session(named, user=caller.user, session_id=session_id, adopts=caller.adopts)
         session = talk.session_id
         sending = asyncio.create_task(
-            agents.send(agent, message, user=user, session_id=session, key=run.key, adopts=False)
+            agents.send(agent, message, user=caller.user, session_id=session, key=run.key, adopts=False)
         )
         try:
             sent = await asyncio.shield(sending)  # so that it is known what to cancel

@@ -5,12 +5,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from holdfast.conversations import Conversation, Conversations, Node
+from holdfast.conversations import Conversation, Node
 from holdfast.conversations.contexts import parse_context
 from holdfast.conversations.payloads import role_of
 from holdfast.core.errors import NotFound
-from holdfast.gateway.own.whose import user_of
-from holdfast.gateway.runs import adopts
+from holdfast.engine import Engine
+from holdfast.gateway.runs import authorization_of, caller_of
 from holdfast.skills.function import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -19,7 +19,7 @@ MOST_LISTED = 100
 MOST_READ = 200
 
 
-def conversation_tools(conversations: Conversations) -> list[Tool]:
+def conversation_tools(engine: Engine) -> list[Tool]:
     """The tools that list and read conversations."""
 
     async def list_conversations(run: Run, limit: Annotated[int, Meta(ge=1, le=MOST_LISTED)] = 20) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def conversation_tools(conversations: Conversations) -> list[Tool]:
         Args:
             limit: how many, at most.
         """
-        found = await conversations.list(user=user_of(run), agent=run.agent, limit=limit)
+        found = await engine.conversations.list(user=caller_of(run).user, agent=run.agent, limit=limit)
         return {
             "conversations": [
                 {
@@ -52,11 +52,11 @@ def conversation_tools(conversations: Conversations) -> list[Tool]:
             session_id: as list_conversations or ask_agent tell it.
             last: how many of the newest messages, at most.
         """
-        talk = await own_conversation(conversations, run, session_id)
+        talk = await own_conversation(engine, run, session_id)
         return {
             "session_id": session_id,
             "agent": talk.agent,
-            "messages": said(await conversations.last(talk.id, last)),
+            "messages": said(await engine.conversations.last(talk.id, last)),
         }
 
     return [
@@ -65,12 +65,13 @@ def conversation_tools(conversations: Conversations) -> list[Tool]:
     ]
 
 
-async def own_conversation(conversations: Conversations, run: Run, session_id: str) -> Conversation:
+async def own_conversation(engine: Engine, run: Run, session_id: str) -> Conversation:
     """A conversation of the caller's, or one of nobody's that they may adopt; another's is not found."""
-    talk = await conversations.find(session_id=session_id, user=user_of(run), adopts=adopts(run))
-    if talk is not None and run.agent in (None, talk.agent):
-        return talk
-    raise NotFound(f"there is no conversation {session_id!r:.200}", next="list_conversations lists those there are.")
+    talk = await authorization_of(engine, run).own_session(session_id)
+    if talk is None:
+        next = "list_conversations lists those there are."
+        raise NotFound(f"there is no conversation {session_id!r:.200}", next=next)
+    return talk
 
 
 def said(nodes: Sequence[Node]) -> list[dict[str, Any]]:

@@ -4,10 +4,10 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from holdfast.conversations.notes import Notes
-from holdfast.gateway.own.whose import agent_named, user_of
+from holdfast.engine import Engine
+from holdfast.gateway.runs import authorization_of, caller_of
 from holdfast.gateway.searching import note_of
-from holdfast.memory import Memories, Scope, user
+from holdfast.memory import Scope, user
 from holdfast.skills.function import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -21,7 +21,7 @@ Change = Literal[
 ]
 
 
-def memory_tools(memory: Memories, notes: Notes) -> list[Tool]:
+def memory_tools(engine: Engine) -> list[Tool]:
     """The tools that remember and recall, and those that read and change notes."""
 
     async def remember(
@@ -33,8 +33,8 @@ def memory_tools(memory: Memories, notes: Notes) -> list[Tool]:
             content: one statement that can be understood alone, such as "Ann is allergic to peanuts".
             importance: from 0 to 1.
         """
-        owner = user(user_of(run), agent=run.agent)
-        stored = await memory.remember(owner, content, importance=importance, trust="agent", key=run.key)
+        owner = user(caller_of(run).user, agent=run.agent)
+        stored = await engine.memory.remember(owner, content, importance=importance, trust="agent", key=run.key)
         return {"id": str(stored.id), "content": stored.content}
 
     async def recall(run: Run, query: Text, limit: Annotated[int, Meta(ge=1, le=MOST_RECALLED)] = 5) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def memory_tools(memory: Memories, notes: Notes) -> list[Tool]:
         """
         agents = 0 if run.agent is None else limit
         limits: dict[Scope, int] = {"session": 0, "user": limit, "agent": agents, "organization": limit}
-        hits = await memory.context(query, user=user_of(run), agent=run.agent, limits=limits)
+        hits = await engine.memory.context(query, user=caller_of(run).user, agent=run.agent, limits=limits)
         memories = [
             {
                 "content": hit.memory.content,
@@ -64,7 +64,7 @@ def memory_tools(memory: Memories, notes: Notes) -> list[Tool]:
         Args:
             agent: its name, as list_agents tells it.
         """
-        note = await notes.read(user=user_of(run), agent=agent_named(run, agent))
+        note = await engine.notes.read(user=caller_of(run).user, agent=authorization_of(engine, run).agent(agent))
         return {"notes": note.notes, "version": note.version}
 
     async def edit_notes(
@@ -79,9 +79,9 @@ def memory_tools(memory: Memories, notes: Notes) -> list[Tool]:
             content: the Markdown to write.
             section_header: the header of a section, as it stands in the notes.
         """
-        note = await notes.edit(
-            user=user_of(run),
-            agent=agent_named(run, agent),
+        note = await engine.notes.edit(
+            user=caller_of(run).user,
+            agent=authorization_of(engine, run).agent(agent),
             operation=operation,
             content=content,
             section_header=section_header,

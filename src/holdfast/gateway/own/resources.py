@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from holdfast.engine import Engine
 from holdfast.gateway.own.conversations import MOST_READ, own_conversation, said
 from holdfast.gateway.own.skills import instructions_of
-from holdfast.gateway.own.whose import agent_named, user_of
-from holdfast.gateway.runs import view_in
+from holdfast.gateway.runs import authorization_of, caller_of, view_in
 from holdfast.gateway.views import USER
 from holdfast.skills.resource import Resource, resource_of
 from holdfast.skills.run import Run
@@ -34,11 +33,13 @@ def own_resources(engine: Engine) -> list[Resource]:
 
     async def notes(agent: str, run: Run) -> str:
         """What an agent has noted about you."""
-        return (await engine.notes.read(user=user_of(run), agent=agent_named(run, agent))).notes
+        return (
+            await engine.notes.read(user=caller_of(run).user, agent=authorization_of(engine, run).agent(agent))
+        ).notes
 
     async def conversation(session_id: str, run: Run) -> str:
         """What was said in one of your conversations."""
-        talk = await own_conversation(engine.conversations, run, session_id)
+        talk = await own_conversation(engine, run, session_id)
         told = said(await engine.conversations.last(talk.id, MOST_READ))
         return "\n\n".join(f"**{each['author']}**: {each['text']}" for each in told)
 
@@ -50,7 +51,7 @@ def own_resources(engine: Engine) -> list[Resource]:
         return _beginning(typed, (each.name for each in agents if each.active and run.agent in (None, each.name)))
 
     async def sessions(typed: str, run: Run) -> list[str]:
-        talks = await engine.conversations.list(user=user_of(run), agent=run.agent, limit=RECENT)
+        talks = await engine.conversations.list(user=caller_of(run).user, agent=run.agent, limit=RECENT)
         return _beginning(typed, (each.session_id for each in talks if each.session_id is not None))
 
     return [

@@ -9,7 +9,6 @@ from holdfast.agents.agents import likeliest
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.fields import AgentName
 from holdfast.server.operations import Call, Operations
-from holdfast.server.visibility import sees_all
 
 operations = Operations("agents")
 
@@ -59,7 +58,7 @@ async def list_agents(call: Call) -> AgentList:
     """Who there is to talk to."""
     found = await call.engine.definitions.list()
     served = await call.engine.agents.served()
-    everyone = sees_all(call.principal)
+    everyone = call.authorization.is_admin
     listed = [
         AgentEntry(one.name, one.kind, one.description, one.active, one.name in served)
         for one in found

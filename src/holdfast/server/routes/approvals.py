@@ -8,7 +8,6 @@ import msgspec
 from holdfast.agents import Approval
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.server.operations import Call, Operations
-from holdfast.server.visibility import is_seen, whose
 
 operations = Operations("approvals")
 
@@ -34,29 +33,21 @@ class ApprovalList(msgspec.Struct, frozen=True):
 @operations.declare("GET", "/api/approvals", needs="read")
 async def list_approvals(call: Call, user: Name | None = None, limit: Limit = 100) -> ApprovalList:
     """What waits for the caller to decide; for an admin all that waits, or what waits for one user."""
-    pending = await call.engine.agents.approvals.pending(user=whose(call.principal, user), limit=limit)
+    pending = await call.engine.agents.approvals.pending(user=await call.authorization.users(user), limit=limit)
     return ApprovalList(pending)
 
 
 @operations.declare("GET", "/api/approvals/{id}", needs="read", errors=[NotFound])
 async def get_approval(call: Call, id: UUID) -> Approval:
     """A call that waits, or waited, for a decision."""
-    return await seen_approval(call, id)
+    return await call.authorization.approval(id)
 
 
 @operations.declare("POST", "/api/approvals/{id}", needs="write", errors=[NotFound, Conflict])
 async def decide_approval(call: Call, id: UUID, body: Verdict) -> Approval:
     """Allow a call, or deny it; its run goes on wherever the agent is served."""
     call.principal.require_person()
-    await seen_approval(call, id)
+    await call.authorization.approval(id)
     return await call.engine.agents.decide(
         id, approve=body.decision == "approve", by=call.principal.user, comment=body.comment
     )
-
-
-async def seen_approval(call: Call, id: UUID) -> Approval:
-    """The approval, if the caller may see its conversation."""
-    approval = await call.engine.agents.approvals.get(id)
-    if not await is_seen(call, await call.engine.conversations.get(approval.conversation)):
-        raise NotFound(f"there is no approval {id}")
-    return approval

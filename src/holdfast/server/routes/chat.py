@@ -25,7 +25,6 @@ from holdfast.server.operations import Call, Operations
 from holdfast.server.problems import TurnFailed
 from holdfast.server.routes.conversations import Limit
 from holdfast.server.streams import EVENT_STREAM, SIGN_OF_LIFE, EventStream, followed, framed, wants_stream
-from holdfast.server.visibility import seen
 
 operations = Operations("chat")
 
@@ -145,7 +144,7 @@ async def read_events(
 
     A stream that broke off goes on after the `Last-Event-ID` that the caller sends.
     """
-    talk = await seen(call, id)
+    talk = await call.authorization.conversation(id)
     if wants_stream(call.request):
         if talk.agent is None:
             raise InvalidInput("this conversation has no agent", next="Ask without `Accept: text/event-stream`.")

@@ -18,7 +18,6 @@ from holdfast.server.fields import Cursor, stated
 from holdfast.server.operations import JSON_LINES, Call, Operations
 from holdfast.server.pages import listed, page_of
 from holdfast.server.routes.state import change
-from holdfast.server.visibility import seen, seen_session, whose
 
 operations = Operations("conversations")
 
@@ -80,14 +79,14 @@ class Messages(msgspec.Struct, frozen=True):
 async def create_conversation(call: Call, body: Annotated[NewConversation, SESSION_RULE]) -> Conversation:
     """Make a conversation."""
     user = call.principal.user if body.user is msgspec.UNSET else body.user
-    if user != call.principal.user:
+    if not await call.authorization.is_caller(user):
         call.principal.require("admin")
     return await call.engine.conversations.create(
         app=body.app,
         user=user,
         agent=body.agent,
         session_id=body.session_id,
-        state=change(call.principal, body.state),
+        state=change(call, body.state),
         document=body.document,
     )
 
@@ -108,7 +107,7 @@ async def list_conversations(
 
     With `spoken` only those in which something was said; with `openings` the page has what a user said first in each.
     """
-    of = whose(call.principal, user)
+    of = await call.authorization.users(user)
 
     async def read(most: int, cursor: str | None) -> tuple[list[Conversation], str | None]:
         page = await call.engine.conversations.list(
@@ -133,7 +132,7 @@ async def search_conversations(
     cursor: Cursor | None = None,
 ) -> FoundPage:
     """Nodes whose content has this text in it, whatever its case."""
-    of = whose(call.principal, user)
+    of = await call.authorization.users(user)
 
     async def read(most: int, cursor: str | None) -> tuple[list[Found], str | None]:
         page = await call.engine.conversations.search(text, user=of, app=app, agent=agent, limit=most, cursor=cursor)
@@ -145,26 +144,26 @@ async def search_conversations(
 @operations.declare("GET", "/api/conversations/by-session", needs="read", errors=[NotFound, Conflict])
 async def find_conversation(call: Call, session_id: str) -> Conversation:
     """The conversation of a session of the caller's; for an admin who has none of this id, anybody's."""
-    return await seen_session(call, session_id)
+    return await call.authorization.session(session_id)
 
 
 @operations.declare("GET", "/api/conversations/{id}", needs="read", errors=[NotFound])
 async def get_conversation(call: Call, id: UUID) -> Conversation:
     """What is known of a conversation without reading it."""
-    return await seen(call, id)
+    return await call.authorization.conversation(id)
 
 
 @operations.declare("DELETE", "/api/conversations/{id}", needs="write", status=204, errors=[NotFound])
 async def remove_conversation(call: Call, id: UUID) -> None:
     """Remove a conversation and all that belongs to it alone, for good."""
-    await seen(call, id)
+    await call.authorization.conversation(id)
     await call.engine.conversations.remove(id)
 
 
 @operations.declare("POST", "/api/conversations/{id}/fork", needs="write", status=201, errors=[NotFound, AlreadyExists])
 async def fork_conversation(call: Call, id: UUID, body: ConversationFork) -> Conversation:
     """A copy up to a node: the same nodes, and the state that there was."""
-    await seen(call, id)
+    await call.authorization.conversation(id)
     return await call.engine.conversations.fork(id, at=body.at, session_id=body.session_id)
 
 
@@ -173,7 +172,7 @@ async def fork_conversation(call: Call, id: UUID, body: ConversationFork) -> Con
 )
 async def export_conversation(call: Call, id: UUID) -> Response:
     """The whole conversation as lines of JSON: first itself, then its nodes with all they were."""
-    await seen(call, id)
+    await call.authorization.conversation(id)
     return StreamingResponse(_lines(call.engine.conversations.export(id)), media_type=JSON_LINES)
 
 
@@ -185,7 +184,7 @@ async def read_messages(
 
     Fewer than `limit` where those have more than 8 MB.
     """
-    agent = (await seen(call, id)).agent
+    agent = (await call.authorization.conversation(id)).agent
 
     async def older(most: int, before: int | None) -> list[Node]:
         return (await call.engine.conversations.last(id, most, before=before))[::-1]

@@ -6,14 +6,11 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response
 
-from holdfast.core.errors import AlreadyExists, Conflict, Forbidden, NotFound, Unavailable
+from holdfast.core.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from holdfast.execution.records import Execution, Status
 from holdfast.server.attachments import attachment
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import listed
-from holdfast.server.routes.tools import seen_tool
-from holdfast.server.visibility import is_seen, sees_all, whose
-from holdfast.skills.permits import opens
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
 operations = Operations("executions")
@@ -55,7 +52,7 @@ async def call_tool(call: Call, name: str, body: DirectCall) -> Execution:
 
     It takes the scope `admin`, or permissions of the tool that let users call it.
     """
-    await _check_open(call, name)
+    await call.authorization.check_tool_call(name)
     call.visit.stay((body.timeout or call.engine.config.agents.tool_timeout) + MARGIN)
     return await call.engine.executions.call(
         name, body.arguments, user=call.principal.user, key=body.key, timeout=body.timeout
@@ -72,7 +69,7 @@ async def list_executions(
     before: UUID | None = None,
 ) -> ExecutionPage:
     """Calls of tools, the newest first: those that the caller made, or for an admin all, also of agents."""
-    by = whose(call.principal, user)
+    by = await call.authorization.users(user)
 
     async def read(most: int, before: UUID | None) -> list[Execution]:
         return await call.engine.executions.list(tool=tool, status=status, user=by, limit=most, before=before)
@@ -83,13 +80,13 @@ async def list_executions(
 @operations.declare("GET", "/api/executions/{id}", needs="read", errors=[NotFound])
 async def get_execution(call: Call, id: UUID) -> Execution:
     """A call of a tool, and what came of it."""
-    return await _seen(call, id)
+    return await call.authorization.execution(id)
 
 
 @operations.declare("GET", "/api/executions/{id}/output", needs="read", errors=[NotFound], response_format=ANY_TYPE)
 async def get_output(call: Call, id: UUID) -> Response:
     """The whole output of a call, as it came."""
-    await _seen(call, id)
+    await call.authorization.execution(id)
     media_type, content = await call.engine.executions.output(id)
     return attachment(content, f"{id}", media_type)
 
@@ -97,7 +94,7 @@ async def get_output(call: Call, id: UUID) -> Response:
 @operations.declare("POST", "/api/executions/{id}/cancel", needs="write", errors=[NotFound])
 async def cancel_execution(call: Call, id: UUID) -> Execution:
     """Have a call stop that was made directly. One that has ended is no error."""
-    await _seen(call, id)
+    await call.authorization.execution(id)
     return await call.engine.executions.cancel(id, by=call.principal.user)
 
 
@@ -105,48 +102,8 @@ async def cancel_execution(call: Call, id: UUID) -> Execution:
 async def decide_execution(call: Call, id: UUID, body: Finding) -> Execution:
     """Say what became of a call whose state is `unknown`, or have it made again and wait for what it gives."""
     call.principal.require_person()
-    found = await _seen(call, id)
+    found = await call.authorization.execution(id)
     if body.decision == "again":
-        await _check_open(call, found.tool)
+        await call.authorization.check_tool_call(found.tool)
         call.visit.stay(call.engine.config.agents.tool_timeout + MARGIN)
     return await call.engine.executions.decide(id, body.decision, by=call.principal.user, comment=body.comment)
-
-
-async def _check_open(call: Call, name: str) -> None:
-    """Refuse to have the caller call a tool by hand that is not open to users; agents call theirs by the gateway."""
-    if call.principal.agent is not None:
-        raise Forbidden(
-            "a tool is not called for an agent here",
-            why=f"the caller speaks for the agent {call.principal.agent!r:.200}",
-            next="Call it by /mcp or /rpc, where it is called as that agent may; or use a key that is no agent's.",
-        )
-    entry = await seen_tool(call, name)
-    if sees_all(call.principal) or (opens(entry.tool.access, entry.permissions) and not entry.tool.approve):
-        return
-    why = "a person has to allow its calls" if entry.tool.approve else "it is not open to users"
-    raise Forbidden(
-        f"{call.principal.user!r} may not call the tool {name}",
-        why=f"{why}, and to call it directly needs the scope 'admin'",
-        next=f"Have an agent call it, or ask an admin, who can open it: `holdfast tools permit {name} --users LEVEL`.",
-    )
-
-
-async def _seen(call: Call, id: UUID) -> Execution:
-    """The execution, if the caller may see it."""
-    found = await call.engine.executions.get(id)
-    if not await _is_seen(call, found):
-        raise NotFound(f"there is no execution {id}")
-    return found
-
-
-async def _is_seen(call: Call, execution: Execution) -> bool:
-    """Whether the caller made the call, or it was made in a conversation of theirs."""
-    if sees_all(call.principal):
-        return True
-    if execution.run_id is not None:
-        run = await call.engine.agents.runs.get(execution.run_id)
-        return await is_seen(call, await call.engine.conversations.get(run.conversation))
-    if execution.user is None:
-        return False
-    identities = call.engine.identities
-    return await identities.known_as("user", execution.user) == await identities.known_as("user", call.principal.user)

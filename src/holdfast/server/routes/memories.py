@@ -7,23 +7,13 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.authorization import Name, OwnerName
 from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.memory import Draft, Holding, Memory, MemoryRevision, Scope, Trust
 from holdfast.memory.drafts import LONGEST_TTL, MAX_CONTENT_BYTES
-from holdfast.server.fields import LEAST_SECONDS, Cursor, Moment, NotBlank, present, stated
-from holdfast.server.holders import seen_holders
+from holdfast.server.fields import LEAST_SECONDS, Cursor, Moment, NamedOwner, NotBlank, present, stated
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import listed, page_of
-from holdfast.server.possession import (
-    Name,
-    NamedOwner,
-    OwnerName,
-    check_trust,
-    own_memory,
-    readable,
-    seen_memory,
-    writable,
-)
 
 operations = Operations("memories")
 
@@ -156,9 +146,9 @@ class MemoryHistory(msgspec.Struct, frozen=True):
 @operations.declare("POST", "/api/memories", needs="write", status=201, errors=[NotFound, Conflict])
 async def remember(call: Call, body: NewMemories) -> MemoryList:
     """Remember texts; what is there already, by its key or its very words, is answered as it is."""
-    owner = await writable(call, body.owner)
+    owner = await call.authorization.owner_to_change(body.owner)
     for draft in body.memories:
-        check_trust(call, draft.trust)
+        call.authorization.check_trust(draft.trust)
     _check_size(body.memories)
     drafts = [Draft(**msgspec.structs.asdict(draft)) for draft in body.memories]
     return MemoryList(await call.engine.memory.remember_many(owner, drafts))
@@ -175,7 +165,7 @@ async def list_memories(
     cursor: Cursor | None = None,
 ) -> MemoryPage:
     """An owner's memories, the newest first; `also_past`: those too that are superseded, expired or buried."""
-    owner = await readable(call, OwnerName(scope, name, agent))
+    owner = await call.authorization.owner(OwnerName(scope, name, agent))
 
     async def read(most: int, cursor: str | None) -> tuple[list[Memory], str | None]:
         page = await call.engine.memory.list(owner, also_past=also_past, limit=most, cursor=cursor)
@@ -193,57 +183,57 @@ async def list_owners(
 
     An admin sees everybody; others see themselves and their sessions beside what everybody is told of.
     """
-    page = await seen_holders(call, scope, limit=limit, cursor=cursor)
+    page = await call.authorization.memory_owners(scope, limit=limit, cursor=cursor)
     return MemoryOwners([_counted(holding) for holding in page], page.cursor)
 
 
 @operations.declare("GET", "/api/memories/{id}", needs="read", errors=[NotFound])
 async def get_memory(call: Call, id: UUID) -> Memory:
     """A memory, whatever became of it, unless it was deleted."""
-    return await seen_memory(call, id)
+    return await call.authorization.memory(id)
 
 
 @operations.declare("PATCH", "/api/memories/{id}", needs="write", errors=[NotFound, Conflict])
 async def edit_memory(call: Call, id: UUID, body: Annotated[MemoryEdit, stated(anyOf=present(*EDITABLE))]) -> Memory:
     """Change what is given, and nothing else."""
-    old = await own_memory(call, id)
-    check_trust(call, body.trust)
-    check_trust(call, old.trust if body.content is not None else None)
+    old = await call.authorization.memory_to_change(id)
+    call.authorization.check_trust(body.trust)
+    call.authorization.check_trust(old.trust if body.content is not None else None)
     return await call.engine.memory.edit(id, **msgspec.structs.asdict(body))
 
 
 @operations.declare("DELETE", "/api/memories/{id}", needs="write", status=204, errors=[NotFound])
 async def forget_memory(call: Call, id: UUID) -> None:
     """Delete a memory and all that was kept of it."""
-    await own_memory(call, id)
+    await call.authorization.memory_to_change(id)
     await call.engine.memory.forget(id)
 
 
 @operations.declare("POST", "/api/memories/{id}/supersede", needs="write", status=201, errors=[NotFound, Conflict])
 async def supersede_memory(call: Call, id: UUID, body: Successor) -> Memory:
     """Put a new memory in the place of one that is no longer true; the answer is the new one."""
-    check_trust(call, (await own_memory(call, id)).trust)
+    call.authorization.check_trust((await call.authorization.memory_to_change(id)).trust)
     return await call.engine.memory.supersede(id, body.content, at=body.at, version=body.version)
 
 
 @operations.declare("POST", "/api/memories/{id}/pin", needs="write", errors=[NotFound])
 async def pin_memory(call: Call, id: UUID, body: Pinning) -> Memory:
     """Keep a memory from fading and from being dropped, or let it go again."""
-    await own_memory(call, id)
+    await call.authorization.memory_to_change(id)
     return await call.engine.memory.pin(id, pinned=body.pinned)
 
 
 @operations.declare("POST", "/api/memories/{id}/bury", needs="write", errors=[NotFound])
 async def bury_memory(call: Call, id: UUID, body: Burial) -> Memory:
     """Keep a memory and recall it no more, or bring it back."""
-    await own_memory(call, id)
+    await call.authorization.memory_to_change(id)
     return await call.engine.memory.bury(id, buried=body.buried)
 
 
 @operations.declare("GET", "/api/memories/{id}/history", needs="read", errors=[NotFound])
 async def memory_history(call: Call, id: UUID, before: Version | None = None, limit: Limit = MAX_PAGE) -> MemoryHistory:
     """The versions that a memory has had, the newest first; `before`: those before a version."""
-    await seen_memory(call, id)
+    await call.authorization.memory(id)
 
     async def read(most: int, before: int | None) -> list[MemoryRevision]:
         return await call.engine.memory.history(id, before=before, limit=most)
@@ -254,7 +244,7 @@ async def memory_history(call: Call, id: UUID, before: Version | None = None, li
 @operations.declare("GET", "/api/memories/{id}/chain", needs="read", errors=[NotFound])
 async def memory_chain(call: Call, id: UUID) -> MemoryChain:
     """A memory among those that took each other's place, the oldest first."""
-    await seen_memory(call, id)
+    await call.authorization.memory(id)
     return MemoryChain(await call.engine.memory.chain(id))
 
 

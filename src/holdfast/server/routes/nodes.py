@@ -13,7 +13,6 @@ from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import listed, page_of
 from holdfast.server.routes.conversations import MAX_PAGE, Limit, Name, Number
 from holdfast.server.routes.state import change
-from holdfast.server.visibility import changeable_node, check_role, seen, seen_node, spoken
 
 operations = Operations("nodes")
 
@@ -102,7 +101,7 @@ async def list_nodes(
     call: Call, id: UUID, before: Number | None = None, since: Number | None = None, limit: Limit = 50
 ) -> NodePage:
     """The newest nodes, or those `before` a number; or those `since` one, the deleted ones too. Oldest first."""
-    await seen(call, id)
+    await call.authorization.conversation(id)
     talks = call.engine.conversations
     if since is not None and before is not None:
         raise InvalidInput("'before' and 'since' do not go together", next="Give one of them.")
@@ -129,15 +128,15 @@ async def list_nodes(
 )
 async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
     """Add a node at the end; 200 when its key was used before: it is the node that was stored then."""
-    talk = await seen(call, id)
+    talk = await call.authorization.conversation(id)
     node = await call.engine.conversations.append(
         id,
         body.content,
-        context=spoken(call.principal, talk, body.context, body.payload),
+        context=call.authorization.context(talk, body.context, body.payload),
         payload=body.payload,
         key=body.key,
         expect=body.expect,
-        state=change(call.principal, body.state, body.delete_state),
+        state=change(call, body.state, body.delete_state),
         parent=body.parent,
         turn=None if body.turn is None else Turn(id, body.turn),
     )
@@ -151,11 +150,11 @@ async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
 )
 async def append_nodes(call: Call, id: UUID, body: NewNodes) -> Nodes:
     """Add nodes that belong together: all of them, or none."""
-    talk = await seen(call, id)
+    talk = await call.authorization.conversation(id)
     drafts = [
         Draft(
             content=draft.content,
-            context=spoken(call.principal, talk, draft.context, draft.payload),
+            context=call.authorization.context(talk, draft.context, draft.payload),
             payload=draft.payload,
             key=draft.key,
         )
@@ -166,7 +165,7 @@ async def append_nodes(call: Call, id: UUID, body: NewNodes) -> Nodes:
             id,
             drafts,
             expect=body.expect,
-            state=change(call.principal, body.state, body.delete_state),
+            state=change(call, body.state, body.delete_state),
             turn=None if body.turn is None else Turn(id, body.turn),
         )
     )
@@ -175,36 +174,36 @@ async def append_nodes(call: Call, id: UUID, body: NewNodes) -> Nodes:
 @operations.declare("GET", "/api/nodes/{id}", needs="read", errors=[NotFound])
 async def read_node(call: Call, id: UUID) -> Node:
     """One node; a deleted one says so."""
-    return await seen_node(call, id)
+    return await call.authorization.node(id)
 
 
 @operations.declare("PATCH", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
 async def edit_node(call: Call, id: UUID, body: NodeEdit) -> Node:
     """Give a node another content; what it was stays readable."""
-    await changeable_node(call, id)
+    await call.authorization.node_to_change(id)
     if body.payload:
-        check_role(call.principal, body.payload.get("role"))
+        call.authorization.check_role(body.payload.get("role"))
     return await call.engine.conversations.edit(id, body.content, version=body.version, payload=body.payload)
 
 
 @operations.declare("DELETE", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
 async def delete_node(call: Call, id: UUID, version: Version) -> Node:
     """Empty a node and all below it; their numbers stay, and what they were stays readable."""
-    await changeable_node(call, id)
+    await call.authorization.node_to_change(id)
     return await call.engine.conversations.delete(id, version=version)
 
 
 @operations.declare("POST", "/api/nodes/{id}/move", needs="write", errors=[NotFound, Conflict])
 async def move_node(call: Call, id: UUID, body: NodeMove) -> Node:
     """Move a node and all below it to another place in its tree."""
-    await changeable_node(call, id)
+    await call.authorization.node_to_change(id)
     return await call.engine.conversations.move(id, version=body.version, parent=body.parent, before=body.before)
 
 
 @operations.declare("GET", "/api/nodes/{id}/subtree", needs="read", errors=[NotFound, TooLarge])
 async def read_subtree(call: Call, id: UUID, after: UUID | None = None) -> Subtree:
     """A node and all below it, in reading order, without what was deleted; `after` one of them: the rest."""
-    await seen_node(call, id)
+    await call.authorization.node(id)
     talks = call.engine.conversations
     ids = await talks.outline(id)
     if after is not None and after not in ids:
@@ -228,7 +227,7 @@ async def list_node_revisions(
     call: Call, id: UUID, since: AfterVersion | None = None, limit: Limit = 1000
 ) -> NodeRevisions:
     """What a node was and is, oldest first; or what it was after the version `since`."""
-    await seen_node(call, id)
+    await call.authorization.node(id)
 
     async def read(most: int, since: int | None) -> list[NodeRevision]:
         return await call.engine.conversations.revisions(id, since=since or 0, limit=most)

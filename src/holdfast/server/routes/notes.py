@@ -52,7 +52,7 @@ class NoteRevisions(msgspec.Struct, frozen=True):
 @operations.declare("GET", "/api/notes", needs="read", errors=[TooLarge])
 async def read_notes(call: Call, agent_id: Name, user: Name | None = None) -> Note:
     """What an agent has noted about the user."""
-    return await call.engine.notes.read(user=_meant(call, user), agent=agent_id)
+    return await call.engine.notes.read(user=await call.authorization.user(user), agent=agent_id)
 
 
 @operations.declare("PUT", "/api/notes", needs="write", errors=[NotFound, Conflict])
@@ -61,7 +61,7 @@ async def edit_notes(
 ) -> Note:
     """Change the notes, and return them as they are now."""
     return await call.engine.notes.edit(
-        user=_meant(call, user),
+        user=await call.authorization.user(user),
         agent=agent_id,
         operation=body.operation,
         content=body.content,
@@ -75,7 +75,9 @@ async def list_note_revisions(
     call: Call, agent_id: Name, user: Name | None = None, limit: Limit = MAX_REVISIONS, before: Version | None = None
 ) -> NoteRevisions:
     """The versions that the notes have had, the newest first; `before` one of them for those further back."""
-    found = await call.engine.notes.revisions(user=_meant(call, user), agent=agent_id, limit=limit, before=before)
+    found = await call.engine.notes.revisions(
+        user=await call.authorization.user(user), agent=agent_id, limit=limit, before=before
+    )
     return NoteRevisions(found)
 
 
@@ -83,12 +85,5 @@ async def list_note_revisions(
 async def restore_notes(call: Call, agent_id: Name, body: NoteRestore, user: Name | None = None) -> Note:
     """Bring a former version of the notes back, as a new one."""
     return await call.engine.notes.restore(
-        user=_meant(call, user), agent=agent_id, revision=body.revision, version=body.version
+        user=await call.authorization.user(user), agent=agent_id, revision=body.revision, version=body.version
     )
-
-
-def _meant(call: Call, user: str | None) -> str:
-    if user is None or user == call.principal.user:
-        return call.principal.user
-    call.principal.require("admin")
-    return user

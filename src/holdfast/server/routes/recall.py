@@ -5,14 +5,14 @@ from uuid import UUID
 
 import msgspec
 
+from holdfast.authorization import Name, OwnerName
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Hit, Hits, Scope, WhyNot
 from holdfast.memory.asking import MAX_QUESTION
 from holdfast.memory.recall import MAX_LIMIT
-from holdfast.server.fields import Moment, NotBlank, stated
+from holdfast.server.fields import Moment, NamedOwner, NotBlank, stated
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import within_a_page
-from holdfast.server.possession import Name, NamedOwner, OwnerName, readable, seen_memory
 
 operations = Operations("memories")
 
@@ -78,7 +78,9 @@ class FoundMemories(msgspec.Struct, frozen=True):
 async def search_memories(call: Call, body: Search) -> FoundMemories:
     """The memories of an owner that answer a question."""
     given = _without(body, "owner", "query")
-    return await _found(await call.engine.memory.search(await readable(call, body.owner), body.query, **given))
+    return await _found(
+        await call.engine.memory.search(await call.authorization.owner(body.owner), body.query, **given)
+    )
 
 
 @operations.declare("POST", "/api/memories/context", needs="read", errors=[NotFound, Conflict])
@@ -86,8 +88,8 @@ async def memory_context(call: Call, body: ContextSearch) -> FoundMemories:
     """What answers a question in the session, of the user, the agent and the organization, in one ranking."""
     user = call.principal.user if body.user is msgspec.UNSET else body.user
     if user is not None:
-        await readable(call, OwnerName("user", user))
-    session = None if body.session is None else await readable(call, OwnerName("session", body.session))
+        await call.authorization.owner(OwnerName("user", user))
+    session = None if body.session is None else await call.authorization.owner(OwnerName("session", body.session))
     conversation = None if session is None else session.conversation
     given = _without(body, "query", "user")
     return await _found(await call.engine.memory.context(body.query, user=user, conversation=conversation, **given))
@@ -96,8 +98,8 @@ async def memory_context(call: Call, body: ContextSearch) -> FoundMemories:
 @operations.declare("POST", "/api/memories/why-not", needs="read", errors=[NotFound, Conflict])
 async def why_not(call: Call, body: Absence) -> WhyNot:
     """Why a search does not return a memory, or that it does."""
-    owner = await readable(call, body.owner)
-    await seen_memory(call, body.id)
+    owner = await call.authorization.owner(body.owner)
+    await call.authorization.memory(body.id)
     return await call.engine.memory.why_not(body.id, owner, body.query, **_without(body, "id", "owner", "query"))
 
 

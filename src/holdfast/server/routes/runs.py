@@ -9,12 +9,11 @@ import msgspec
 
 from holdfast.agents import Run
 from holdfast.agents.journal import Asked, Execution, Step
-from holdfast.agents.runs import RunState, unknown_run
+from holdfast.agents.runs import RunState
 from holdfast.core.errors import NotFound
 from holdfast.server.fields import Cursor
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import listed, page_of
-from holdfast.server.visibility import is_seen, seen, sees_all, whose
 
 operations = Operations("runs")
 
@@ -73,8 +72,8 @@ async def list_runs(
     `state`: those alone that are in it, such as the failed ones.
     """
     if conversation is not None:
-        await seen(call, conversation)
-    runs, of_user = call.engine.agents.runs, whose(call.principal, user)
+        await call.authorization.conversation(conversation)
+    runs, of_user = call.engine.agents.runs, await call.authorization.users(user)
 
     async def read(most: int, cursor: str | None) -> tuple[list[Run], str | None]:
         page = await runs.list(conversation=conversation, user=of_user, state=state, limit=most, cursor=cursor)
@@ -87,8 +86,8 @@ async def list_runs(
 @operations.declare("GET", "/api/runs/{id}", needs="read", errors=[NotFound])
 async def get_run(call: Call, id: UUID, since: StepNumber = 0) -> RunStory:
     """A run, step by step; `since`: its steps after a number."""
-    run = await _seen(call, id)
-    sees = sees_all(call.principal)
+    run = await call.authorization.run(id)
+    sees = call.authorization.is_admin
 
     async def read(most: int, since: int | None) -> list[_Told]:
         past = await call.engine.agents.past(id, since=since or 0, limit=most)
@@ -114,7 +113,7 @@ async def get_run(call: Call, id: UUID, since: StepNumber = 0) -> RunStory:
 @operations.declare("POST", "/api/runs/{id}/cancel", needs="write", errors=[NotFound])
 async def cancel_run(call: Call, id: UUID) -> Run:
     """Have a run stop; what it said so far stays. One that has ended is no error."""
-    await _seen(call, id)
+    await call.authorization.run(id)
     await call.engine.agents.cancel(id)
     return await call.engine.agents.runs.get(id)
 
@@ -122,7 +121,7 @@ async def cancel_run(call: Call, id: UUID) -> Run:
 @operations.declare("POST", "/api/runs/{id}/retry", needs="write", status=201, errors=[NotFound])
 async def retry_run(call: Call, id: UUID) -> Run:
     """Try a run again that failed or was cancelled; the answer is the new one."""
-    await _seen(call, id)
+    await call.authorization.run(id)
     return await call.engine.agents.retry(id)
 
 
@@ -132,11 +131,3 @@ def _without_instructions(step: Step) -> Step:
         for message in step.sent.get("messages", ())
     ]
     return replace(step, sent={**step.sent, "messages": messages})
-
-
-async def _seen(call: Call, id: UUID) -> Run:
-    """The run, if the caller may see its conversation."""
-    run = await call.engine.agents.runs.get(id)
-    if not await is_seen(call, await call.engine.conversations.get(run.conversation)):
-        raise unknown_run(id)
-    return run

@@ -21,7 +21,6 @@ from holdfast.server.attachments import BYTES, attachment
 from holdfast.server.fields import HistoryCursor, NotBlank, SkillName, stated
 from holdfast.server.operations import Call, Operations
 from holdfast.server.routes.tools import ActiveChange
-from holdfast.server.visibility import sees_all
 from holdfast.skills.drafts import MAX_LABEL
 from holdfast.skills.finding import MAX_LIMIT, MAX_QUERY
 from holdfast.skills.folders import read_folder, write_folder
@@ -200,7 +199,7 @@ async def list_skills(
         return SkillPage(
             [SkillSummary(each.name, each.description, True, each.score) for each in found], None, found.reduced
         )
-    active = None if sees_all(call.principal) else True
+    active = None if call.authorization.is_admin else True
     most = limit or LISTED
     skills = await call.engine.skills.list(limit=most + 1, after=after, active=active)
     page = [

@@ -6,12 +6,10 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.access.principals import Principal
 from holdfast.conversations.state import DELETED, MAX_CHANGES, StateChanged
-from holdfast.core.errors import Conflict, Forbidden, NotFound, TooLarge
+from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.server.operations import Call, Operations
 from holdfast.server.pages import listed
-from holdfast.server.visibility import seen, sees_all
 
 operations = Operations("state")
 
@@ -50,7 +48,7 @@ class StateChanges(msgspec.Struct, frozen=True):
 @operations.declare("GET", "/api/conversations/{id}/state", needs="read", errors=[NotFound])
 async def read_state(call: Call, id: UUID) -> StateEntries:
     """The state, each value with its version."""
-    await seen(call, id)
+    await call.authorization.conversation(id)
     found = await call.engine.state.versions(id)
     return StateEntries({name: StateEntry(entry.value, entry.version) for name, entry in found.items()})
 
@@ -64,7 +62,7 @@ async def list_state_changes(
     Of its own state these are all there were: folded up to a node, they are the state that a fork there has. Of the
     user's (`user:`) and the app's (`app:`) they are those that were made here; other conversations change them too.
     """
-    await seen(call, id)
+    await call.authorization.conversation(id)
 
     async def read(most: int, since: int | None) -> list[StateChanged]:
         return await call.engine.state.changes(id, since=since, limit=most)
@@ -75,25 +73,19 @@ async def list_state_changes(
 @operations.declare("PATCH", "/api/conversations/{id}/state", needs="write", errors=[NotFound, Conflict])
 async def change_state(call: Call, id: UUID, body: StateChange) -> StateEntries:
     """Change these keys and no others, all at once; the answer is the state as it is now."""
-    await seen(call, id)
-    await call.engine.state.set(id, change(call.principal, body.state, body.delete), expect=body.expect)
+    await call.authorization.conversation(id)
+    await call.engine.state.set(id, change(call, body.state, body.delete), expect=body.expect)
     return await read_state(call, id)
 
 
 @operations.declare("DELETE", "/api/conversations/{id}/state", needs="write", status=204, errors=[NotFound, TooLarge])
 async def delete_state(call: Call, id: UUID, key: str) -> None:
     """Delete a key; one that is not there is no error."""
-    await seen(call, id)
-    await call.engine.state.set(id, change(call.principal, {}, [key]))
+    await call.authorization.conversation(id)
+    await call.engine.state.set(id, change(call, {}, [key]))
 
 
-def change(caller: Principal, state: dict[str, Any], deleted: Sequence[str] = ()) -> dict[str, object]:
+def change(call: Call, state: dict[str, Any], deleted: Sequence[str] = ()) -> dict[str, object]:
     """The change that sets these values and deletes these keys, if the caller may make it."""
-    shared = next((name for name in (*state, *deleted) if name.startswith("app:")), None)
-    if shared is not None and not sees_all(caller):
-        raise Forbidden(
-            f"{caller.user!r} may not change the state {shared[:100]!r}",
-            why="every user of the app shares it: that needs the scope 'admin'",
-            next="Keep it for the user (`user:`) or for the conversation (no prefix).",
-        )
+    call.authorization.check_state((*state, *deleted))
     return {**state, **dict.fromkeys(deleted, DELETED)}

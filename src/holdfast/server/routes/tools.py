@@ -10,14 +10,13 @@ from msgspec import UNSET, UnsetType
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.fields import NotBlank, ToolName, WebAddress, matching, stated
 from holdfast.server.operations import Call, Operations
-from holdfast.server.visibility import sees_all
 from holdfast.skills.drafts import MAX_LABEL, METHODS, REFERENCE
 from holdfast.skills.finding import MAX_LIMIT, MAX_QUERY
 from holdfast.skills.permits import PERMISSIONS_SCHEMA
 from holdfast.skills.request import Request
 from holdfast.skills.service import METHOD
 from holdfast.skills.tool import KINDS, LONGEST_TIMEOUT, Access, Entry, Kind, Mode, Origin, Tool
-from holdfast.skills.tools import MAX_SHOWN_NAME, unknown_tool
+from holdfast.skills.tools import MAX_SHOWN_NAME
 
 operations = Operations("tools")
 
@@ -160,7 +159,7 @@ async def list_tools(
     """Tools by name, or those that answer a `query`; to others than admins, those that are active."""
     if query is not None:
         return await _search(call, query, source=source, kind=kind, limit=limit or FOUND)
-    active = None if sees_all(call.principal) else True
+    active = None if call.authorization.is_admin else True
     most = limit or LISTED
     found = await call.engine.tools.list(limit=most + 1, after=after, source=source, kind=kind, active=active)
     page = [_summary(entry) for entry in found[:most]]
@@ -170,7 +169,7 @@ async def list_tools(
 @operations.declare("GET", "/api/tools/{name}", needs="read", errors=[NotFound])
 async def get_tool(call: Call, name: str) -> ToolDetail:
     """A tool: what it takes, where it comes from, how often it was called."""
-    return _detail(call, await seen_tool(call, name))
+    return _detail(call, await call.authorization.tool(name))
 
 
 @operations.declare("PUT", "/api/tools/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
@@ -202,14 +201,6 @@ async def activate_tool(call: Call, name: str, body: ActiveChange) -> ToolDetail
     return _detail(call, entry)
 
 
-async def seen_tool(call: Call, name: str) -> Entry:
-    """The tool, if the caller may know of it: those that are not used are for admins."""
-    entry = await call.engine.tools.get(name)
-    if not entry.active and not sees_all(call.principal):
-        raise unknown_tool(name)
-    return entry
-
-
 async def _search(call: Call, query: str, *, source: str | None, kind: Kind | None, limit: int) -> ToolPage:
     narrow = source is not None or kind is not None
     most = MAX_LIMIT if narrow else min(limit, MAX_LIMIT)
@@ -238,7 +229,7 @@ def _summary(entry: Entry) -> ToolSummary:
 
 
 def _detail(call: Call, entry: Entry) -> ToolDetail:
-    tool, told = entry.tool, sees_all(call.principal)
+    tool, told = entry.tool, call.authorization.is_admin
     return ToolDetail(
         id=entry.id,
         name=tool.name,

@@ -9,13 +9,12 @@ from uuid import UUID
 import msgspec
 from starlette.responses import Response, StreamingResponse
 
+from holdfast.authorization import Name, OwnerName
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Owner, Scope
 from holdfast.memory.sweep import Reason
 from holdfast.memory.transfer import Imported
 from holdfast.server.operations import JSON_LINES, Call, Operations
-from holdfast.server.possession import Name, OwnerName, readable, writable
-from holdfast.server.visibility import sees_all
 
 operations = Operations("memories")
 
@@ -54,7 +53,7 @@ async def export_memories(call: Call, scope: Scope = "user", name: Name | None =
         call.principal.require("admin")
         whose: Owner | Scope = scope
     else:
-        whose = await readable(call, OwnerName(scope, name))
+        whose = await call.authorization.owner(OwnerName(scope, name))
     return StreamingResponse(_lines(call.engine.memory_transfer.export(whose)), media_type=JSON_LINES)
 
 
@@ -71,10 +70,10 @@ async def import_memories(
 
     A file larger than a request may be is sent in parts, each behind the header; `line` says where a part begins.
     """
-    by_admin = sees_all(call.principal)
+    by_admin = call.authorization.is_admin
     into = None
     if scope is not None or not by_admin:
-        into = await writable(call, OwnerName(scope or "user", name, agent))
+        into = await call.authorization.owner_to_change(OwnerName(scope or "user", name, agent))
     return await call.engine.memory_transfer.load(io.BytesIO(body), into=into, by_admin=by_admin, first_line=line)
 
 

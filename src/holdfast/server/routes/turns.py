@@ -11,7 +11,6 @@ from holdfast.core.errors import Busy, NotFound
 from holdfast.server.fields import LEAST_SECONDS
 from holdfast.server.operations import Call, Operations
 from holdfast.server.routes.conversations import Number
-from holdfast.server.visibility import seen
 
 operations = Operations("turns")
 
@@ -38,7 +37,7 @@ class TurnRenewal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @operations.declare("POST", "/api/conversations/{id}/turns", needs="write", status=201, errors=[NotFound, Busy])
 async def claim_turn(call: Call, id: UUID, body: TurnClaim) -> Claim:
     """Claim a conversation, or a place in the queue for it; with `fork` the claim is on a copy if it is busy."""
-    await seen(call, id)
+    await call.authorization.conversation(id)
     return await call.engine.turns.claim(
         id, busy=body.busy, holder=body.holder or call.principal.user, lease=timedelta(seconds=body.lease_seconds)
     )
@@ -47,12 +46,12 @@ async def claim_turn(call: Call, id: UUID, body: TurnClaim) -> Claim:
 @operations.declare("PUT", "/api/conversations/{id}/turns/{number}", needs="write", errors=[NotFound, Busy])
 async def renew_turn(call: Call, id: UUID, number: Number, body: TurnRenewal) -> Claim:
     """Keep a claim, and learn whether its turn has come or was interrupted."""
-    await seen(call, id)
+    await call.authorization.conversation(id)
     return await call.engine.turns.renew(id, number, lease=timedelta(seconds=body.lease_seconds))
 
 
 @operations.declare("DELETE", "/api/conversations/{id}/turns/{number}", needs="write", status=204, errors=[NotFound])
 async def release_turn(call: Call, id: UUID, number: Number) -> None:
     """Give a claim up; one that is gone already is no error."""
-    await seen(call, id)
+    await call.authorization.conversation(id)
     await call.engine.turns.release(id, number)
