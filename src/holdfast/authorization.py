@@ -30,7 +30,7 @@ from holdfast.conversations.refusals import unknown, unknown_node, unknown_sessi
 from holdfast.core.cursors import Page, read_cursor, unusable, write_cursor
 from holdfast.core.errors import Forbidden, InvalidInput, NotFound
 from holdfast.engine import Engine
-from holdfast.execution.records import Execution
+from holdfast.execution.records import Execution, unknown_execution
 from holdfast.memory import Holding, Memory, Owner, Scope, Trust
 from holdfast.skills.permits import opens
 from holdfast.skills.tool import Entry
@@ -179,7 +179,7 @@ class Authorization:
         """The execution, if it is the caller's."""
         found = await self._engine.executions.get(id)
         if not self.is_admin and not await self._made(found):
-            raise NotFound(f"there is no execution {id}")
+            raise unknown_execution(id)
         return found
 
     # Tools

@@ -171,6 +171,14 @@ class Definitions:
         )
         self.ceilings.check(name, agent.limits, model)
         settings = {**_settings(agent), "tools": list(tools)}
+        if version is not None and await self._database.one(sql("agent"), name) is None:
+            raise Conflict(
+                f"the agent {name} cannot be changed",
+                expected=version,
+                current=0,
+                why="there is none of this name",
+                next="Leave the version out to make it.",
+            )
         await self._log.create(agent.topic)
         id = await self._identities.id("agent", name)
         row = cast(Row, await self._database.one(

@@ -148,7 +148,7 @@ class Executions:
         """One execution, of a turn or a direct one."""
         row = await self._database.one(sql("execution"), id)
         if row is None:
-            raise NotFound(f"there is no execution {id}", why="or it ended so long ago that it is forgotten")
+            raise unknown_execution(id)
         return _execution(row)
 
     async def list(
@@ -324,6 +324,11 @@ def written_of(outcome: Outcome) -> tuple[object, ...]:
     kind = None if outcome.whole is None else outcome.content_type
     output = {"text": outcome.text, "result": outcome.result}
     return outcome.status, output, error, outcome.latency_ms, kind, outcome.whole
+
+
+def unknown_execution(id: UUID) -> NotFound:
+    """There is no such execution."""
+    return NotFound(f"there is no execution {id}", why="or it ended so long ago that it is forgotten")
 
 
 def _execution(row: Row) -> Execution:

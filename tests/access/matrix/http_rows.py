@@ -144,7 +144,6 @@ CONVERSATIONS = [
     on("read_events", of.conversation, OWN),
 ]  # fmt: skip
 
-EXECUTION_LEAK = "a missing execution may be forgotten, which is not said of another's"
 RUNS = [
     lists("list_runs", of.run, OWN_LIST, query={"limit": 200}),
     on("list_runs", of.run, USER_NAME, case="of a user", query={"user": "{named}", "limit": 200}, shows=True),
@@ -160,14 +159,13 @@ RUNS = [
     lists("list_executions", of.execution, OWN_LIST, query={"limit": 200}),
     on("list_executions", of.execution, USER_NAME, case="of a user", query={"user": "{named}", "limit": 200},
        shows=True),
-    on("get_execution", of.execution, OWN, shows=True, known_leak=EXECUTION_LEAK),
-    on("get_execution", of.execution_of_run, OWN, case="of a run", shows=True, known_leak=EXECUTION_LEAK),
-    on("get_output", of.execution, OWN, known_leak=EXECUTION_LEAK),
-    on("cancel_execution", of.execution, OWN_WRITE, known_leak=EXECUTION_LEAK),
-    on("decide_execution", of.lost_execution, OWN_DECISION, body={"decision": "done"}, uses_up=True,
-       known_leak=EXECUTION_LEAK),
+    on("get_execution", of.execution, OWN, shows=True),
+    on("get_execution", of.execution_of_run, OWN, case="of a run", shows=True),
+    on("get_output", of.execution, OWN),
+    on("cancel_execution", of.execution, OWN_WRITE),
+    on("decide_execution", of.lost_execution, OWN_DECISION, body={"decision": "done"}, uses_up=True),
     on("decide_execution", of.lost_execution, OWN_PRIVILEGE.but("own, to call again: as a tool that is closed to users",
-       agent="403"), case="again", body={"decision": "again"}, uses_up=True, known_leak=EXECUTION_LEAK),
+       agent="403"), case="again", body={"decision": "again"}, uses_up=True),
 ]  # fmt: skip
 
 AGENTS = [
@@ -175,7 +173,7 @@ AGENTS = [
     lists("list_agents", of.hidden_agent, HIDDEN_LIST, case="switched off"),
     on("get_agent", of.stored_agent, ADMIN),
     on("put_agent", of.stored_agent, ADMIN.but("admin, of a version", admin="ok 409 409", operator="ok 409 409"),
-       body={"instructions": "So.", "version": 1}, uses_up=True, known_leftover="an identity and a topic"),
+       body={"instructions": "So.", "version": 1}, uses_up=True),
     once("put_agent", ADMIN_ONCE, case="a new one", path="/api/agents/{unique}", body={"instructions": "So."}),
     on("remove_agent", of.stored_agent, ADMIN, uses_up=True),
     lists("list_skills", of.skill, SHARED_LIST, query={"limit": 200}),

@@ -36,8 +36,6 @@ class Row:
     shows: bool = False  # the answer tells which object it is about
     uses_up: bool = False  # a call that is allowed needs an object of its own
     crosses: str = ""  # why callers of one tenant change rows of the other
-    known_leftover: str = ""  # a known defect: what a refused call leaves behind
-    known_leak: str = ""  # a known defect: how refusals tell whether an object exists
 
     def __str__(self) -> str:
         return f"{self.way} {self.name}{f', {self.case}' if self.case else ''}"

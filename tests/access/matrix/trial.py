@@ -77,9 +77,9 @@ class Trial:
         after = self._last = await self._world.fingerprints()
         changed = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
         tables = {table for table, of in changed if tenant in (None, of)}
-        known = self._row.crosses if tenant else self._row.known_leftover
+        known = self._row.crosses if tenant else ""
         if known and not tables:
-            self.failures.append(f"{self._row}: no rows have changed: take `known_leftover` or `crosses` away")
+            self.failures.append(f"{self._row}: no rows have changed: take `crosses` away")
         if tables and not known:
             self.failures.append(f"{self._row}: {what}: {', '.join(sorted(tables))}")
 
@@ -119,10 +119,6 @@ class Trial:
     def _compare_refusals(self) -> None:
         """Note refusals by which a caller can tell one object from another."""
         told = [(caller, status, forms) for (caller, status), forms in self._refusals.items() if len(forms) > 1]
-        if self._row.known_leak:
-            if not told:
-                self.failures.append(f"{self._row}: all is refused in the same words now: take `known_leak` away")
-            return
         for caller, status, forms in told:
             targets = " and ".join(each[0] for each in forms.values())
             words = " AND ".join(form[:SHOWN] for form in forms)
