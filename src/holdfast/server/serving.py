@@ -31,6 +31,7 @@ from holdfast.server.traffic import Traffic
 
 MAX_FILES = 10_240  # each connection is one, and often a process begins with 1024
 ENVELOPE = 64 * 1024  # bytes of a frame around a message
+ACCEPTED = 32  # connections in one round of the event loop, which takes one from each listener
 FAREWELL = 1  # seconds for connections to close when all is answered
 COLLECTED = (5_000, 20, 100)  # how rarely garbage is looked for: in what is new, in what is older, in everything
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -61,7 +62,8 @@ async def serve(
     server = _Server(served, traffic, config)
     async with SessionSweeper(engine.postgres), LoginWatch(engine.postgres.owner, login_limits(config)):
         with _signals(server.stop):
-            running = asyncio.create_task(server.serve(sockets=[listener]))
+            listeners = [listener, *(listener.dup() for _ in range(ACCEPTED - 1))]
+            running = asyncio.create_task(server.serve(sockets=listeners))
             try:
                 await server.ready.wait()
                 if server.started:
@@ -71,7 +73,8 @@ async def serve(
             finally:
                 server.stop_at_once()
                 await running
-                listener.close()
+                for each in listeners:
+                    each.close()
                 file.remove(config.data)
 
 
