@@ -51,6 +51,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", metavar="FOLDER", help="save what the console's screens show, for the docs")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin the longest tests first: one that began last would be waited for."""
+
+    def minutes(item: pytest.Item) -> float:
+        mark = item.get_closest_marker("soak")
+        return 0.0 if mark is None else float(mark.kwargs.get("minutes", 0.0))
+
+    items.sort(key=minutes, reverse=True)
+
+
 @pytest.fixture(scope="session")
 def fast_folder() -> Iterator[Path]:
     """A folder in shared memory where there is one: a test's database costs a tenth of a second there."""

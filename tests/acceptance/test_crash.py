@@ -115,7 +115,7 @@ class Scene:
 
 @pytest.mark.acceptance
 @pytest.mark.req("ENG-02", "SAFE-01")
-@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [10, pytest.param(100, marks=pytest.mark.soak(minutes=3))])
 async def test_no_acknowledged_row_is_lost_whatever_is_killed(kills: int, tmp_path: Path, processes: Processes) -> None:
     seed = int(os.environ.get("HOLDFAST_TEST_SEED", random.randrange(2**32)))
     sys.stdout.write(f"HOLDFAST_TEST_SEED={seed} repeats the order of the kills\n")

@@ -144,7 +144,7 @@ async def check(engine: Engine, acknowledged: list[list[str]]) -> None:
 
 
 @pytest.mark.req("BUS-01", "BUS-02", "BUS-03", "ENG-02")
-@pytest.mark.parametrize("kills", [8, pytest.param(80, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("kills", [8, pytest.param(80, marks=pytest.mark.soak(minutes=4))])
 async def test_every_acknowledged_record_is_processed_once_and_in_order_whatever_is_killed(
     kills: int, config: Config, stage: Stage
 ) -> None:

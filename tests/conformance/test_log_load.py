@@ -87,7 +87,7 @@ async def test_no_record_of_slow_producers_is_skipped_and_none_of_a_rolled_back_
 
 
 @pytest.mark.req("BUS-01", "BUS-03")
-@pytest.mark.parametrize("count", [600, pytest.param(20_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [600, pytest.param(20_000, marks=pytest.mark.soak(minutes=3))])
 @pytest.mark.parametrize("bus", [{"partitions": 8, "batch": 20, "max_attempts": 1000}], ids=["small batches"])
 async def test_ten_consumers_that_come_and_go_do_everything_once_and_in_order(
     engine: Engine, log: Log, orders: str, effects: Effects, config: Config, driver: str, count: int

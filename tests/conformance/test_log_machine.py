@@ -264,7 +264,7 @@ class Machine(RuleBasedStateMachine):
 
 
 @pytest.mark.req("BUS-01", "BUS-02", "BUS-03", "BUS-04")
-@pytest.mark.parametrize(("examples", "steps"), [(15, 30), pytest.param(150, 60, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("examples", "steps"), [(15, 30), pytest.param(75, 60, marks=pytest.mark.soak(minutes=6))])
 @pytest.mark.parametrize("bus", [{"max_attempts": 3, "batch": 10}], ids=["three attempts"])
 def test_the_log_keeps_its_promises_whatever_is_done(config: Config, examples: int, steps: int) -> None:
     with asyncio.Runner() as runner:

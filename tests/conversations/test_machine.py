@@ -317,7 +317,7 @@ async def gathered(works: Iterable[Awaitable[Node]]) -> list[Node | BaseExceptio
 
 
 @pytest.mark.req("CONV-01", "CONV-03", "CONV-04", "CONV-06", "CONV-08", "ENG-05")
-@pytest.mark.parametrize(("examples", "steps"), [(40, 50), pytest.param(400, 100, marks=pytest.mark.soak)])
+@pytest.mark.parametrize(("examples", "steps"), [(40, 50), pytest.param(200, 100, marks=pytest.mark.soak)])
 def test_conversations_are_as_the_model_says(config: Config, examples: int, steps: int) -> None:
     async def opened(stack: AsyncExitStack) -> tuple[Engine, Engine]:
         return (

@@ -123,7 +123,7 @@ async def test_a_broker_that_hangs_delays_records_and_the_log_says_so(
 
 
 @pytest.mark.req("BUS-01")
-@pytest.mark.parametrize("seconds", [20, pytest.param(300, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("seconds", [20, pytest.param(180, marks=pytest.mark.soak(minutes=3))])
 async def test_a_broker_that_is_killed_delays_records_loses_none_and_needs_no_hand(
     engine: Engine, log: Log, line: str, broker: Broker, seconds: float
 ) -> None:

@@ -10,7 +10,7 @@ WRITERS = SEARCHERS = 32
 
 
 @pytest.mark.req("MEM-06")
-@pytest.mark.parametrize("writes", [640, pytest.param(10_000, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("writes", [640, pytest.param(10_000, marks=pytest.mark.soak(minutes=5))])
 async def test_every_writer_finds_at_once_what_it_wrote_while_others_search(words_only: Engine, writes: int) -> None:
     memories, missed = words_only.memory, list[str]()
     done = asyncio.Event()
