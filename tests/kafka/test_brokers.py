@@ -120,7 +120,7 @@ async def test_offsets_are_told_of_the_partitions_that_there_are(broker: Broker,
 
 @pytest.mark.req("BUS-01")
 async def test_a_client_is_closed_when_its_last_user_is_done(broker: Broker) -> None:
-    shared = SharedClient(lambda: AdminClient({"bootstrap.servers": broker.address}))
+    shared: SharedClient[Any] = SharedClient(lambda: AdminClient({"bootstrap.servers": broker.address}))
 
     with shared.use() as first, shared.use() as second:
         shared.close()
