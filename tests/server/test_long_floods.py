@@ -52,7 +52,7 @@ run(main())
 
 Flood = Callable[[Target, int], AbstractAsyncContextManager[Any]]
 
-pytestmark = [pytest.mark.soak(minutes=2.5), pytest.mark.req("SAFE-06")]
+pytestmark = [pytest.mark.soak, pytest.mark.alone, pytest.mark.req("SAFE-06")]
 
 
 @dataclass(frozen=True, slots=True)
