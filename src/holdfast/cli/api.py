@@ -1,58 +1,29 @@
-"""The engine's API as commands call it: the same request, to the running server or to an engine opened for it.
-
-So a command is written once, and behaves alike whether a server runs or not.
-"""
+"""The HTTP API as commands call it."""
 
 import http.client
 import json
-import logging
-import secrets
+import socket
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+from urllib.parse import urlsplit
 
 from holdfast.cli.invocation import Invocation
-from holdfast.cli.running_server import find_server, no_server, say_where
-from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Unavailable
+from holdfast.cli.servers import KEY, Headers, Server, find_server
+from holdfast.core.errors import HoldfastError, Unauthenticated, Unavailable
+from holdfast.core.threads import in_thread
 
-Headers = dict[str, bytes]
 Into = Callable[[bytes], None]
 
 TIMEOUT = 120.0
 PART_BYTES = 64 * 1024
 
 
-class Carrier(Protocol):
-    """Takes a request to the API and brings its answer."""
-
-    async def send(
-        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None = None
-    ) -> tuple[int, bytes]:
-        """The answer's status and body; the parts of a good one go `into` something as they come, if it is given."""
-        ...
-
-
-def caller(token: str, tenant: str | None, user: str | None) -> Headers:
-    """The headers that say who calls: the operator, for a tenant, in the name of a user."""
-    headers = {"authorization": f"Bearer {token}".encode()}
-    if tenant is not None:
-        if not tenant.isprintable():  # it could not be sent
-            raise NotFound(f"there is no tenant {tenant!r}", next="`holdfast tenants ls` lists them.")
-        headers["holdfast-tenant"] = tenant.encode()
-    if user is not None:
-        if not user or not user.isprintable() or user != user.strip():
-            raise InvalidInput(f"{user[:80]!r} cannot be used as a user here", next="Correct --user.")
-        headers["holdfast-user"] = user.encode()
-    return headers
-
-
 class Api:
-    """The API, called as the operator of the installation; `tenant` is whose things are meant."""
+    """The API of a server."""
 
-    def __init__(self, carrier: Carrier, token: str, tenant: str | None, *, user: str | None = None) -> None:
-        self._carrier = carrier
-        self._headers = caller(token, tenant, user)
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     async def get(self, path: str) -> Any:
         """What is there."""
@@ -60,9 +31,9 @@ class Api:
 
     async def fetch(self, path: str, into: Into) -> None:
         """Hand on what is there, part by part."""
-        status, answer = await self._carrier.send("GET", path, self._headers, b"", into)
+        status, answer = await self._request("GET", path, {}, b"", into)
         if status >= http.client.BAD_REQUEST:
-            raise error_of(json.loads(answer))
+            raise self._error(answer)
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
         """What was made."""
@@ -70,7 +41,7 @@ class Api:
 
     async def upload(self, path: str, data: bytes, kind: bytes) -> Any:
         """What became of it."""
-        return await self._send("POST", path, {**self._headers, "content-type": kind}, data)
+        return await self._send("POST", path, {"content-type": kind}, data)
 
     async def put(self, path: str, body: dict[str, Any]) -> Any:
         """What is there now."""
@@ -85,39 +56,31 @@ class Api:
         return await self._call("DELETE", path, None)
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
-        headers, data = self._headers, b""
-        if body is not None:
-            headers, data = {**headers, "content-type": b"application/json"}, json.dumps(body).encode()
-        return await self._send(method, path, headers, data)
+        if body is None:
+            return await self._send(method, path, {}, b"")
+        return await self._send(method, path, {"content-type": b"application/json"}, json.dumps(body).encode())
 
     async def _send(self, method: str, path: str, headers: Headers, data: bytes) -> Any:
-        status, answer = await self._carrier.send(method, path, headers, data)
-        said: Any = json.loads(answer) if answer else {}
+        status, answer = await self._request(method, path, headers, data, None)
         if status >= http.client.BAD_REQUEST:
-            raise error_of(said)
-        return said
+            raise self._error(answer)
+        return json.loads(answer) if answer else {}
 
-
-class RunningServer:
-    """Carries requests to a server in another process."""
-
-    def __init__(self, url: str) -> None:
-        self._url = urlsplit(url)
-
-    async def send(
-        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None = None
+    async def _request(
+        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None
     ) -> tuple[int, bytes]:
-        """Wait for the answer; there is nothing else to do meanwhile."""
-        return self.call(method, path, headers, body, into)
+        """The answer's status and body; the parts of a good one go `into` something as they come, if it is given.
 
-    def call(
-        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None = None
-    ) -> tuple[int, bytes]:
-        """Send a request and wait for the answer."""
-        connection = http.client.HTTPConnection(self._url.hostname or "", self._url.port, timeout=TIMEOUT)
+        In a thread: the server may be in this process, and whoever presses Ctrl-C does not wait for it.
+        """
+        headers = {**self._server.headers, **headers}
+        return await in_thread(lambda: self._wait(method, path, headers, body, into), name="request")
+
+    def _wait(self, method: str, path: str, headers: Headers, body: bytes, into: Into | None) -> tuple[int, bytes]:
+        connection = _connection(self._server)
         try:
             with self._expected():
-                connection.request(method, self._url.path.rstrip("/") + path, body or None, headers)
+                connection.request(method, urlsplit(self._server.url).path + path, body or None, headers)
                 answer = connection.getresponse()
                 if into is None or answer.status >= http.client.BAD_REQUEST:
                     return answer.status, answer.read()
@@ -137,86 +100,52 @@ class RunningServer:
             yield
         except (OSError, http.client.HTTPException) as error:
             raise Unavailable(
-                f"the server at {self._url.geturl()} did not answer",
+                f"the server at {self._server.url} did not answer",
                 why=str(error) or type(error).__name__,
-                next="Look at what `holdfast up` says, then try again.",
+                next="Check that it runs and that its address is right, then try again.",
             ) from error
 
+    def _error(self, answer: bytes) -> HoldfastError:
+        try:
+            error = error_of(json.loads(answer))
+        except (ValueError, KeyError, TypeError):
+            return Unavailable(
+                f"the server at {self._server.url} does not answer as one of Holdfast's does",
+                why=f"it sent {answer[:200]!r}",
+                next="Check its address.",
+            )
+        if isinstance(error, Unauthenticated) and "authorization" not in self._server.headers:
+            return Unauthenticated(error.what, why=error.why, next=f"Set {KEY} to a key of the server.")
+        return error
 
-class OpenedEngine:
-    """Carries requests to the server's application in this process."""
 
-    def __init__(self, app: Any) -> None:
-        self._app = app
+class _SocketConnection(http.client.HTTPConnection):
+    """A connection to a server that listens at a file."""
 
-    async def send(
-        self, method: str, path: str, headers: Headers, body: bytes, into: Into | None = None
-    ) -> tuple[int, bytes]:
-        """Call the application as a web server would."""
-        path, _, query = path.partition("?")
-        sent = {**headers, "host": b"localhost", "content-length": str(len(body)).encode()}
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0", "spec_version": "2.4"},
-            "http_version": "1.1",
-            "method": method,
-            "scheme": "http",
-            "path": unquote(path),
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "root_path": "",
-            "headers": [(name.encode(), value) for name, value in sent.items()],
-            "client": ("127.0.0.1", 0),
-            "server": ("localhost", 0),
-        }
-        status, parts, complete, gone = 0, list[bytes](), False, None
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost", timeout=TIMEOUT)
+        self._path = path
 
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": body, "more_body": False}
+    def connect(self) -> None:
+        """Open it."""
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(TIMEOUT)
+        self.sock.connect(self._path)
 
-        async def answer(message: dict[str, Any]) -> None:
-            nonlocal status, complete, gone
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                return
-            complete = not message.get("more_body", False)
-            take = parts.append if into is None or status >= http.client.BAD_REQUEST else into
-            try:
-                take(message.get("body", b""))
-            except OSError as error:
-                gone = error  # the application takes it for its own caller's going, and says nothing
-                raise
 
-        await self._app(scope, receive, answer)
-        if gone is not None:
-            raise gone
-        if not complete:
-            raise Unavailable("the answer broke off", next="Look at the log, then try again.")
-        return status, b"".join(parts)
+def _connection(server: Server) -> http.client.HTTPConnection:
+    if server.socket is not None:
+        return _SocketConnection(server.socket)
+    url = urlsplit(server.url)
+    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+    return kind(url.hostname or "", url.port, timeout=TIMEOUT)
 
 
 @asynccontextmanager
 async def reach(invocation: Invocation, *, of_a_tenant: bool = True, running: bool = False) -> AsyncGenerator[Api]:
-    """The API of the server that runs on the data folder, or of an engine opened here unless it must be `running`."""
-    config = invocation.config()
-    tenant = config.tenant if of_a_tenant else None
-    server = find_server(config)
-    if server is not None:
-        yield Api(RunningServer(server.url), server.token, tenant)
-        return
-    if running:
-        raise no_server(config)
-    from holdfast.engine import open_engine
-    from holdfast.server.app import build_app
-    from holdfast.server.listening import Address
-
-    logging.getLogger("holdfast.embeddings").setLevel(logging.ERROR)  # a search says itself what it had to do without
-    async with AsyncExitStack() as stack:
-        with invocation.output.progress() as progress:
-            engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
-        say_where(invocation, config)
-        token = secrets.token_urlsafe()
-        yield Api(OpenedEngine(build_app(engine, Address("127.0.0.1", 0), token=token)), token, tenant)
+    """The API of the command's server; see `find_server`."""
+    async with find_server(invocation, of_a_tenant=of_a_tenant, running=running) as found:
+        yield Api(found.server)
 
 
 def error_of(problem: dict[str, Any]) -> HoldfastError:

@@ -37,7 +37,7 @@ def chat(
     session: Annotated[
         str | None, typer.Option(metavar="ID", help="The session to talk in. [default: a new one]")
     ] = None,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Who talks. [default: local]")] = None,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Who talks. [default: yourself]")] = None,
 ) -> None:
     """Talk to an agent; Ctrl-C stops its answer, Ctrl-D leaves.
 

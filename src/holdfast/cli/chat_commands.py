@@ -73,7 +73,7 @@ async def _agent(api: Api, name: str, place: Place) -> str | Switch:
 
 
 async def _sessions(api: Api, which: str, place: Place) -> str | Switch:
-    user = place.user or "local"
+    user = place.user or (await api.get(address("me")))["user"]
     asked = address("conversations", user=user, agent=place.agent, spoken="true", openings="true", limit=SESSIONS)
     found = await api.get(asked)
     talks = [talk for talk in found["conversations"] if talk["session_id"]]

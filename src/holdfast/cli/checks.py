@@ -21,7 +21,7 @@ from holdfast.access.keys import Keys
 from holdfast.access.secret import installation_secret
 from holdfast.access.tokens import trust
 from holdfast.cli.output import Progress
-from holdfast.cli.running_server import named_database
+from holdfast.cli.servers import named_database
 from holdfast.core.config import Config
 from holdfast.core.errors import BadSetting, DataFolderUnusable, Forbidden, HoldfastError, ModelFailed
 from holdfast.core.issuers import Issuer

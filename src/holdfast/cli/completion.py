@@ -15,7 +15,7 @@ SHELLS = ("bash", "zsh", "fish")
 app = single()
 
 
-@command(app)
+@command(app, local=True)
 def completion(
     invocation: Invocation,
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)] = "",

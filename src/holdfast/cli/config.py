@@ -7,7 +7,7 @@ from holdfast.cli.invocation import Invocation, command, group
 app = group("The settings that are in force.")
 
 
-@command(app)
+@command(app, local=True)
 def show(invocation: Invocation) -> None:
     """Show every setting, its value and where it came from; secrets are masked.
 

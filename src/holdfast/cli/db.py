@@ -55,7 +55,7 @@ LEFT_OUT = (
 WHILE_IT_RUNS = "The address works while the engine runs: PostgreSQL stops when nobody uses it."
 
 
-@command(app)
+@command(app, local=True)
 async def url(
     invocation: Invocation,
     owner: Annotated[bool, typer.Option("--owner", help="The login that owns the schema.")] = False,
@@ -82,7 +82,7 @@ async def url(
     invocation.output.value(address, {"url": address})
 
 
-@command(app)
+@command(app, local=True)
 async def psql(
     invocation: Invocation,
     arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", show_default=False)] = None,
@@ -101,7 +101,7 @@ async def psql(
         return await _run_psql(place.owner_url, arguments or [])
 
 
-@command(app)
+@command(app, local=True)
 async def migrate(
     invocation: Invocation,
     plan: Annotated[bool, typer.Option("--plan", help="Say what is left to do, and do nothing.")] = False,
@@ -119,7 +119,7 @@ async def migrate(
     output.say(f"{'To apply' if plan else 'Applied'}: {names}" if names else "The schema is up to date.")
 
 
-@command(app)
+@command(app, local=True)
 async def backup(
     invocation: Invocation,
     file: Annotated[Path, typer.Argument(metavar="FILE")],
@@ -151,7 +151,7 @@ async def backup(
     output.say(SEALED_IN if passphrase is not None else LEFT_OUT.format(folder.secret))
 
 
-@command(app)
+@command(app, local=True)
 async def restore(
     invocation: Invocation,
     file: Annotated[Path, typer.Argument(metavar="FILE")],
@@ -187,7 +187,7 @@ def _names_a_tenant(config: Config) -> bool:
     return config.origin("tenant").startswith(("flag", "environment"))
 
 
-@command(logins, "ls")
+@command(logins, "ls", local=True)
 async def list_logins(invocation: Invocation) -> None:
     """List the logins of all tenants."""
     config = invocation.config()
@@ -200,7 +200,7 @@ async def list_logins(invocation: Invocation) -> None:
     invocation.output.rows(listed, LOGIN_COLUMNS)
 
 
-@command(logins)
+@command(logins, local=True)
 async def rotate(invocation: Invocation) -> None:
     """Give the tenant's login a new name and password, print the new address, and end the old login's sessions."""
     async with _logins(invocation) as (service, tenant):
@@ -209,7 +209,7 @@ async def rotate(invocation: Invocation) -> None:
     invocation.output.value(address, {"url": address})
 
 
-@command(logins)
+@command(logins, local=True)
 async def remove(invocation: Invocation) -> None:
     """Remove the tenant's login and end its sessions. `db url --tenant NAME` makes a new one."""
     async with _logins(invocation) as (service, tenant):

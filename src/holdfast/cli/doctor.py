@@ -10,7 +10,7 @@ from holdfast.core.wires import EXIT_CODE
 app = single()
 
 
-@command(app)
+@command(app, local=True)
 async def doctor(invocation: Invocation) -> int:
     """Check every part, and say what to do.
 

@@ -15,7 +15,7 @@ FILES = {"holdfast.toml": "holdfast.toml", "app.py": "app.py.txt", "README.md": 
 app = single()
 
 
-@command(app)
+@command(app, local=True)
 def init(
     invocation: Invocation, folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False)] = Path()
 ) -> None:

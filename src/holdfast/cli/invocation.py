@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli.output import Output
+from holdfast.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from holdfast.core.config import Config
@@ -26,6 +27,8 @@ class Invocation:
     json: bool = False
     tenant: str | None = None
     data: Path | None = None
+    server: str | None = None
+    verbose: bool = False
     debug: bool = False
 
     @property
@@ -45,6 +48,8 @@ class Invocation:
             json=self.json or inner.json,
             tenant=self.tenant if inner.tenant is None else inner.tenant,
             data=inner.data or self.data,
+            server=inner.server or self.server,
+            verbose=self.verbose or inner.verbose,
             debug=self.debug or inner.debug,
         )
 
@@ -55,6 +60,11 @@ def _shared(
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The data folder.", show_default=False, readable=False)
     ] = None,
+    server: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="The server to talk to, with the key in HOLDFAST_KEY.", show_default=False),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Say which server is asked.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
 ) -> None: ...
 
@@ -78,23 +88,32 @@ def group(help: str, shared: Callable[..., Any] | None = None, **settings: Any) 
 def _nothing_more(_: Invocation) -> None: ...
 
 
-def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function, or a coroutine function, as a command; what it returns, if anything, is the exit code."""
+def command(
+    app: typer.Typer, name: str | None = None, *, local: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Register a function, or a coroutine function, as a command; what it returns, if anything, is the exit code.
+
+    A `local` one works on this machine, and asks no server.
+    """
 
     def register(work: Callable[..., Any]) -> Callable[..., Any]:
-        app.command(name)(_called(work))
+        app.command(name)(_called(work, local=local))
         return work
 
     return register
 
 
-def _called(work: Callable[..., Any]) -> Callable[..., Any]:
+def _called(work: Callable[..., Any], *, local: bool = False) -> Callable[..., Any]:
     own = list(inspect.signature(work, eval_str=True).parameters.values())[1:]
 
     def run(ctx: typer.Context, **given: Any) -> Any:
         inner = Invocation(**{option.name: given.pop(option.name) for option in SHARED})
         outer = ctx.obj if isinstance(ctx.obj, Invocation) else Invocation()
         ctx.obj = outer.and_then(inner)
+        if local and ctx.obj.server is not None:
+            raise InvalidInput(
+                "this command asks no server", why="it works on this machine's settings and data", next="Omit --server."
+            )
         done = work(ctx.obj, **given)
         return asyncio.run(done) if inspect.iscoroutine(done) else done
 

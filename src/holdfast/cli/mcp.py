@@ -26,7 +26,7 @@ FAREWELL = 1.0  # seconds for the last lines to be read
 app = single()
 
 
-@command(app)
+@command(app, local=True)
 def mcp(
     invocation: Invocation,
     application: Annotated[

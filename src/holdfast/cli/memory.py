@@ -58,7 +58,7 @@ def question(text: str) -> str:
 
 User = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="A user's. [default: local]", show_default=False, callback=not_empty),
+    typer.Option(metavar="NAME", help="A user's. [default: your own]", show_default=False, callback=not_empty),
 ]
 Agent = Annotated[
     str | None,
@@ -361,7 +361,7 @@ def owner_of(*, user: str | None, agent: str | None, session: str | None, org: b
     elif user is None and agent is not None:
         owner = {"scope": "agent", "name": agent}
     else:
-        owner = {"scope": "user", "name": "local" if user is None else user, "agent": agent}
+        owner = {"scope": "user", "name": user, "agent": agent}
     return _given(owner)
 
 

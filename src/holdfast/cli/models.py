@@ -25,7 +25,7 @@ COLUMNS = {
 }
 
 
-@command(app)
+@command(app, local=True)
 def ls(invocation: Invocation) -> None:
     """List the models that are configured, and those that can be fetched."""
     settings = invocation.config().memory.embedding
@@ -33,7 +33,7 @@ def ls(invocation: Invocation) -> None:
     invocation.output.rows([_row(settings, store, *model) for model in _models(settings)], COLUMNS)
 
 
-@command(app)
+@command(app, local=True)
 async def fetch(
     invocation: Invocation,
     names: Annotated[

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 
 import typer
 
+from holdfast.cli.addresses import given
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable
@@ -19,7 +20,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput
 
 app = group("What agents have noted about users, in Markdown. It is part of every prompt.")
 
-User = Annotated[str, typer.Option(metavar="NAME", help="Whom the notes are about.")]
+User = Annotated[str | None, typer.Option(metavar="NAME", help="Whom the notes are about. [default: yourself]")]
 Agent = Annotated[str, typer.Option(metavar="NAME", help="Whose notes they are.")]
 
 
@@ -52,20 +53,20 @@ class Draft:
 
 
 @command(app)
-async def show(invocation: Invocation, user: User = "local", agent: Agent = "default") -> None:
+async def show(invocation: Invocation, user: User = None, agent: Agent = "default") -> None:
     """Print the notes."""
     async with reach(invocation) as api:
         note = await api.get(_address(user, agent))
     if invocation.json or note["notes"]:
         invocation.output.value(shown(note["notes"], terminal=sys.stdout.isatty()), note)
     else:
-        invocation.output.say(f"{agent} has noted nothing about {user}.")
+        invocation.output.say(f"{agent} has noted nothing about {note['user']}.")
 
 
 @command(app)
 async def edit(
     invocation: Invocation,
-    user: User = "local",
+    user: User = None,
     agent: Agent = "default",
     operation: Annotated[
         str | None,
@@ -161,9 +162,9 @@ def _run(editor: str, path: Path) -> None:
         raise HoldfastError(f"the editor {editor!r} ended with {code}", next="The notes are as they were.")
 
 
-def _address(user: str, agent: str) -> str:
+def _address(user: str | None, agent: str) -> str:
     try:
-        return f"/api/notes?{urlencode({'user': user, 'agent_id': agent})}"
+        return f"/api/notes?{urlencode(given(user=user, agent_id=agent))}"
     except UnicodeEncodeError:
         raise InvalidInput("a name cannot be used", why="it is not UTF-8", next="Correct --user or --agent.") from None
 

@@ -26,7 +26,7 @@ from holdfast.server.serving import run, serve, settle
 app = single()
 
 
-@command(app)
+@command(app, local=True)
 def up(
     invocation: Invocation,
     application: Annotated[

@@ -22,7 +22,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 app = single()
 
 
-@command(app)
+@command(app, local=True)
 def worker(
     invocation: Invocation,
     application: Annotated[str, typer.Argument(metavar="APP", help=f"Whose skills: {NAMES}.")],

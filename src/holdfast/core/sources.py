@@ -35,7 +35,8 @@ SHOWN_NAME = 80  # characters of a name that does not exist
 _KUBERNETES = re.compile(r"HOLDFAST_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 _KUBERNETES_PORT = re.compile(r"HOLDFAST_(\w+_)?PORT=(tcp|udp|sctp)://.*")
 _TESTS = "HOLDFAST_TEST_"
-_COMMANDS = ("HOLDFAST_BACKUP_PASSPHRASE",)  # that a command reads by itself: no setting that a server could have
+# What commands read by themselves: no settings that a server could have.
+_COMMANDS = ("HOLDFAST_BACKUP_PASSPHRASE", "HOLDFAST_SERVER_URL", "HOLDFAST_KEY")
 
 
 @dataclass(frozen=True, slots=True)

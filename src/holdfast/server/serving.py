@@ -4,12 +4,15 @@ import asyncio
 import gc
 import logging
 import resource
+import secrets
 import signal
 import socket
 import threading
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeVar, cast
 
 import uvicorn
@@ -23,7 +26,7 @@ from holdfast.postgres.address import place_of
 from holdfast.postgres.logins import LoginWatch
 from holdfast.server.app import OPERATIONS, build_app
 from holdfast.server.connections import KEEP_ALIVE, Connection, Gate
-from holdfast.server.listening import BACKLOG, address_of
+from holdfast.server.listening import BACKLOG, Address, address_of
 from holdfast.server.operations import Operation
 from holdfast.server.server_file import ServerFile
 from holdfast.server.socket_connections import PING, SERVICE_RESTART, SocketConnection
@@ -76,6 +79,24 @@ async def serve(
                 for each in listeners:
                     each.close()
                 file.remove(config.data)
+
+
+@asynccontextmanager
+async def serve_privately(engine: Engine, config: Config) -> AsyncGenerator[tuple[Path, str]]:
+    """Answer requests on a socket that only this account can reach: its file, and the token of the operator."""
+    token, traffic = secrets.token_urlsafe(), Traffic(config.limits)
+    server = _Server(build_app(engine, Address("127.0.0.1", 0), token=token, traffic=traffic), traffic, config)
+    with TemporaryDirectory(prefix="holdfast-") as folder, socket.socket(socket.AF_UNIX) as listener:
+        file = Path(folder) / "server.sock"
+        listener.bind(str(file))
+        listener.listen()
+        running = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            await server.ready.wait()
+            yield file, token
+        finally:
+            server.stop_at_once()
+            await running
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

@@ -1,0 +1,191 @@
+"""The server that a command talks to: the one that is named, the one on the data folder, or one for the command alone.
+
+It uses the database that the settings name, and no other.
+"""
+
+import logging
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from holdfast.cli.invocation import Invocation
+from holdfast.core.config import DEFAULT, Config
+from holdfast.core.errors import BadSetting, InvalidInput, NotFound, Unavailable
+from holdfast.core.threads import in_thread
+
+if TYPE_CHECKING:
+    from holdfast.engine import Engine
+    from holdfast.server.server_file import ServerFile
+
+Headers = dict[str, bytes]
+
+URL, KEY = "HOLDFAST_SERVER_URL", "HOLDFAST_KEY"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server, and the headers that say who calls; `socket`: the file where it is reached instead of at its URL."""
+
+    url: str
+    headers: Headers
+    socket: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The server of a command; `again` finds it once more: one that was started anew has another port and token."""
+
+    server: Server
+    again: Callable[[], Server]
+
+
+Serve = Callable[["Engine"], AbstractAsyncContextManager[object]]
+
+
+@asynccontextmanager
+async def find_server(
+    invocation: Invocation,
+    *,
+    of_a_tenant: bool = True,
+    user: str | None = None,
+    running: bool = False,
+    serve: Serve | None = None,
+) -> AsyncGenerator[Found]:
+    """The command's server; where none runs, one is started, unless it must be `running` already.
+
+    `serve` has the engine of such a server serve agents, too.
+    """
+    config = invocation.config()
+    named = _named(invocation, config, user)
+    if named is not None:
+        _say_which(invocation, f"Asking the server at {named.url}.")
+        yield Found(named, lambda: named)
+        return
+    tenant = config.tenant if of_a_tenant else None
+
+    def find() -> Server | None:
+        file = _server_file(config)
+        return None if file is None else Server(file.url, caller(file.token, tenant, user))
+
+    def find_again() -> Server:
+        server = find()
+        if server is None:
+            raise _no_server(config)
+        return server
+
+    server = await in_thread(find, name="server")
+    if server is not None:
+        _say_which(invocation, f"Asking the server at {server.url}, which runs on {config.data}.")
+        yield Found(server, find_again)
+        return
+    if running:
+        raise _no_server(config)
+    async with _own_server(invocation, config, tenant, user, serve) as own:
+        yield Found(own, lambda: own)
+
+
+def caller(key: str | None, tenant: str | None, user: str | None) -> Headers:
+    """The headers that say who calls: whose key it is, for a tenant, in the name of a user."""
+    headers: Headers = {}
+    if key is not None:
+        if not key.isascii() or not key.isprintable():
+            raise BadSetting("the key cannot be sent", why="it has other characters than keys have", key=KEY)
+        headers["authorization"] = f"Bearer {key}".encode()
+    if tenant is not None:
+        if not tenant.isprintable():  # it could not be sent
+            raise NotFound(f"there is no tenant {tenant!r}", next="`holdfast tenants ls` lists them.")
+        headers["holdfast-tenant"] = tenant.encode()
+    if user is not None:
+        if not user or not user.isprintable() or user != user.strip():
+            raise InvalidInput(f"{user[:80]!r} cannot be used as a user here", next="Correct --user.")
+        headers["holdfast-user"] = user.encode()
+    return headers
+
+
+def named_database(config: Config) -> str | None:
+    """The database that the settings name; None: the one in the data folder."""
+    from holdfast.postgres.address import place_of
+
+    return None if config.database.url is None else place_of(config.database.url.get_secret_value())
+
+
+def _named(invocation: Invocation, config: Config, user: str | None) -> Server | None:
+    """The server of --server or HOLDFAST_SERVER_URL. Its key says which tenant is meant, unless one is named."""
+    url = (invocation.server or os.environ.get(URL, "")).rstrip("/")
+    if not url:
+        return None
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        origin = "--server" if invocation.server else URL
+        raise BadSetting(
+            f"{url[:200]!r} is not the address of a server",
+            next=f"Write {origin} as http://HOST:PORT or https://HOST.",
+            key=origin,
+        )
+    tenant = None if config.origin("tenant") == DEFAULT else config.tenant
+    return Server(url, caller(os.environ.get(KEY) or None, tenant, user))
+
+
+def _server_file(config: Config) -> "ServerFile | None":
+    """The server on the data folder; None where none runs, or where the settings name another database than it uses.
+
+    A server that uses a database of its own is refused where the settings name none: an embedded one would be opened
+    beside it, and nobody wants to be told of that.
+    """
+    from holdfast.server.server_file import ServerFile
+
+    server = ServerFile.read(config.data)
+    if server is None or server.database == named_database(config):
+        return server
+    if config.database.url is None:
+        raise BadSetting(
+            f"the server on {config.data} uses the database {server.database}, and the settings name none",
+            why="without HOLDFAST_DATABASE_URL the database in the data folder is meant",
+            next="Set HOLDFAST_DATABASE_URL as the server has it, or choose another folder with --data DIR.",
+        )
+    return None
+
+
+@asynccontextmanager
+async def _own_server(
+    invocation: Invocation, config: Config, tenant: str | None, user: str | None, serve: Serve | None
+) -> AsyncGenerator[Server]:
+    from holdfast.engine import open_engine
+    from holdfast.server.serving import serve_privately
+
+    # The command says itself what failed, and a search what it had to do without.
+    for name in ("holdfast.server", "holdfast.embeddings"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    async with AsyncExitStack() as stack:
+        with invocation.output.progress() as progress:
+            engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
+            if serve is not None:
+                await stack.enter_async_context(serve(engine))
+        _say_where(invocation, config)
+        socket, token = await stack.enter_async_context(serve_privately(engine, config))
+        yield Server("http://localhost", caller(token, tenant, user), str(socket))
+
+
+def _say_which(invocation: Invocation, words: str) -> None:
+    if invocation.verbose:
+        invocation.output.say(words)
+
+
+def _say_where(invocation: Invocation, config: Config) -> None:
+    """Tell a person that no server runs, and which database answers."""
+    named = named_database(config)
+    if named is None:
+        words = f"No server runs on {config.data}: asking its database."
+    else:
+        words = f"No server for the database {named} runs on {config.data}: asking the database."
+    (invocation.output.say if invocation.verbose else invocation.output.hint)(words)
+
+
+def _no_server(config: Config) -> Unavailable:
+    """No server runs that could be asked."""
+    named = named_database(config)
+    beside = "" if named is None else f" with the database {named}"
+    return Unavailable(f"no server runs on {config.data}{beside}", next="Start one with `holdfast up`.")
