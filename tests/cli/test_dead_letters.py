@@ -15,17 +15,11 @@ pytestmark = pytest.mark.req("UI-02", "BUS-04")
 ERROR = "cannot do it\nbecause \x1b[31mred"
 
 
-@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
-def holdfast(request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
-async def group(holdfast: Program) -> str:
+async def group(served: Program) -> str:
     """A group of its own that has given up two records of its own topic, `of-…`."""
     name = f"billing-{uuid4().hex[:8]}"
-    config = load_config({"data": holdfast.data, "bus.max_attempts": 1}, environ={}, cwd=holdfast.folder)
+    config = load_config({"data": served.data, "bus.max_attempts": 1}, environ={}, cwd=served.folder)
     async with open_engine(config=config) as engine:
         await engine.log.create(f"of-{name}", partitions=1)
         for number in range(2):
@@ -36,15 +30,15 @@ async def group(holdfast: Program) -> str:
     return name
 
 
-def ids(holdfast: Program, group: str) -> list[str]:
-    return [letter["id"] for letter in holdfast("dead-letters", "ls", "--group", group, "--json").json]
+def ids(served: Program, group: str) -> list[str]:
+    return [letter["id"] for letter in served("dead-letters", "ls", "--group", group, "--json").json]
 
 
-def test_dead_letters_are_listed_by_group_and_topic(holdfast: Program, group: str) -> None:
-    table = holdfast("dead-letters", "ls", "--group", group).stdout.splitlines()
-    by_topic = holdfast("dead-letters", "ls", "--topic", f"of-{group}", "--limit", "1", "--json").json
-    older = holdfast("dead-letters", "ls", "--group", group, "--before", by_topic[0]["id"], "--json").json
-    others = holdfast("dead-letters", "ls", "--group", group, "--topic", "other", "--json").json
+def test_dead_letters_are_listed_by_group_and_topic(served: Program, group: str) -> None:
+    table = served("dead-letters", "ls", "--group", group).stdout.splitlines()
+    by_topic = served("dead-letters", "ls", "--topic", f"of-{group}", "--limit", "1", "--json").json
+    older = served("dead-letters", "ls", "--group", group, "--before", by_topic[0]["id"], "--json").json
+    others = served("dead-letters", "ls", "--group", group, "--topic", "other", "--json").json
 
     assert table[0].split()[:5] == ["ID", "GROUP", "TOPIC", "PLACE", "KEY"]
     assert len(table) == 3
@@ -55,10 +49,10 @@ def test_dead_letters_are_listed_by_group_and_topic(holdfast: Program, group: st
     assert others == []
 
 
-def test_one_is_shown_whole(holdfast: Program, group: str) -> None:
-    (id, _) = ids(holdfast, group)
-    text = holdfast("dead-letters", "show", id)
-    record = holdfast("dead-letters", "show", id, "--json").json
+def test_one_is_shown_whole(served: Program, group: str) -> None:
+    (id, _) = ids(served, group)
+    text = served("dead-letters", "show", id)
+    record = served("dead-letters", "show", id, "--json").json
 
     assert text.stdout.startswith(f"{id} (dead)\ngroup     {group}\n")
     assert "\nerror\n    cannot do it\n    because \\x1b[31mred\n" in text.stdout
@@ -66,11 +60,11 @@ def test_one_is_shown_whole(holdfast: Program, group: str) -> None:
     assert (record["error"], record["attempts"], record["value"]) == (ERROR, 1, {"n": 1})
 
 
-def test_one_or_all_are_redriven(holdfast: Program, group: str) -> None:
-    newest, oldest = ids(holdfast, group)
-    one = holdfast("dead-letters", "redrive", newest)
-    rest = holdfast("dead-letters", "redrive", "--all", "--group", group, "--topic", f"of-{group}", "--json")
-    states = [letter["state"] for letter in holdfast("dead-letters", "ls", "--group", group, "--json").json]
+def test_one_or_all_are_redriven(served: Program, group: str) -> None:
+    newest, oldest = ids(served, group)
+    one = served("dead-letters", "redrive", newest)
+    rest = served("dead-letters", "redrive", "--all", "--group", group, "--topic", f"of-{group}", "--json")
+    states = [letter["state"] for letter in served("dead-letters", "ls", "--group", group, "--json").json]
 
     assert (one.code, one.stdout) == (0, "")
     assert "on its way again" in one.stderr
@@ -79,14 +73,14 @@ def test_one_or_all_are_redriven(holdfast: Program, group: str) -> None:
     assert oldest != newest
 
 
-def test_one_that_is_dropped_is_gone(holdfast: Program, group: str) -> None:
-    newest, oldest = ids(holdfast, group)
-    dropped = holdfast("dead-letters", "drop", newest)
+def test_one_that_is_dropped_is_gone(served: Program, group: str) -> None:
+    newest, oldest = ids(served, group)
+    dropped = served("dead-letters", "drop", newest)
 
     assert (dropped.code, dropped.stdout) == (0, "")
-    assert ids(holdfast, group) == [oldest]
+    assert ids(served, group) == [oldest]
     for command in ("show", "redrive", "drop"):
-        done = holdfast("dead-letters", command, newest, "--json")
+        done = served("dead-letters", command, newest, "--json")
         assert (done.code, done.stdout, done.error["code"]) == (3, "", "not_found")
 
 
@@ -102,8 +96,8 @@ def test_one_that_is_dropped_is_gone(holdfast: Program, group: str) -> None:
         ["redrive", "00000000-0000-0000-0000-000000000007", "--topic", "orders"],
     ],
 )
-def test_what_cannot_be_meant_is_refused(holdfast: Program, words: list[str]) -> None:
-    done = holdfast("dead-letters", *words)
+def test_what_cannot_be_meant_is_refused(served: Program, words: list[str]) -> None:
+    done = served("dead-letters", *words)
 
     assert (done.code, done.stdout) == (2, "")
     assert done.stderr

@@ -26,20 +26,14 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.req("UI-02")
 
 
-@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
-def holdfast(request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
 def ann() -> list[str]:
     """The options that mean a user nobody else means."""
     return ["--user", f"ann & {uuid4().hex[:8]}"]
 
 
-def add(holdfast: Program, text: str, *options: str) -> str:
-    done = holdfast("memory", "add", text, *options)
+def add(served: Program, text: str, *options: str) -> str:
+    done = served("memory", "add", text, *options)
     assert (done.code, done.stderr) == (0, ""), done
     return done.stdout.strip()
 
@@ -50,13 +44,13 @@ def found(done: Done) -> list[str]:
 
 
 @pytest.mark.req("MEM-02", "MEM-03", "EMB-02")
-def test_what_was_added_is_found_and_that_it_went_by_words_is_said(holdfast: Program, ann: list[str]) -> None:
-    id = add(holdfast, "prefers tea", *ann, "--type", "preference", "--ttl", "30d", "--metadata", '{"topic": "drink"}')
-    add(holdfast, "prefers trains", *ann)
+def test_what_was_added_is_found_and_that_it_went_by_words_is_said(served: Program, ann: list[str]) -> None:
+    id = add(served, "prefers tea", *ann, "--type", "preference", "--ttl", "30d", "--metadata", '{"topic": "drink"}')
+    add(served, "prefers trains", *ann)
 
-    table = holdfast("memory", "search", "prefers", *ann)
-    filtered = holdfast("memory", "search", "prefers", *ann, "--where", '{"topic": "drink"}', "--json")
-    typed = holdfast("memory", "search", "prefers", *ann, "--type", "fact", "--limit", "1", "--json")
+    table = served("memory", "search", "prefers", *ann)
+    filtered = served("memory", "search", "prefers", *ann, "--where", '{"topic": "drink"}', "--json")
+    typed = served("memory", "search", "prefers", *ann, "--type", "fact", "--limit", "1", "--json")
 
     head, *rows = table.stdout.splitlines()
     assert head.split() == ["SCORE", "MEMORY", "TYPE", "SINCE", "ID"]
@@ -69,7 +63,7 @@ def test_what_was_added_is_found_and_that_it_went_by_words_is_said(holdfast: Pro
 
 
 @pytest.mark.req("MEM-02")
-def test_all_that_can_be_said_of_a_memory_has_its_option(holdfast: Program, ann: list[str]) -> None:
+def test_all_that_can_be_said_of_a_memory_has_its_option(served: Program, ann: list[str]) -> None:
     said = {
         "type": "preference",
         "importance": 0.7,
@@ -85,20 +79,20 @@ def test_all_that_can_be_said_of_a_memory_has_its_option(holdfast: Program, ann:
     texts = {name: json.dumps(value) if name == "metadata" else str(value) for name, value in said.items()}
 
     options = [word for name, text in texts.items() for word in (f"--{name}", text)]
-    done = holdfast("memory", "add", "prefers tea", *ann, *options, "--json")
+    done = served("memory", "add", "prefers tea", *ann, *options, "--json")
 
     assert {name: done.json[name] for name in said} == said
 
 
 @pytest.mark.req("MEM-01")
-def test_every_scope_has_its_option(holdfast: Program) -> None:
+def test_every_scope_has_its_option(served: Program) -> None:
     name = uuid4().hex
     owners = [["--user", name], ["--agent", name], ["--session", name], ["--org"], ["--user", name, "--agent", "bot"]]
     for place, options in enumerate(owners):
-        add(holdfast, f"{name} in place {place}", *options)
+        add(served, f"{name} in place {place}", *options)
 
-    results = [holdfast("memory", "search", name, *options, "--json") for options in owners]
-    several = holdfast("memory", "search", name, "--user", name, "--org")
+    results = [served("memory", "search", name, *options, "--json") for options in owners]
+    several = served("memory", "search", name, "--user", name, "--org")
 
     places = [sorted(int(text[-1]) for text in found(done)) for done in results]
     assert places == [[0, 4], [1], [2], [3], [4]]
@@ -106,11 +100,11 @@ def test_every_scope_has_its_option(holdfast: Program) -> None:
 
 
 @pytest.mark.req("MEM-12")
-def test_what_explain_shows_adds_up(holdfast: Program, ann: list[str]) -> None:
-    add(holdfast, "prefers tea", *ann, "--author", "Ann", "--at", "2026-03-01T08:00:00Z")
-    add(holdfast, "prefers trains over planes", *ann)
+def test_what_explain_shows_adds_up(served: Program, ann: list[str]) -> None:
+    add(served, "prefers tea", *ann, "--author", "Ann", "--at", "2026-03-01T08:00:00Z")
+    add(served, "prefers trains over planes", *ann)
 
-    done = holdfast("memory", "explain", "what tea did Ann drink in March 2026?", *ann)
+    done = served("memory", "explain", "what tea did Ann drink in March 2026?", *ann)
 
     head, *rows = done.stdout.splitlines()
     assert head.index("WORDS") < head.index("= SCORE") < head.index("MEMORY")
@@ -131,32 +125,32 @@ def test_rounded_parts_add_up_to_the_rounded_score(values: list[float]) -> None:
 
 
 @pytest.mark.req("MEM-09", "MEM-10")
-def test_a_memory_is_superseded_pinned_buried_and_forgotten(holdfast: Program, ann: list[str]) -> None:
-    old = add(holdfast, "likes tea", *ann)
-    new = holdfast("memory", "supersede", old, "likes coffee").stdout.strip()
-    pinned = holdfast("memory", "pin", new)
-    buried = holdfast("memory", "bury", new, "--json")
-    hidden = holdfast("memory", "search", "likes", *ann, "--json")
-    holdfast("memory", "bury", new, "--undo")
-    shown = holdfast("memory", "search", "likes", *ann, "--json")
-    history = holdfast("memory", "history", old)
-    forgotten = holdfast("memory", "forget", old)
+def test_a_memory_is_superseded_pinned_buried_and_forgotten(served: Program, ann: list[str]) -> None:
+    old = add(served, "likes tea", *ann)
+    new = served("memory", "supersede", old, "likes coffee").stdout.strip()
+    pinned = served("memory", "pin", new)
+    buried = served("memory", "bury", new, "--json")
+    hidden = served("memory", "search", "likes", *ann, "--json")
+    served("memory", "bury", new, "--undo")
+    shown = served("memory", "search", "likes", *ann, "--json")
+    history = served("memory", "history", old)
+    forgotten = served("memory", "forget", old)
 
     assert "pinned" in pinned.stderr
     assert (buried.json["buried"], buried.json["pinned"]) == (True, True)
     assert (found(hidden), found(shown)) == ([], ["likes coffee"])
     assert [row.split()[:2] for row in history.stdout.splitlines()[1:]] == [["2", "supersede"], ["1", "remember"]]
     assert (forgotten.code, forgotten.stdout) == (0, "")
-    assert holdfast("memory", "history", old).code == 3
+    assert served("memory", "history", old).code == 3
 
 
 @pytest.mark.req("MEM-12")
-def test_why_a_memory_was_not_returned_is_told(holdfast: Program, ann: list[str]) -> None:
-    id = add(holdfast, "likes tea", *ann)
+def test_why_a_memory_was_not_returned_is_told(served: Program, ann: list[str]) -> None:
+    id = add(served, "likes tea", *ann)
 
-    returned = holdfast("memory", "why-not", id, "tea", *ann)
-    elsewhere = holdfast("memory", "why-not", id, "tea", "--org", "--json")
-    filtered = holdfast("memory", "why-not", id, "tea", *ann, "--type", "preference", "--json")
+    returned = served("memory", "why-not", id, "tea", *ann)
+    elsewhere = served("memory", "why-not", id, "tea", "--org", "--json")
+    filtered = served("memory", "why-not", id, "tea", *ann, "--type", "preference", "--json")
 
     assert returned.stdout.startswith("returned: ")
     assert elsewhere.json["reason"] == "scope"
@@ -164,9 +158,9 @@ def test_why_a_memory_was_not_returned_is_told(holdfast: Program, ann: list[str]
 
 
 @pytest.mark.req("MEM-10")
-def test_a_sweep_says_what_would_be_deleted(holdfast: Program) -> None:
-    done = holdfast("memory", "sweep")
-    record = holdfast("memory", "sweep", "--delete", "--json")
+def test_a_sweep_says_what_would_be_deleted(served: Program) -> None:
+    done = served("memory", "sweep")
+    record = served("memory", "sweep", "--delete", "--json")
 
     assert done.stdout.split()[:3] == ["SCOPE", "REASON", "MEMORIES"]
     assert "would be deleted" in done.stderr
@@ -174,44 +168,44 @@ def test_a_sweep_says_what_would_be_deleted(holdfast: Program) -> None:
 
 
 @pytest.mark.req("MEM-14")
-def test_memories_are_exported_and_imported(holdfast: Program, ann: list[str], tmp_path: Path) -> None:
+def test_memories_are_exported_and_imported(served: Program, ann: list[str], tmp_path: Path) -> None:
     bob = ["--user", uuid4().hex]
     file = tmp_path / "ann.jsonl"
     for text in ("likes tea", "喜欢喝茶"):
-        add(holdfast, text, *ann)
+        add(served, text, *ann)
 
-    exported = holdfast("memory", "export", *ann)
+    exported = served("memory", "export", *ann)
     file.write_text(exported.stdout, "utf-8")
-    first = holdfast("memory", "import", str(file), *bob, "--json")
-    again = holdfast("memory", "import", str(file), *bob)
-    back = holdfast("memory", "import", str(file))
+    first = served("memory", "import", str(file), *bob, "--json")
+    again = served("memory", "import", str(file), *bob)
+    back = served("memory", "import", str(file))
 
     assert "Exported 2 memories" in exported.stderr
     assert [json.loads(line).get("content") for line in exported.stdout.splitlines()] == [None, "likes tea", "喜欢喝茶"]
     assert first.json == {"added": 2, "folded": 0, "expired": 0}
     assert "Imported 0 memories; 2 were there already" in again.stderr
     assert "Imported 0 memories; 2 were there already" in back.stderr
-    assert len(found(holdfast("memory", "search", "likes tea 茶", *bob, "--json"))) == 2
+    assert len(found(served("memory", "search", "likes tea 茶", *bob, "--json"))) == 2
 
 
 @pytest.mark.req("MEM-14")
-def test_the_whole_of_a_scope_is_exported(holdfast: Program) -> None:
+def test_the_whole_of_a_scope_is_exported(served: Program) -> None:
     names = [uuid4().hex for _ in range(2)]
     for name in names:
-        add(holdfast, "answers calls", "--agent", name)
+        add(served, "answers calls", "--agent", name)
 
-    done = holdfast("memory", "export", "--scope", "agent")
+    done = served("memory", "export", "--scope", "agent")
 
     owners = {json.loads(line)["owner"]["name"] for line in done.stdout.splitlines()[1:]}
     assert owners >= set(names)
 
 
 @pytest.mark.req("MEM-14")
-def test_a_broken_line_is_named(holdfast: Program, tmp_path: Path) -> None:
+def test_a_broken_line_is_named(served: Program, tmp_path: Path) -> None:
     file = tmp_path / "broken.jsonl"
     file.write_text('{"format": "holdfast.memories", "version": 1}\n\n{"content": 7}\n', "utf-8")
 
-    done = holdfast("memory", "import", str(file))
+    done = served("memory", "import", str(file))
 
     assert (done.code, done.stdout) == (2, "")
     assert "line 3 cannot be imported" in done.stderr

@@ -13,17 +13,11 @@ pytestmark = pytest.mark.req("UI-02", "NOTE-02")
 START = "# Drinks\n\ntea\n\n# Tasks\n\n- call\n"
 
 
-@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
-def holdfast(request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
-def ann(holdfast: Program) -> list[str]:
+def ann(served: Program) -> list[str]:
     """The options that mean a user with notes."""
     options = ["--user", f"ann & {uuid4().hex[:8]}", "--agent", "süpport"]
-    done = holdfast("notes", "edit", *options, "--operation", "overwrite", "--content", START)
+    done = served("notes", "edit", *options, "--operation", "overwrite", "--content", START)
     assert done.code == 0, done.stderr
     return options
 
@@ -41,39 +35,39 @@ def by(editor: Path, script: str) -> dict[str, str]:
     return {"VISUAL": f"'{editor}' --wait", "EDITOR": "false", "TMPDIR": str(editor.parent)}
 
 
-def test_notes_are_shown_as_text_or_as_a_record(holdfast: Program, ann: list[str]) -> None:
-    text = holdfast("notes", "show", *ann)
-    record = holdfast("notes", "show", *ann, "--json")
+def test_notes_are_shown_as_text_or_as_a_record(served: Program, ann: list[str]) -> None:
+    text = served("notes", "show", *ann)
+    record = served("notes", "show", *ann, "--json")
 
     assert (text.stdout, text.stderr) == (START, "")
     assert (record.json["notes"], record.json["version"]) == (START, 1)
     assert [record.json["user"], record.json["agent"]] == [ann[1], ann[3]]
 
 
-def test_where_nothing_is_noted_nothing_is_printed(holdfast: Program) -> None:
-    done = holdfast("notes", "show", "--user", uuid4().hex)
+def test_where_nothing_is_noted_nothing_is_printed(served: Program) -> None:
+    done = served("notes", "show", "--user", uuid4().hex)
 
     assert (done.code, done.stdout) == (0, "")
     assert "default has noted nothing" in done.stderr
 
 
-def test_an_operation_edits_the_notes(holdfast: Program, ann: list[str]) -> None:
+def test_an_operation_edits_the_notes(served: Program, ann: list[str]) -> None:
     section = ["--operation", "replace_section_by_header", "--section", "# Drinks", "--content", "coffee"]
-    replaced = holdfast("notes", "edit", *ann, *section)
-    appended = holdfast("notes", "edit", *ann, "--content", "# More", "--json")
+    replaced = served("notes", "edit", *ann, *section)
+    appended = served("notes", "edit", *ann, "--content", "# More", "--json")
 
     assert (replaced.code, replaced.stdout) == (0, "")
     assert "version 2" in replaced.stderr
     assert appended.json["notes"] == "# Drinks\n\ncoffee\n\n# Tasks\n\n- call\n\n# More"
 
 
-def test_content_is_read_from_stdin(holdfast: Program, ann: list[str]) -> None:
-    done = holdfast("notes", "edit", *ann, "--content", "-", typed="grün")
-    broken = holdfast("notes", "edit", *ann, "--content", "-", typed=b"\xff")
+def test_content_is_read_from_stdin(served: Program, ann: list[str]) -> None:
+    done = served("notes", "edit", *ann, "--content", "-", typed="grün")
+    broken = served("notes", "edit", *ann, "--content", "-", typed=b"\xff")
 
     assert done.code == 0
     assert (broken.code, "not UTF-8" in broken.stderr) == (2, True)
-    assert holdfast("notes", "show", *ann).stdout == START + "\ngrün\n"
+    assert served("notes", "show", *ann).stdout == START + "\ngrün\n"
 
 
 @pytest.mark.parametrize(
@@ -88,23 +82,23 @@ def test_content_is_read_from_stdin(holdfast: Program, ann: list[str]) -> None:
     ],
 )
 def test_an_edit_that_cannot_be_made_is_refused(
-    holdfast: Program, ann: list[str], options: list[str], code: int, said: str
+    served: Program, ann: list[str], options: list[str], code: int, said: str
 ) -> None:
-    done = holdfast("notes", "edit", *ann, *options, environment={"VISUAL": "", "EDITOR": ""})
+    done = served("notes", "edit", *ann, *options, environment={"VISUAL": "", "EDITOR": ""})
 
     assert (done.code, done.stdout) == (code, "")
     assert said in done.stderr
-    assert holdfast("notes", "show", *ann).stdout == START
+    assert served("notes", "show", *ann).stdout == START
 
 
-def test_without_an_operation_the_notes_open_in_the_editor(holdfast: Program, ann: list[str], editor: Path) -> None:
+def test_without_an_operation_the_notes_open_in_the_editor(served: Program, ann: list[str], editor: Path) -> None:
     environment = by(editor, f'test "$1" = --wait && cp "$2" {editor.parent}/seen && echo "- write" >> "$2"')
 
-    done = holdfast("notes", "edit", *ann, environment=environment)
+    done = served("notes", "edit", *ann, environment=environment)
 
     assert (done.code, done.stdout) == (0, ""), done.stderr
     assert (editor.parent / "seen").read_text() == START
-    assert holdfast("notes", "show", *ann).stdout == START + "- write\n"
+    assert served("notes", "show", *ann).stdout == START + "- write\n"
     assert list(editor.parent.glob("holdfast-*")) == []
 
 
@@ -112,29 +106,29 @@ def test_without_an_operation_the_notes_open_in_the_editor(holdfast: Program, an
     ("script", "code"), [("true", 0), (': > "$2"', 0), ("exit 3", 1), ("kill -INT $$", 1)], ids=str
 )
 def test_an_edit_that_is_given_up_changes_nothing(
-    holdfast: Program, ann: list[str], editor: Path, script: str, code: int
+    served: Program, ann: list[str], editor: Path, script: str, code: int
 ) -> None:
-    done = holdfast("notes", "edit", *ann, environment=by(editor, script))
+    done = served("notes", "edit", *ann, environment=by(editor, script))
 
     assert done.code == code
-    assert holdfast("notes", "show", *ann, "--json").json["version"] == 1
+    assert served("notes", "show", *ann, "--json").json["version"] == 1
     assert list(editor.parent.glob("holdfast-*")) == []
 
 
 @pytest.mark.req("NOTE-03")
 def test_an_edit_that_someone_else_overtook_is_a_conflict_and_its_text_is_kept(
-    holdfast: Program, ann: list[str], editor: Path
+    served: Program, ann: list[str], editor: Path
 ) -> None:
     meanwhile = [*MODULE, "notes", "edit", *ann, "--content", "meanwhile"]
     script = " ".join(f"'{word}'" for word in meanwhile) + ' && echo mine >> "$2"'
 
-    done = holdfast("notes", "edit", *ann, environment=by(editor, script))
+    done = served("notes", "edit", *ann, environment=by(editor, script))
 
     assert done.code == 5
     (kept,) = editor.parent.glob("holdfast-*/notes.md")
     assert f"Your text is kept in {kept}" in done.stderr
     assert kept.read_text() == START + "mine\n"
-    assert holdfast("notes", "show", *ann).stdout == START + "\nmeanwhile\n"
+    assert served("notes", "show", *ann).stdout == START + "\nmeanwhile\n"
 
 
 def test_a_terminal_obeys_nothing_that_was_noted() -> None:

@@ -13,12 +13,6 @@ pytestmark = pytest.mark.req("UI-02", "EXEC-04")
 VALUE = "opensesame-4711"
 
 
-@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
-def holdfast(request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
 def name() -> str:
     """A secret nobody else means."""
@@ -30,12 +24,12 @@ def put(program: Program, name: str, value: bytes, *options: str) -> Done:
     return program("secrets", "set", name, *options, typed=value)
 
 
-def test_a_secret_is_set_through_a_pipe_listed_and_removed(holdfast: Program, name: str) -> None:
-    made = put(holdfast, name, f"{VALUE}\n".encode(), "--host", "api.example.com", "--host", "*.example.org")
-    listed = holdfast("secrets", "ls")
-    as_json = holdfast("secrets", "ls", "--json")
-    removed = holdfast("secrets", "rm", name)
-    gone = holdfast("secrets", "rm", name, "--json")
+def test_a_secret_is_set_through_a_pipe_listed_and_removed(served: Program, name: str) -> None:
+    made = put(served, name, f"{VALUE}\n".encode(), "--host", "api.example.com", "--host", "*.example.org")
+    listed = served("secrets", "ls")
+    as_json = served("secrets", "ls", "--json")
+    removed = served("secrets", "rm", name)
+    gone = served("secrets", "rm", name, "--json")
 
     (known,) = [secret for secret in as_json.json if secret["name"] == name]
     assert (made.code, made.stdout) == (0, "")

@@ -118,3 +118,33 @@ def test_which_server_is_asked_is_said_on_demand(prepared: Program, remote_desk:
     assert f"Asking the server at {remote_desk.url}, which runs on {remote_desk.there.data}" in running.stderr
     assert f"No server runs on {prepared.data}: asking its database." in own.stderr
     assert quiet.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("write", "read", "shown"),
+    [
+        (["tenants", "create", "acme"], ["tenants", "ls"], "acme"),
+        (["keys", "create", "--label", "laptop"], ["keys", "ls"], "laptop"),
+        (["memory", "add", "likes tea", "--user", "ann"], ["memory", "search", "tea", "--user", "ann"], "likes tea"),
+        (["notes", "edit", "--user", "ann", "--agent", "desk", "--operation", "overwrite", "--content", "# Tea\n"],
+         ["notes", "show", "--user", "ann", "--agent", "desk"], "# Tea"),
+        (["secrets", "set", "crm"], ["secrets", "ls"], "crm"),
+        (["commands", "invoke", "translate", "--id", "c7", "--wait", "0"], ["commands", "show", "c7"], "translate"),
+        (["skills", "import", "refunds"], ["skills", "ls"], "refunds"),
+        (["topics", "create", "orders"], ["topics", "ls"], "orders"),
+    ],
+    ids=["tenants", "keys", "memory", "notes", "secrets", "commands", "skills", "topics"],
+)  # fmt: skip
+def test_commands_read_and_write_without_a_server(
+    prepared: Program, write: list[str], read: list[str], shown: str
+) -> None:
+    skill = prepared.folder / "refunds"
+    skill.mkdir(exist_ok=True)
+    (skill / "SKILL.md").write_text("---\nname: refunds\ndescription: How to refund an order.\n---\nBe kind.\n")
+
+    written = prepared(*write, typed="a value")
+    found = prepared(*read)
+
+    assert written.code == 0, written.stderr
+    assert found.code == 0, found.stderr
+    assert shown in found.stdout

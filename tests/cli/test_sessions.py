@@ -29,18 +29,12 @@ ROOT = Path(__file__).parents[2]
 HOSTILE = "nul\0 half \ud83d and \x1b[31mred\r\nnext"
 
 
-@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
-def holdfast(request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
-async def talk(holdfast: Program) -> str:
+async def talk(served: Program) -> str:
     """The session of a conversation of ann's with `süpport`."""
     session = f"web {uuid4().hex[:8]}/ä"
     call = {"id": "1", "name": "track", "arguments": {"parcel": "ß"}}
-    async with open_engine(config=load_config({"data": holdfast.data}, environ={}, cwd=holdfast.folder)) as engine:
+    async with open_engine(config=load_config({"data": served.data}, environ={}, cwd=served.folder)) as engine:
         made = await engine.conversations.create(app="shop", user="ann", agent="süpport", session_id=session)
         append = engine.conversations.append
         await append(made.id, "Where is it?\nI wait.", context="text:user:ann")
@@ -56,10 +50,10 @@ def words(done: str) -> str:
     return re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "DATE", done)
 
 
-def test_conversations_are_listed_by_user_app_and_agent(holdfast: Program, talk: str) -> None:
-    table = holdfast("sessions", "ls", "--user", "ann", "--app", "shop", "--agent", "süpport", "--limit", "1")
-    others = holdfast("sessions", "ls", "--user", "bob", "--json")
-    record = holdfast("sessions", "ls", "--json").json[0]
+def test_conversations_are_listed_by_user_app_and_agent(served: Program, talk: str) -> None:
+    table = served("sessions", "ls", "--user", "ann", "--app", "shop", "--agent", "süpport", "--limit", "1")
+    others = served("sessions", "ls", "--user", "bob", "--json")
+    record = served("sessions", "ls", "--json").json[0]
 
     assert table.stdout.split("\n")[0].split() == ["SESSION", "APP", "USER", "AGENT", "NODES", "CHANGED"]
     assert table.stdout.split("\n")[1].startswith(talk)
@@ -67,8 +61,8 @@ def test_conversations_are_listed_by_user_app_and_agent(holdfast: Program, talk:
     assert (record["session_id"], record["user"], record["last_seq"]) == (talk, "ann", 4)
 
 
-def test_who_said_what_is_shown_and_a_terminal_obeys_none_of_it(holdfast: Program, talk: str) -> None:
-    done = holdfast("sessions", "show", talk)
+def test_who_said_what_is_shown_and_a_terminal_obeys_none_of_it(served: Program, talk: str) -> None:
+    done = served("sessions", "show", talk)
 
     assert words(done.stdout) == (
         "1  ann (user), DATE\n    Where is it?\n    I wait.\n\n"
@@ -79,20 +73,20 @@ def test_who_said_what_is_shown_and_a_terminal_obeys_none_of_it(holdfast: Progra
     assert done.stderr == ""
 
 
-def test_nodes_are_found_by_what_they_say_each_with_its_session(holdfast: Program, talk: str) -> None:
-    done = holdfast("sessions", "search", "I WAIT", "--user", "ann", "--limit", "1")
-    record = holdfast("sessions", "search", "i wait", "--agent", "süpport", "--json").json[0]
-    none = holdfast("sessions", "search", "--user", "bob", "--", "-x")
+def test_nodes_are_found_by_what_they_say_each_with_its_session(served: Program, talk: str) -> None:
+    done = served("sessions", "search", "I WAIT", "--user", "ann", "--limit", "1")
+    record = served("sessions", "search", "i wait", "--agent", "süpport", "--json").json[0]
+    none = served("sessions", "search", "--user", "bob", "--", "-x")
 
     assert words(done.stdout) == f"{talk}  1  ann (user), DATE\n    Where is it?\n    I wait.\n\n"
     assert (record["conversation"]["session_id"], record["node"]["seq"]) == (talk, 1)
     assert (none.code, none.stdout) == (0, "")
 
 
-def test_a_conversation_is_shown_by_its_own_id_too_and_as_nodes(holdfast: Program, talk: str) -> None:
-    nodes = holdfast("sessions", "show", talk, "--json").json
+def test_a_conversation_is_shown_by_its_own_id_too_and_as_nodes(served: Program, talk: str) -> None:
+    nodes = served("sessions", "show", talk, "--json").json
 
-    by_id = holdfast("sessions", "show", nodes[0]["root"], "--json")
+    by_id = served("sessions", "show", nodes[0]["root"], "--json")
 
     assert by_id.json == nodes
     assert [node["seq"] for node in nodes] == [1, 2, 3, 4]
@@ -100,19 +94,19 @@ def test_a_conversation_is_shown_by_its_own_id_too_and_as_nodes(holdfast: Progra
 
 
 @pytest.mark.req("CONV-08")
-def test_a_fork_s_session_is_alone_on_stdout(holdfast: Program, talk: str) -> None:
-    named = holdfast("sessions", "fork", talk, "--at", "1", "--session-id", f"{talk} again")
-    made = holdfast("sessions", "fork", talk)
+def test_a_fork_s_session_is_alone_on_stdout(served: Program, talk: str) -> None:
+    named = served("sessions", "fork", talk, "--at", "1", "--session-id", f"{talk} again")
+    made = served("sessions", "fork", talk)
 
     assert named.stdout == f"{talk} again\n"
     assert "at node 1" in named.stderr
-    assert len(holdfast("sessions", "show", f"{talk} again", "--json").json) == 1
-    assert len(holdfast("sessions", "show", made.stdout.strip(), "--json").json) == 4
+    assert len(served("sessions", "show", f"{talk} again", "--json").json) == 1
+    assert len(served("sessions", "show", made.stdout.strip(), "--json").json) == 4
 
 
 @pytest.mark.req("CONV-04", "ENG-08")
-def test_an_export_is_lines_of_json(holdfast: Program, talk: str) -> None:
-    done = holdfast("sessions", "export", talk)
+def test_an_export_is_lines_of_json(served: Program, talk: str) -> None:
+    done = served("sessions", "export", talk)
 
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert lines[0]["conversation"]["session_id"] == talk
@@ -122,20 +116,20 @@ def test_an_export_is_lines_of_json(holdfast: Program, talk: str) -> None:
 
 
 @pytest.fixture
-async def long_talk(holdfast: Program) -> str:
+async def long_talk(served: Program) -> str:
     """The session of a conversation that is more than a pipe holds."""
     session = uuid4().hex
-    async with open_engine(config=load_config({"data": holdfast.data}, environ={}, cwd=holdfast.folder)) as engine:
+    async with open_engine(config=load_config({"data": served.data}, environ={}, cwd=served.folder)) as engine:
         talk = await engine.conversations.ensure(session)
         for _ in range(3):
             await engine.conversations.append(talk.id, "x" * 1_000_000, context="text:user:ann")
     return session
 
 
-def test_who_reads_no_further_ends_an_export_without_a_word(holdfast: Program, long_talk: str) -> None:
+def test_who_reads_no_further_ends_an_export_without_a_word(served: Program, long_talk: str) -> None:
     command = [*MODULE, "sessions", "export", long_talk]
     with subprocess.Popen(
-        command, env=holdfast.environment, cwd=holdfast.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, env=served.environment, cwd=served.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as export:
         assert export.stdout is not None
         assert export.stderr is not None
@@ -175,8 +169,8 @@ async def test_an_answer_that_breaks_off_is_not_taken_for_a_whole_one(half_a_ser
 
 @pytest.mark.parametrize("command", [["show"], ["fork"], ["export"], ["fork", "--at", "1"]])
 @pytest.mark.parametrize("session", ["nobody has heard of it", str(uuid4()), ""], ids=["name", "id", "nothing"])
-def test_an_unknown_session_is_not_found(holdfast: Program, command: list[str], session: str) -> None:
-    done = holdfast("sessions", *command, session, "--json")
+def test_an_unknown_session_is_not_found(served: Program, command: list[str], session: str) -> None:
+    done = served("sessions", *command, session, "--json")
 
     assert (done.code, done.stdout, done.error["code"]) == (3, "", "not_found")
 
@@ -193,25 +187,25 @@ def test_an_unknown_session_is_not_found(holdfast: Program, command: list[str], 
         (["fork", "{talk}", "--session-id", "{talk}"], 5),
     ],
 )
-def test_what_cannot_be_done_is_refused(holdfast: Program, talk: str, options: list[str], code: int) -> None:
-    done = holdfast("sessions", *(option.replace("{talk}", talk) for option in options))
+def test_what_cannot_be_done_is_refused(served: Program, talk: str, options: list[str], code: int) -> None:
+    done = served("sessions", *(option.replace("{talk}", talk) for option in options))
 
     assert (done.code, done.stdout) == (code, "")
     assert done.stderr
 
 
-def test_a_tenant_s_sessions_are_its_own(holdfast: Program, talk: str) -> None:
+def test_a_tenant_s_sessions_are_its_own(served: Program, talk: str) -> None:
     tenant = f"t-{uuid4().hex[:8]}"
-    holdfast("tenants", "create", tenant)
+    served("tenants", "create", tenant)
 
-    assert holdfast("sessions", "ls", "--tenant", tenant, "--json").json == []
-    assert holdfast("sessions", "show", talk, "--tenant", tenant).code == 3
+    assert served("sessions", "ls", "--tenant", tenant, "--json").json == []
+    assert served("sessions", "show", talk, "--tenant", tenant).code == 3
 
 
-def test_a_list_that_goes_on_says_so(holdfast: Program, talk: str) -> None:
-    holdfast("sessions", "fork", talk)
+def test_a_list_that_goes_on_says_so(served: Program, talk: str) -> None:
+    served("sessions", "fork", talk)
 
-    done = holdfast("sessions", "ls", "--limit", "1")
+    done = served("sessions", "ls", "--limit", "1")
 
     assert "There are more than these 1" in done.stderr
 

@@ -15,12 +15,6 @@ pytestmark = pytest.mark.req("UI-02", "SKILL-06")
 PAGE = "---\nname: {name}\ndescription: How to take goods back.\n{more}---\n# Returns\nLook at the order first.\n"
 
 
-@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
-def holdfast(request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(request.param)
-
-
 def write(folder: Path, name: str, more: str = "") -> str:
     """A skill's folder, under a name that nothing else has."""
     (folder / name / "scripts").mkdir(parents=True)
@@ -38,14 +32,14 @@ def needing(*names: str) -> str:
     return "metadata:\n  holdfast:\n    requires:\n" + "".join(f"    - {name}\n" for name in names)
 
 
-def test_folders_come_in_and_go_out_as_they_were(holdfast: Program, tmp_path: Path) -> None:
+def test_folders_come_in_and_go_out_as_they_were(served: Program, tmp_path: Path) -> None:
     orders = named("orders")
     returns = write(tmp_path / "in", named("a-returns"), needing(orders))  # comes first by name, and needs the other
     write(tmp_path / "in", orders)
 
-    created = holdfast("skills", "import", str(tmp_path / "in"), "--json")
-    again = holdfast("skills", "import", str(tmp_path / "in" / returns), "--json")
-    out = holdfast("skills", "export", returns, orders, "--to", str(tmp_path / "out"))
+    created = served("skills", "import", str(tmp_path / "in"), "--json")
+    again = served("skills", "import", str(tmp_path / "in" / returns), "--json")
+    out = served("skills", "export", returns, orders, "--to", str(tmp_path / "out"))
 
     assert [(each["name"], each["change"]) for each in created.json] == [(orders, "created"), (returns, "created")]
     assert [each["change"] for each in again.json] == ["unchanged"]
@@ -57,29 +51,29 @@ def test_folders_come_in_and_go_out_as_they_were(holdfast: Program, tmp_path: Pa
             assert outwards.stat().st_mode & 0o111 == inwards.stat().st_mode & 0o111
 
 
-def test_a_skill_of_the_same_name_is_replaced_only_when_asked(holdfast: Program, tmp_path: Path) -> None:
+def test_a_skill_of_the_same_name_is_replaced_only_when_asked(served: Program, tmp_path: Path) -> None:
     name = write(tmp_path, named("returns"))
-    holdfast("skills", "import", str(tmp_path / name))
+    served("skills", "import", str(tmp_path / name))
     (tmp_path / name / "SKILL.md").write_text(PAGE.format(name=name, more="license: MIT\n"))
 
-    refused = holdfast("skills", "import", str(tmp_path / name))
-    replaced = holdfast("skills", "import", str(tmp_path / name), "--replace", "--json")
+    refused = served("skills", "import", str(tmp_path / name))
+    replaced = served("skills", "import", str(tmp_path / name), "--replace", "--json")
 
     assert refused.code == 5
     assert "--replace" in refused.stderr
     assert [(each["change"], each["version"]) for each in replaced.json] == [("changed", 2)]
 
 
-def test_a_skill_that_cannot_be_stored_does_not_keep_those_before_it_out(holdfast: Program, tmp_path: Path) -> None:
+def test_a_skill_that_cannot_be_stored_does_not_keep_those_before_it_out(served: Program, tmp_path: Path) -> None:
     good = write(tmp_path, named("a"))
     bad = write(tmp_path, named("b"), needing(named("nothing")))
 
-    done = holdfast("skills", "import", str(tmp_path))
+    done = served("skills", "import", str(tmp_path))
 
     assert done.code == 3
     assert f"{good}  created" in done.stdout
     assert "there is no skill" in done.stderr
-    assert (holdfast("skills", "show", good).code, holdfast("skills", "show", bad).code) == (0, 3)
+    assert (served("skills", "show", good).code, served("skills", "show", bad).code) == (0, 3)
 
 
 @pytest.mark.req("ENG-07")
@@ -91,26 +85,26 @@ def test_a_skill_that_cannot_be_stored_does_not_keep_those_before_it_out(holdfas
         (None, "SKILL.md"),
     ],
 )
-def test_a_broken_folder_is_told_with_its_line(holdfast: Program, tmp_path: Path, text: str | None, said: str) -> None:
+def test_a_broken_folder_is_told_with_its_line(served: Program, tmp_path: Path, text: str | None, said: str) -> None:
     if text is not None:
         (tmp_path / "SKILL.md").write_text(text)
 
-    done = holdfast("skills", "import", str(tmp_path))
+    done = served("skills", "import", str(tmp_path))
 
     assert done.code == 2
     assert said in done.stderr
 
 
 @pytest.mark.req("SKILL-04")
-def test_skills_are_listed_found_shown_and_removed(holdfast: Program, tmp_path: Path) -> None:
+def test_skills_are_listed_found_shown_and_removed(served: Program, tmp_path: Path) -> None:
     name = write(tmp_path, named("zebra"))
-    holdfast("skills", "import", str(tmp_path))
+    served("skills", "import", str(tmp_path))
 
-    table = holdfast("skills", "ls")
-    found = holdfast("skills", "ls", name, "--json").json
-    words = holdfast("skills", "show", name)
-    record = holdfast("skills", "show", name, "--json").json
-    removed = holdfast("skills", "rm", name)
+    table = served("skills", "ls")
+    found = served("skills", "ls", name, "--json").json
+    words = served("skills", "show", name)
+    record = served("skills", "show", name, "--json").json
+    removed = served("skills", "rm", name)
 
     assert table.stdout.split("\n")[0].split() == ["NAME", "VERSION", "ACTIVE", "PART", "OF", "DESCRIPTION"]
     assert name in table.stdout
@@ -119,7 +113,7 @@ def test_skills_are_listed_found_shown_and_removed(holdfast: Program, tmp_path: 
     assert words.stdout.endswith("files        scripts/check.sh\n\n# Returns\nLook at the order first.\n")
     assert record["instructions"] == "# Returns\nLook at the order first.\n"
     assert (removed.code, removed.stderr) == (0, f"The skill {name} is removed.\n")
-    assert holdfast("skills", "show", name).code == 3
+    assert served("skills", "show", name).code == 3
 
 
 @pytest.mark.req("SKILL-01")
@@ -184,22 +178,22 @@ def test_skills_are_linked_given_to_agents_and_their_changes_listed(desk: Progra
         (["ls", " "], 2),
     ],
 )
-def test_what_is_not_there_is_told(holdfast: Program, words: list[str], code: int) -> None:
-    done = holdfast("skills", *words)
+def test_what_is_not_there_is_told(served: Program, words: list[str], code: int) -> None:
+    done = served("skills", *words)
 
     assert done.code == code
     assert done.stderr
 
 
-def test_all_skills_go_out_each_to_a_folder_of_its_own(holdfast: Program, tmp_path: Path) -> None:
+def test_all_skills_go_out_each_to_a_folder_of_its_own(served: Program, tmp_path: Path) -> None:
     tenant = named("t")
-    holdfast("tenants", "create", tenant)
+    served("tenants", "create", tenant)
     (tmp_path / "in").mkdir()
     for name in (named("one"), named("two")):
         write(tmp_path / "in", name)
-    holdfast("skills", "import", str(tmp_path / "in"), "--tenant", tenant)
+    served("skills", "import", str(tmp_path / "in"), "--tenant", tenant)
 
-    done = holdfast("skills", "export", "--to", str(tmp_path / "out"), "--tenant", tenant, "--json")
+    done = served("skills", "export", "--to", str(tmp_path / "out"), "--tenant", tenant, "--json")
 
     assert sorted(each["name"] for each in done.json) == sorted(path.name for path in (tmp_path / "out").iterdir())
     assert len(done.json) == 2

@@ -20,12 +20,6 @@ pytestmark = pytest.mark.req("UI-02", "MCP-03")
 ANSWER = {"responses": {"200": {"description": "so"}}}
 
 
-@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
-def holdfast(request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
 def word() -> str:
     """What nobody else has in a path: tools are called by it."""
@@ -41,18 +35,18 @@ def document(word: str, *more: str, summary: str = "One", **said: Any) -> str:
     return json.dumps({"openapi": "3.1.0", "info": info, "servers": servers, "paths": paths, **said})
 
 
-def test_a_file_becomes_tools_that_are_shown_reloaded_and_removed(holdfast: Program, word: str, tmp_path: Path) -> None:
+def test_a_file_becomes_tools_that_are_shown_reloaded_and_removed(served: Program, word: str, tmp_path: Path) -> None:
     file = tmp_path / "shop.json"
     file.write_text(document(word))
-    added = holdfast("sources", "add", word, str(file), "--auth", f"key={word}")
-    shown = holdfast("sources", "show", word)
+    added = served("sources", "add", word, str(file), "--auth", f"key={word}")
+    shown = served("sources", "show", word)
     file.write_text(document(word, "new", summary="Another"))
 
-    rehearsed = holdfast("sources", "reload", word, str(file), "--dry-run")
-    reloaded = holdfast("sources", "reload", word, str(file))
-    again = holdfast("sources", "reload", word, str(file), "--json")
-    listed = holdfast("sources", "ls", "--json")
-    removed = holdfast("sources", "rm", word)
+    rehearsed = served("sources", "reload", word, str(file), "--dry-run")
+    reloaded = served("sources", "reload", word, str(file))
+    again = served("sources", "reload", word, str(file), "--json")
+    listed = served("sources", "ls", "--json")
+    removed = served("sources", "rm", word)
 
     assert added.code == 0, added
     assert added.stdout.split()[-2:] == ["added", f"get_{word}"]
@@ -68,17 +62,17 @@ def test_a_file_becomes_tools_that_are_shown_reloaded_and_removed(holdfast: Prog
     (entry,) = [source for source in listed.json if source["name"] == word]
     assert (entry["title"], entry["tools"], entry["version"]) == ("Shop", 2, 2)
     assert (removed.code, f"Removed {word} and its 2 tools." in removed.stderr) == (0, True)
-    assert holdfast("sources", "show", word, "--json").error["code"] == "not_found"
+    assert served("sources", "show", word, "--json").error["code"] == "not_found"
 
 
 @pytest.mark.req("UI-05", "SKILL-07")
-def test_a_document_in_which_nothing_is_marked_leaves_no_source(holdfast: Program, word: str, tmp_path: Path) -> None:
+def test_a_document_in_which_nothing_is_marked_leaves_no_source(served: Program, word: str, tmp_path: Path) -> None:
     file = tmp_path / "shop.json"
     file.write_text(document(word).replace("x-ai-enabled", "x-other"))
 
-    done = holdfast("sources", "add", word, str(file), "--json")
-    wrong = holdfast("sources", "add", word, str(file), "--operation", "nothing", "--json")
-    listed = [source["name"] for source in holdfast("sources", "ls", "--json").json]
+    done = served("sources", "add", word, str(file), "--json")
+    wrong = served("sources", "add", word, str(file), "--operation", "nothing", "--json")
+    listed = [source["name"] for source in served("sources", "ls", "--json").json]
 
     assert (done.code, done.error["code"]) == (2, "invalid_input")
     assert "x-ai-enabled" in done.error["why"]
@@ -88,19 +82,17 @@ def test_a_document_in_which_nothing_is_marked_leaves_no_source(holdfast: Progra
 
 
 def test_what_is_chosen_becomes_tools_and_what_a_source_is_told_can_be_changed(
-    holdfast: Program, word: str, tmp_path: Path
+    served: Program, word: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "shop.json"
     file.write_text(document(word))
 
-    chosen = holdfast(
+    chosen = served(
         "sources", "add", word, str(file), "--tag", "write", "--operation", "nothing", "--base-url", "http://shop.lan/v1",
         "--header", "X-Team: {{secret:team}} of ours", "--auth", "key=a", "--timeout", "5", "--json",
     )  # fmt: skip
-    changed = holdfast(
-        "sources", "change", word, "--auth", "key=", "--auth", "token=b", "--header", "X-Team:", "--json"
-    )
-    everything = holdfast("sources", "change", word, str(file), "--all", "--json")
+    changed = served("sources", "change", word, "--auth", "key=", "--auth", "token=b", "--header", "X-Team:", "--json")
+    everything = served("sources", "change", word, str(file), "--all", "--json")
 
     assert chosen.code == 0, chosen
     assert chosen.json["added"] == [f"get_{word}", f"post_{word}"]

@@ -22,17 +22,11 @@ ROOT = Path(__file__).parents[2]
 HOSTILE = "nul\0 half \ud83d and \x1b[31mred"
 
 
-@pytest.fixture(params=["prepared", "served"], ids=["no server runs", "a server runs"])
-def holdfast(request: pytest.FixtureRequest) -> Program:
-    """The program, on a database of this module."""
-    return request.getfixturevalue(request.param)
-
-
 @pytest.fixture
-async def topic(holdfast: Program) -> str:
+async def topic(served: Program) -> str:
     """A topic of two partitions with twelve records, all of which its group `billing-…` has read."""
     name = f"orders-{uuid4().hex[:8]}"
-    async with open_engine(config=load_config({"data": holdfast.data}, environ={}, cwd=holdfast.folder)) as engine:
+    async with open_engine(config=load_config({"data": served.data}, environ={}, cwd=served.folder)) as engine:
         await engine.log.create(name, partitions=2)
         for number in range(12):
             await engine.log.publish(name, key=f"k{number}", value={"n": number})
@@ -47,13 +41,13 @@ def numbers(lines: str) -> list[int]:
     return [json.loads(line)["value"]["n"] for line in lines.splitlines()]
 
 
-def test_a_topic_is_made_listed_and_removed(holdfast: Program) -> None:
+def test_a_topic_is_made_listed_and_removed(served: Program) -> None:
     name = f"new-{uuid4().hex[:8]}"
-    made = holdfast("topics", "create", name, "--partitions", "3")
-    again = holdfast("topics", "create", name, "--json")
-    table = holdfast("topics", "ls")
-    listed = {topic["name"]: topic for topic in holdfast("topics", "ls", "--json").json}
-    removed = holdfast("topics", "rm", name)
+    made = served("topics", "create", name, "--partitions", "3")
+    again = served("topics", "create", name, "--json")
+    table = served("topics", "ls")
+    listed = {topic["name"]: topic for topic in served("topics", "ls", "--json").json}
+    removed = served("topics", "rm", name)
 
     assert (made.code, made.stdout) == (0, "")
     assert f"a topic {name} with 3 partitions" in made.stderr
@@ -61,42 +55,42 @@ def test_a_topic_is_made_listed_and_removed(holdfast: Program) -> None:
     assert re.search(rf"^{name} +3 +0 +0.00 ", table.stdout, re.MULTILINE)
     assert (listed[name]["records"], listed[name]["oldest"]) == (0, None)
     assert (removed.code, removed.stdout) == (0, "")
-    assert name not in holdfast("topics", "ls").stdout
+    assert name not in served("topics", "ls").stdout
 
 
-def test_a_record_is_published_and_its_place_is_alone_on_stdout(holdfast: Program, topic: str) -> None:
+def test_a_record_is_published_and_its_place_is_alone_on_stdout(served: Program, topic: str) -> None:
     value = json.dumps({"n": 12, "text": HOSTILE})
-    text = holdfast("topics", "publish", topic, value, "--key", "k0", "--header", "a=b=c")
-    record = holdfast("topics", "publish", topic, "[1]", "--json").json
+    text = served("topics", "publish", topic, value, "--key", "k0", "--header", "a=b=c")
+    record = served("topics", "publish", topic, "[1]", "--json").json
 
-    (found,) = [
-        json.loads(line) for line in holdfast("topics", "tail", topic, "-n", "2", "--json").stdout.splitlines()
-    ][:1]
+    (found,) = [json.loads(line) for line in served("topics", "tail", topic, "-n", "2", "--json").stdout.splitlines()][
+        :1
+    ]
     assert text.stdout == f"{found['partition']}/{found['offset']}\n"
     assert (found["value"]["text"], found["key"], found["headers"]["a"]) == (HOSTILE, "k0", "b=c")
     assert (record["topic"], record["key"], record["value"]) == (topic, None, [1])
 
 
-def test_a_value_is_read_from_stdin(holdfast: Program, topic: str) -> None:
-    done = holdfast("topics", "publish", topic, "-", "--json", typed=b'"gr\xc3\xbcn"')
+def test_a_value_is_read_from_stdin(served: Program, topic: str) -> None:
+    done = served("topics", "publish", topic, "-", "--json", typed=b'"gr\xc3\xbcn"')
 
     assert done.json["value"] == "grün"
 
 
-def test_the_newest_records_are_shown_a_line_each(holdfast: Program, topic: str) -> None:
-    lines = holdfast("topics", "tail", topic).stdout.splitlines()
-    last = holdfast("topics", "tail", topic, "-n", "2", "--json")
+def test_the_newest_records_are_shown_a_line_each(served: Program, topic: str) -> None:
+    lines = served("topics", "tail", topic).stdout.splitlines()
+    last = served("topics", "tail", topic, "-n", "2", "--json")
 
     assert len(lines) == 10
     assert re.fullmatch(r'[01]/\d+  \d{4}-\d\d-\d\d \d\d:\d\d:\d\d  "k11"  {"n": 11}', lines[-1])
     assert numbers(last.stdout) == [10, 11]
 
 
-def test_records_are_read_from_an_offset_or_a_time_on(holdfast: Program, topic: str) -> None:
-    everything = holdfast("topics", "tail", topic, "--offset", "0", "--json")
-    one = holdfast("topics", "tail", topic, "--partition", "1", "--offset", "1", "--limit", "2", "--json")
-    past = holdfast("topics", "tail", topic, "--at", "2020-01-01", "--json")
-    future = holdfast("topics", "tail", topic, "--at", "2099-01-01T00:00:00Z", "--json")
+def test_records_are_read_from_an_offset_or_a_time_on(served: Program, topic: str) -> None:
+    everything = served("topics", "tail", topic, "--offset", "0", "--json")
+    one = served("topics", "tail", topic, "--partition", "1", "--offset", "1", "--limit", "2", "--json")
+    past = served("topics", "tail", topic, "--at", "2020-01-01", "--json")
+    future = served("topics", "tail", topic, "--at", "2099-01-01T00:00:00Z", "--json")
 
     assert sorted(numbers(everything.stdout)) == list(range(12))
     assert [json.loads(line)["offset"] for line in one.stdout.splitlines()] == [1, 2]
@@ -104,12 +98,12 @@ def test_records_are_read_from_an_offset_or_a_time_on(holdfast: Program, topic: 
     assert (future.code, future.stdout) == (0, "")
 
 
-def test_who_follows_sees_what_comes_until_they_are_interrupted(holdfast: Program, topic: str) -> None:
-    tail = Process([*MODULE, "topics", "tail", topic, "-f", "-n", "1", "--json"], holdfast.environment, holdfast.folder)
+def test_who_follows_sees_what_comes_until_they_are_interrupted(served: Program, topic: str) -> None:
+    tail = Process([*MODULE, "topics", "tail", topic, "-f", "-n", "1", "--json"], served.environment, served.folder)
     try:
         tail.wait_for('"n": 11')
         for number in (12, 13):
-            holdfast("topics", "publish", topic, json.dumps({"n": number}), "--key", "k")
+            served("topics", "publish", topic, json.dumps({"n": number}), "--key", "k")
             tail.wait_for(f'"n": {number}')
         tail.send(signal.SIGINT)
         code = tail.wait()
@@ -120,13 +114,13 @@ def test_who_follows_sees_what_comes_until_they_are_interrupted(holdfast: Progra
     assert numbers(tail.stdout) == [11, 12, 13]
 
 
-def test_lag_is_shown_and_a_group_reads_again_from_where_it_is_set(holdfast: Program, topic: str) -> None:
+def test_lag_is_shown_and_a_group_reads_again_from_where_it_is_set(served: Program, topic: str) -> None:
     group = f"billing-{topic}"
-    before = holdfast("topics", "lag", "--group", group, "--json").json
-    done = holdfast("topics", "reset", group, topic, "--partition", "0")
-    after = holdfast("topics", "lag", "--group", group, "--json").json
-    table = holdfast("topics", "lag", "--group", group)
-    to_end = holdfast("topics", "reset", group, topic, "--end", "--json").json
+    before = served("topics", "lag", "--group", group, "--json").json
+    done = served("topics", "reset", group, topic, "--partition", "0")
+    after = served("topics", "lag", "--group", group, "--json").json
+    table = served("topics", "lag", "--group", group)
+    to_end = served("topics", "reset", group, topic, "--end", "--json").json
 
     assert [lag["lag"] for lag in before] == [0, 0]
     assert (done.code, done.stdout) == (0, "")
@@ -136,13 +130,13 @@ def test_lag_is_shown_and_a_group_reads_again_from_where_it_is_set(holdfast: Pro
     assert to_end["positions"] == {str(lag["partition"]): lag["end"] for lag in after}
 
 
-def test_a_tenant_s_topics_are_its_own(holdfast: Program, topic: str) -> None:
+def test_a_tenant_s_topics_are_its_own(served: Program, topic: str) -> None:
     tenant = f"t-{uuid4().hex[:8]}"
-    holdfast("tenants", "create", tenant)
+    served("tenants", "create", tenant)
 
-    assert holdfast("topics", "ls", "--tenant", tenant, "--json").json == []
-    assert holdfast("topics", "tail", topic, "--tenant", tenant).code == 3
-    assert holdfast("topics", "lag", "--tenant", tenant, "--json").json == []
+    assert served("topics", "ls", "--tenant", tenant, "--json").json == []
+    assert served("topics", "tail", topic, "--tenant", tenant).code == 3
+    assert served("topics", "lag", "--tenant", tenant, "--json").json == []
 
 
 @pytest.mark.parametrize(
@@ -164,8 +158,8 @@ def test_a_tenant_s_topics_are_its_own(holdfast: Program, topic: str) -> None:
         (["reset", "billing-{topic}", "{topic}", "--offset", "1", "--end"], 2, "given together"),
     ],
 )
-def test_what_cannot_be_done_is_refused(holdfast: Program, topic: str, words: list[str], code: int, said: str) -> None:
-    done = holdfast("topics", *(word.replace("{topic}", topic) for word in words))
+def test_what_cannot_be_done_is_refused(served: Program, topic: str, words: list[str], code: int, said: str) -> None:
+    done = served("topics", *(word.replace("{topic}", topic) for word in words))
 
     assert (done.code, done.stdout) == (code, "")
     assert said in done.stderr
