@@ -1,12 +1,12 @@
 """Links tests to requirements: `@pytest.mark.req("ENG-01")`.
 
-An id that docs/requirements.toml does not have is a collection error. `--requirements-page=FILE` writes the page that
-lists every requirement with the tests that carry it, as far as they were collected.
+An id that docs/requirements.toml does not have is a collection error. `--requirements-page=FILE` writes a page with one
+line per requirement, `--requirements-list=FILE` the tests of each requirement, as far as they were collected.
 """
 
 import tomllib
 from collections import defaultdict
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[1] / "docs" / "requirements.toml"
+STEPS = (10, 20, 50, 100, 200, 500)  # numbers of tests that the page tells apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,26 +34,47 @@ def read_sections(source: Path = SOURCE) -> list[Section]:
     ]
 
 
-def page(sections: Iterable[Section], tests: Mapping[str, Iterable[str]]) -> str:
-    """The Markdown page: per requirement its line and its tests."""
-    sections = list(sections)
+def page(sections: Sequence[Section], tests: Mapping[str, Mapping[str, int]]) -> str:
+    """The page: one line per requirement. `tests`: per id its tests, and how many ids each of them proves."""
     ids = [key for section in sections for key in section.requirements]
     lines = [
         "# Requirements and their tests",
         "",
-        "Written by `make docs` from `docs/requirements.toml` and the tests' marks; change those, not this page.",
-        f"{sum(key in tests for key in ids)} of {len(ids)} requirements have tests; a test may prove a part only.",
+        "`make docs` writes this page from `docs/requirements.toml` and the marks of the tests. It names the main test",
+        "of each requirement; `pytest --collect-only -m '' --requirements-list=FILE` lists all of them.",
+        f"{sum(key in tests for key in ids)} of {len(ids)} requirements have tests. A test may prove a part only.",
     ]
     for section in sections:
-        lines += ["", f"## {section.title}", ""]
+        lines += ["", f"## {section.title}", "", "| id | requirement | tests | main test |", "|---|---|---:|---|"]
         for key, line in section.requirements.items():
-            lines.append(f"- **{key}** {line}")
-            lines += [f"  - `{test}`" for test in sorted(set(tests.get(key, ())))]
+            found = tests.get(key, {})
+            main = f"`{main_test(found)}`" if found else ""
+            lines.append(f"| {key} | {line} | {about(len(found))} | {main} |")
     return "\n".join(lines) + "\n"
 
 
+def full_list(sections: Sequence[Section], tests: Mapping[str, Mapping[str, int]]) -> str:
+    """Every requirement with all of its tests."""
+    lines: list[str] = []
+    for section in sections:
+        for key, line in section.requirements.items():
+            lines += [f"{key} {line}", *(f"  {test}" for test in sorted(tests.get(key, {})))]
+    return "\n".join(lines) + "\n"
+
+
+def main_test(tests: Mapping[str, int]) -> str:
+    """The test that shows most of a requirement: one that proves few others, and runs the product as users do."""
+    return min(tests, key=lambda test: (tests[test], not test.startswith("tests/acceptance/"), test))
+
+
+def about(count: int) -> str:
+    """How many tests there are, roughly: the page changes with the requirements, not with every test."""
+    return str(count) if count < STEPS[0] else f"{max(step for step in STEPS if step <= count)}+"
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--requirements-page", metavar="FILE", help="write the page of requirements and their tests")
+    parser.addoption("--requirements-page", metavar="FILE", help="write the page of requirements: a line for each")
+    parser.addoption("--requirements-list", metavar="FILE", help="write every requirement with all of its tests")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,14 +97,17 @@ def pytest_make_collect_report(
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    target = session.config.getoption("--requirements-page")
-    if target is None:
+    wanted = [("--requirements-page", page), ("--requirements-list", full_list)]
+    targets = [(file, write) for option, write in wanted if (file := session.config.getoption(option))]
+    if not targets:
         return
-    tests: defaultdict[str, list[str]] = defaultdict(list)
+    tests: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for item in session.items:
-        for key in _ids(item):
-            tests[key].append(item.nodeid.partition("[")[0])
-    Path(target).write_text(page(read_sections(), tests), "utf-8")
+        ids = _ids(item)
+        for key in ids:
+            tests[key][item.nodeid.partition("[")[0]] = len(ids)
+    for file, write in targets:
+        Path(file).write_text(write(read_sections(), tests), "utf-8")
 
 
 @cache

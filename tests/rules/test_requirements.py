@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.requirements_plugin import Section, page
+from tests.requirements_plugin import Section, about, full_list, page
 from tests.rules.tree import ROOT, plant
 
 PYTEST = [sys.executable, "-m", "pytest", "-n", "0", "--collect-only", "--quiet", "-p", "no:cacheprovider"]
@@ -55,16 +55,28 @@ def test_an_unknown_id_is_a_collection_error(tmp_path: Path, module: str) -> Non
     assert "there is no requirement ENG-99" in run.stdout
 
 
-def test_the_page_lists_each_requirement_with_its_tests() -> None:
-    sections = [Section("Engine", {"ENG-01": "It starts.", "ENG-02": "It lasts."})]
+SECTIONS = [Section("Engine", {"ENG-01": "It starts.", "ENG-02": "It lasts."})]
 
-    text = page(sections, {"ENG-02": ["tests/test_b.py::test_b", "tests/test_a.py::test_a", "tests/test_b.py::test_b"]})
+
+def test_the_page_has_a_line_for_each_requirement_with_its_main_test() -> None:
+    tests = {"tests/test_b.py::test_b": 2, "tests/test_a.py::test_a": 1, "tests/acceptance/test_c.py::test_c": 1}
+
+    text = page(SECTIONS, {"ENG-02": tests})
 
     assert "1 of 2 requirements have tests" in text
     assert text.endswith(
-        "## Engine\n\n"
-        "- **ENG-01** It starts.\n"
-        "- **ENG-02** It lasts.\n"
-        "  - `tests/test_a.py::test_a`\n"
-        "  - `tests/test_b.py::test_b`\n"
+        "| ENG-01 | It starts. | 0 |  |\n| ENG-02 | It lasts. | 3 | `tests/acceptance/test_c.py::test_c` |\n"
+    )
+
+
+@pytest.mark.parametrize(("count", "shown"), [(0, "0"), (9, "9"), (10, "10+"), (49, "20+"), (50, "50+"), (999, "500+")])
+def test_the_page_rounds_the_number_of_tests(count: int, shown: str) -> None:
+    assert about(count) == shown
+
+
+def test_the_list_has_every_test_of_a_requirement() -> None:
+    tests = {"tests/test_b.py::test_b": 2, "tests/test_a.py::test_a": 1}
+
+    assert full_list(SECTIONS, {"ENG-02": tests}) == (
+        "ENG-01 It starts.\nENG-02 It lasts.\n  tests/test_a.py::test_a\n  tests/test_b.py::test_b\n"
     )
