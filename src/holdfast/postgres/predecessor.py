@@ -73,5 +73,6 @@ def _is_orphan_on(process: psutil.Process, cluster: Path) -> bool:
     with suppress(psutil.Error, OSError):
         parent = process.parent()
         orphaned = parent is None or parent.name() != "postgres"
-        return orphaned and process.cmdline()[0].startswith("postgres:") and cluster.samefile(process.cwd())
+        said = "".join(process.cmdline()[:1])  # nothing where it has just ended
+        return orphaned and said.startswith("postgres:") and cluster.samefile(process.cwd())
     return False
