@@ -20,6 +20,7 @@ where s.tenant_id = $1 order by r.number, s.number
 """
 
 BETWEEN = ["claimed", "calling", "observed", "streaming", "answering", "answered", "ending", "ended", "committing"]
+OVER = {"ended", "committing"}  # moments in which the turn may be over, and the process may begin the next
 INSIDE = {"begun": 0, "working": 1, "worked": 1}  # moments in which `pay` is under way, and how often it ran by then
 
 
@@ -39,6 +40,8 @@ async def struck(engine: Engine, clerks: Clerks, moment: str, first: str, *more:
     dying = await clerks.start("waits", moment, lease=SHORT)
     sent = [await ask(engine, first)]
     await heard(dying, "waits")
+    if busy == "merge" and moment in OVER:  # what has begun is not merged with
+        dying.send(signal.SIGSTOP)
     sent += [await say(engine, message, busy) for message in more]
     dying.send(signal.SIGKILL)
     await gone(dying)
