@@ -8,6 +8,7 @@ that was edited, lost or slipped in before one that already ran is found out.
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache, cached_property
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
@@ -26,14 +27,14 @@ SEARCH_PATH = "set local search_path = public, extensions"
 sql = statements(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Step:
     """One `.sql` file."""
 
     name: str
     text: str
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """What tells this text from any other."""
         return hashlib.sha256(self.text.encode()).hexdigest()
@@ -58,6 +59,7 @@ class Schema:
     functions: tuple[Step, ...]
 
     @classmethod
+    @cache
     def packaged(cls) -> "Schema":
         """The files that come with this program."""
         package = files("holdfast")
