@@ -80,7 +80,7 @@ async def with_kafka(folder: Path, *, records: int, rounds: int) -> Found:
         return Found(left_out=f"KAFKA NOT MEASURED: {lack} not found; install what is missing")
     from peers.bare_kafka import consuming, make_topic, producing
 
-    with Broker.start(folder / "broker") as broker:
+    with Broker.start(folder / "broker", optimize=True) as broker:
         async with our_engine(folder / "data", url=f"kafka://{broker.address}") as engine:
             for topic in ("relayed", "relay", "stored"):
                 await engine.log.create(topic, partitions=PARTITIONS)

@@ -69,7 +69,7 @@ def test_every_command_of_the_readme_works(clone: Path, newcomer: Mapping[str, s
         if command in SERVERS:
             serve(command, clone, newcomer)
         elif command == "make test":
-            run("make --old-file=check test ARGS=--collect-only", clone, newcomer)
+            run('make --old-file=check test ARGS="--collect-only tests/core"', clone, newcomer)
         else:
             run(command, clone, newcomer)
 
