@@ -62,7 +62,28 @@ if TYPE_CHECKING:
     from holdfast.skills.run import Run as Run
     from holdfast.skills.run import current_run as current_run
 
+_ERRORS = (
+    "AlreadyExists",
+    "BadSetting",
+    "Broken",
+    "Busy",
+    "CommandFailed",
+    "Conflict",
+    "DatabaseAway",
+    "Forbidden",
+    "HoldfastError",
+    "InvalidInput",
+    "LimitReached",
+    "ModelFailed",
+    "NotFound",
+    "Overloaded",
+    "TimedOut",
+    "TooLarge",
+    "Unauthenticated",
+    "Unavailable",
+)
 _HOMES = {
+    **dict.fromkeys(_ERRORS, "core.errors"),
     "Agents": "agents.agents",
     "App": "app",
     "Audio": "mcp.content",
@@ -100,10 +121,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    if name.startswith("_"):
-        raise AttributeError(name)
-    home = import_module(f"holdfast.{_HOMES.get(name, 'core.errors')}")
-    try:
-        return getattr(home, name)
-    except AttributeError:
-        raise AttributeError(f"module 'holdfast' has no attribute {name!r}") from None
+    if name not in _HOMES:
+        raise AttributeError(f"module 'holdfast' has no attribute {name!r}")
+    return getattr(import_module(f"holdfast.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOMES, *(name for name in globals() if name.startswith("__"))])
