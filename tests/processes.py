@@ -11,20 +11,14 @@ from pathlib import Path
 
 import psutil
 
+from tests.zygote import Fork, zygote
+
 
 class Process:
     """One running program; what it says is kept."""
 
     def __init__(self, arguments: Sequence[str], environment: Mapping[str, str], cwd: Path) -> None:
-        self._popen = subprocess.Popen(
-            arguments,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=cwd,
-            env=dict(environment),
-        )
+        self._popen = _started(arguments, environment, cwd)
         self.pid = self._popen.pid
         self._said: dict[str, list[str]] = {"stdout": [], "stderr": []}
         self._news = threading.Condition()
@@ -80,10 +74,9 @@ class Process:
         return any(reader.is_alive() for reader in self._readers)
 
     def _read(self, name: str) -> None:
-        stream = getattr(self._popen, name)
-        for line in stream:
+        for line in getattr(self._popen, name):
             with self._news:
-                self._said[name].append(line)
+                self._said[name].append(line.decode(errors="replace"))
                 self._news.notify_all()
         with self._news:
             self._news.notify_all()
@@ -113,6 +106,20 @@ class Processes:
         """End what still runs."""
         for process in self._started:
             process.end()
+
+
+def _started(arguments: Sequence[str], environment: Mapping[str, str], cwd: Path) -> subprocess.Popen[bytes] | Fork:
+    """A program of ours is forked where that makes no difference: most of its time would be its imports."""
+    if arguments[0] == sys.executable and zygote().suits(arguments[1:], environment):
+        return zygote().start(arguments[1:], environment, cwd)
+    return subprocess.Popen(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=cwd,
+        env=dict(environment),
+    )
 
 
 def wait_until_gone(*pids: int, timeout: float = 30) -> None:

@@ -1,17 +1,15 @@
 """The command line as tests call it: the real program in a process of its own."""
 
-import atexit
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.cli.zygote import Zygote
+from tests.zygote import zygote
 
 MODULE = (sys.executable, "-m", "holdfast.cli.main")
 NO_FETCH = {"HOLDFAST_MEMORY__EMBEDDING__FETCH": "false"}  # no test of a command line needs a model
@@ -50,25 +48,18 @@ class Program:
     def __call__(self, *words: str, environment: Mapping[str, str] | None = None, typed: str | bytes = b"") -> Done:
         """Run a command to its end; `typed` is what it can read."""
         settings = {**self.environment, **(environment or {})}
-        run = _zygote().run if _zygote().suits(settings) else _run_whole
+        command = [*MODULE[1:], *words]
+        run = zygote().run if zygote().suits(command, settings) else _run_whole
         keys = typed.encode() if isinstance(typed, str) else typed
-        code, *said = run(words, settings, self.folder, keys, timeout=120)
+        code, *said = run(command, settings, self.folder, keys, timeout=120)
         stdout, stderr = (text.decode().replace("\r\n", "\n").replace("\r", "\n") for text in said)
         assert "Traceback" not in stderr, stderr
         return Done(code, stdout, stderr)
 
 
 def _run_whole(
-    words: Sequence[str], environment: Mapping[str, str], folder: Path, typed: bytes, *, timeout: float
+    command: Sequence[str], environment: Mapping[str, str], folder: Path, typed: bytes, *, timeout: float
 ) -> tuple[int, bytes, bytes]:
-    command = [*MODULE, *words]
-    done = subprocess.run(command, cwd=folder, env=environment, input=typed, capture_output=True, timeout=timeout)
+    whole = [sys.executable, *command]
+    done = subprocess.run(whole, cwd=folder, env=environment, input=typed, capture_output=True, timeout=timeout)
     return done.returncode, done.stdout, done.stderr
-
-
-@cache
-def _zygote() -> Zygote:
-    """The zygote of this test process, which ends with it."""
-    zygote = Zygote()
-    atexit.register(zygote.close)
-    return zygote

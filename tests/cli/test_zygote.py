@@ -1,4 +1,4 @@
-"""Commands that are forked are as commands that are started whole."""
+"""Programs that are forked are as programs that are started whole."""
 
 import signal
 import subprocess
