@@ -1,6 +1,7 @@
-"""What every other part stands on; it talks to no database and no network.
+"""The base of all other packages. It uses no database and no network.
 
-`errors` and `wires` say what can go wrong and how each wire tells it. `settings` has the keys, `sources` finds their
-values, `config` puts them together, `reference` documents them. `text` makes text and JSON storable, `ids` identifiers.
-Import from the modules: nothing is imported here, so that whoever needs only the errors does not load the settings.
+`errors` defines the errors, and `wires` maps them to HTTP, JSON-RPC, MCP and exit codes. `settings` defines the
+settings, `sources` reads their values, `config` combines them, `reference` documents them. `text` makes text and JSON
+storable, `ids` creates identifiers. Import from the modules: this file imports nothing, so a program that needs only
+the errors does not load the settings.
 """

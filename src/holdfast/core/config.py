@@ -1,7 +1,7 @@
-"""All settings together, and where each value came from.
+"""The configuration: all settings, and the source of each value.
 
 A value comes from the first source that has it: flags, the environment, `holdfast.toml`, the default
-(see `holdfast.core.sources`). `Config` is frozen, knows the origin of each value, and never shows a secret.
+(see `holdfast.core.sources`). `Config` is frozen, records the source of each value, and never shows a secret.
 """
 
 import os
@@ -41,7 +41,7 @@ _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A setting as it may be shown: a JSON value without secrets, and where it came from."""
+    """A setting for display: its JSON value, with secrets masked, and its source."""
 
     key: str
     value: str | int | float | bool | list[str] | list[dict[str, Any]] | None
@@ -51,10 +51,15 @@ class Row:
 class Config(Section):
     """Every setting of the engine."""
 
-    data: Path = Field(default_factory=lambda: _home() / ".local/share/holdfast", description="data folder")
-    tenant: Name = Field(default="default", description="tenant that is meant where none is named")
+    data: Path = Field(
+        default_factory=lambda: _home() / ".local/share/holdfast",
+        description="data folder, for the embedded PostgreSQL and the generated secret",
+    )
+    tenant: Name = Field(default="default", description="tenant to use if none is named")
     secret: StrongSecret = Field(
-        default=None, description="what keys are hashed with; unset: one is made and kept in the data folder"
+        default=None,
+        description="secret of the installation, which hashes API keys and derives the passwords of logins; if "
+        "unset, the engine generates one and stores it in the data folder",
     )
     database: DatabaseSettings = DatabaseSettings()
     server: ServerSettings = ServerSettings()
@@ -69,24 +74,24 @@ class Config(Section):
 
     @property
     def resource(self) -> str | None:
-        """The address of the gateway as clients and issuers know it, where that is set."""
+        """The public URL of the gateway, for clients and issuers; None if `server.public_url` is unset."""
         server = self.server
         return None if server.public_url is None else f"{server.public_url}{server.root_path}"
 
     _origins: dict[str, str] = PrivateAttr(default_factory=dict[str, str])
 
     def origin(self, key: str) -> str:
-        """Who gave the value: "flag", "environment NAME", "holdfast.toml PATH" or "default"."""
+        """Return the source of a value: "flag", "environment NAME", "holdfast.toml PATH" or "default"."""
         return self._origins.get(key, DEFAULT)
 
     def with_origins(self, origins: Mapping[str, str]) -> Self:
-        """The same settings, with who gave them."""
+        """Return a copy with the sources of the values."""
         config = self.model_copy()
         config._origins = dict(origins)
         return config
 
     def describe(self) -> list[Row]:
-        """Every setting with its value and origin, secrets masked; of an address only the password is."""
+        """Return every setting with its value and source. Secrets are masked; in a URL, only the password is masked."""
         return [
             Row(key, _shown(_value(self, key), is_address=key.endswith("url")), self.origin(key))
             for key, _ in fields(Config)
@@ -96,7 +101,10 @@ class Config(Section):
 def load_config(
     flags: Mapping[str, object] | None = None, *, environ: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> Config:
-    """The settings from all sources, or BadSetting that names the key and the source; a flag of None is not given."""
+    """Load the settings from all sources. A flag that is None counts as unset.
+
+    Raises BadSetting, which names the key and its source, if a setting is unknown or invalid.
+    """
     given = gather(
         KEYS,
         flags=flags or {},
@@ -115,7 +123,7 @@ def load_config(
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         key = _key_of(first["loc"])
         within = tuple(map(str, first["loc"][key.count(".") + 1 :]))
-        if first["type"] == "extra_forbidden":  # within an object: other names were looked at by their sources
+        if first["type"] == "extra_forbidden":  # in an object: the sources check all other names
             raise unknown_setting(f"{key}.{within[-1]}", given[key].origin, OBJECTS[key]) from None
         _refuse(key, given, first["msg"], within=within if key in OBJECTS else ())
     origins = {key: value.origin for key, value in given.items()}
@@ -129,7 +137,7 @@ def load_config(
 
 
 def fields(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
-    """The settings of a section and its sections, by dotted key."""
+    """Yield the settings of a section and its subsections, by dotted key."""
     for name, field in section.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             yield from fields(field.annotation, f"{prefix}{name}.")
@@ -138,13 +146,13 @@ def fields(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fi
 
 
 def object_of(field: FieldInfo) -> type[BaseModel] | None:
-    """What a setting is a list of, where that is objects."""
+    """Return the type of the objects in a setting that is a list of objects, else None."""
     kind = next(iter(get_args(field.annotation)), None)
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Whether the setting, or a part of it, is never shown; it can be given in a file."""
+    """Whether the setting, or a field of its objects, is a secret. A secret is masked and can be read from a file."""
     kind = object_of(field)
     return SecretStr in get_args(field.annotation) or (
         kind is not None and any(map(is_secret, kind.model_fields.values()))
@@ -221,7 +229,7 @@ def _key_of(location: tuple[int | str, ...]) -> str:
 
 
 def _refuse(key: str, given: Mapping[str, Given], why: str, *, within: Sequence[str] = ()) -> NoReturn:
-    """Refuse a value; `within` is the place in it, where it is a list of objects: an index, and a name."""
+    """Raise BadSetting for a value. In a list of objects, `within` is the index of the object and the field."""
     source = given.get(key)
     origin = source.origin if source else DEFAULT
     why = why.removeprefix("Value error, ").replace("Input should", "it should")
@@ -261,7 +269,7 @@ def _shown(value: Any, *, is_address: bool) -> Any:
 
 def _masked(address: str) -> str:
     parts = urlsplit(address)
-    # An @ after the host is a password with a character that should have been quoted.
+    # An @ after the host belongs to a password with a character that should have been percent-encoded.
     if "@" in parts.path + parts.query + parts.fragment:
         return MASK
     login, at, host = parts.netloc.rpartition("@")
@@ -285,5 +293,5 @@ def _with_login(address: str, username: str | None, password: SecretStr | None) 
 
 
 def _joined(parts: SplitResult) -> str:
-    # urlunsplit drops the slashes where there is no host, and PostgreSQL's clients want them.
+    # urlunsplit drops the slashes if there is no host, but PostgreSQL clients need them.
     return f"{parts.scheme}://{parts.netloc}{parts.path}{'?' if parts.query else ''}{parts.query}"

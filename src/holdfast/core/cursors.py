@@ -1,4 +1,4 @@
-"""Cursors: where a list goes on, as one opaque word."""
+"""Cursors: the position in a list, as an opaque string."""
 
 import base64
 import binascii
@@ -12,12 +12,12 @@ Item = TypeVar("Item")
 
 _ID_BYTES = 16
 _NUMBER_BYTES = 8
-CURSOR = r"[A-Za-z0-9_-]{32}"  # what `write_cursor` writes: 24 bytes in base64
-_LAST = UUID(int=2**128 - 1)  # lists go from the newest, and greatest, to the oldest
+CURSOR = r"[A-Za-z0-9_-]{32}"  # the format of `write_cursor`: 24 bytes in base64
+_LAST = UUID(int=2**128 - 1)  # lists are sorted from the newest (greatest) id to the oldest
 
 
 class Page(list[Item]):
-    """A part of a list, and the cursor with which the next part is asked for; None: there is no more."""
+    """A page of a list, and the cursor of the next page; None on the last page."""
 
     def __init__(self, items: Iterable[Item], cursor: str | None = None) -> None:
         super().__init__(items)
@@ -25,12 +25,12 @@ class Page(list[Item]):
 
 
 def write_cursor(id: UUID, number: int = 0) -> str:
-    """The cursor behind a row."""
+    """Return the cursor of the position after a row."""
     return base64.urlsafe_b64encode(id.bytes + number.to_bytes(_NUMBER_BYTES)).rstrip(b"=").decode()
 
 
 def read_cursor(cursor: str | None) -> tuple[UUID, int]:
-    """The row that a cursor stands behind; at the start of a list, one behind which is everything."""
+    """Return the row after which a page starts; without a cursor, a row that sorts before all others."""
     if cursor is None:
         return _LAST, 0
     try:
@@ -43,7 +43,7 @@ def read_cursor(cursor: str | None) -> tuple[UUID, int]:
 
 
 def unusable(cursor: str) -> InvalidInput:
-    """The list that this was given for gave none such."""
+    """Return the error for an invalid cursor."""
     return InvalidInput(
         f"the cursor {cursor[:100]!r} cannot be used",
         why="it is not one that a list gave",

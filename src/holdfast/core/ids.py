@@ -1,4 +1,4 @@
-"""Identifiers: UUIDs that sort by time, and UUIDs for whatever a caller is known by."""
+"""Identifiers: UUIDs that sort by time, and UUIDs for the names of users, agents, sessions and apps."""
 
 import os
 import threading
@@ -14,7 +14,7 @@ Kind = Literal["user", "agent", "session", "app"]
 
 
 class _Ticks:
-    """Milliseconds since 1970 with 12 more bits for the fraction, which count on where the clock does not."""
+    """Milliseconds since 1970 with a 12-bit fraction. A tick is always greater than the previous one."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -32,16 +32,16 @@ _ticks = _Ticks()
 
 
 def uuid7() -> UUID:
-    """A version 7 UUID (RFC 9562), greater than every one this process made before, even when the clock steps back."""
+    """Return a version 7 UUID (RFC 9562), greater than all earlier ones of the process even if the clock goes back."""
     tick = _ticks.next()
     random_bits = int.from_bytes(os.urandom(8)) >> 2
     return UUID(int=(tick >> 12) << 80 | 0x7 << 76 | (tick & 0xFFF) << 64 | 0b10 << 62 | random_bits)
 
 
 def identity_id(tenant: TenantId, kind: Kind, name: str) -> UUID:
-    """The UUID that stands for `name`, the same every time: `name` itself where it is a UUID in canonical form.
+    """Return the UUID of a name, always the same one. A name that is a UUID in canonical form is its own id.
 
-    An id that is given back as a name therefore means the same identity.
+    So a caller can pass an id in place of the name.
     """
     try:
         given = UUID(name)
@@ -50,5 +50,5 @@ def identity_id(tenant: TenantId, kind: Kind, name: str) -> UUID:
     else:
         if str(given) == name:
             return given
-    # `store` leaves no NUL in a name, so the separator cannot be forged.
+    # `store` escapes NUL, so a name cannot contain the separator.
     return uuid.uuid5(tenant, f"{kind}\0{store(name)}")

@@ -1,4 +1,4 @@
-"""Issuers of tokens (JWT): whose tokens are taken, what is checked of them, and what they may do."""
+"""Issuers of tokens (JWT): which tokens the server accepts, how it verifies them, and their scopes."""
 
 import json
 from typing import Annotated, Any, Literal, Self, cast
@@ -8,13 +8,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from holdfast.core.settings import Name, Names, Number, Section, StrongSecret
 
-SHARED = "HS256"  # signed with a secret that both sides know
+SHARED = "HS256"  # signed with a shared secret
 USUAL = ("RS256", "ES256", "EdDSA", "PS256")
 PUBLIC = frozenset({*USUAL, "RS384", "RS512", "PS384", "PS512", "ES384", "ES512", "Ed25519"})
 
 
 def is_address(text: str) -> bool:
-    """Whether it is an address on the web, without a query, and without anybody's name or password in it."""
+    """Whether `text` is an HTTP or HTTPS URL without credentials, query or fragment."""
     try:
         parts = urlsplit(text)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -47,31 +47,48 @@ def _distinct(issuers: "tuple[Issuer, ...]") -> "tuple[Issuer, ...]":
 
 
 class Issuer(Section):
-    """Somebody whose tokens are taken."""
+    """An issuer whose tokens the server accepts."""
 
-    issuer: Name = Field(description="who issues them: `iss` of a token, to the letter")
+    issuer: Name = Field(description="issuer of the tokens: `iss` of a token has to be equal to it")
     audience: Names = Field(
-        default=(), description="whom they are for: `aud` has one of these; unset: the address of the gateway"
+        default=(),
+        description="accepted audiences: `aud` of a token has to contain one of them; if unset, the public URL of "
+        "the server, with or without `/mcp`",
     )
     jwks_url: Annotated[Name | None, AfterValidator(_keys_address)] = Field(
-        default=None, description="where its public keys are; unset: where its metadata says"
+        default=None, description="URL of the issuer's public keys (JWKS); if unset, the URL in the issuer's metadata"
     )
-    secret: StrongSecret = Field(default=None, description="what it signs with, where that is no key pair")
+    secret: StrongSecret = Field(
+        default=None, description="shared secret that signs the tokens, in place of a key pair"
+    )
     algorithms: Names = Field(
-        default=(), description=f"how they are signed; unset: {', '.join(USUAL)}; with `secret`: {SHARED}"
+        default=(),
+        description=f"accepted signature algorithms; if unset: {', '.join(USUAL)}; with `secret`: {SHARED}",
     )
     tenant: Name = Field(default="default", description="tenant of the users")
     tenant_claim: Name | None = Field(default=None, description="claim that names the tenant, in place of `tenant`")
-    tenants: Names = Field(default=(), description="tenants that it may name; unset: all that exist")
+    tenants: Names = Field(default=(), description="tenants that `tenant_claim` may name; if unset, all tenants")
     user_claim: Name = Field(default="sub", description="claim that names the user")
-    agent_claim: Name | None = Field(default=None, description="claim that names the agent that a token speaks for")
+    agent_claim: Name | None = Field(default=None, description="claim that names the agent for which a token acts")
     scopes: Annotated[
         tuple[Literal["read", "write", "admin", "act-as"], ...],
         BeforeValidator(lambda value: value.split(",") if isinstance(value, str) else value),
         Field(min_length=1),
-    ] = Field(default=("read", "write"), description="what they may do at most; beyond these two, where they say so")
-    scope_claim: Name = Field(default="scope", description="claim whose entries such as `holdfast:read` narrow that")
-    leeway: Number = Field(default=60, ge=0, le=600, description="seconds that its clock may differ from ours")
+    ] = Field(
+        default=("read", "write"),
+        description="maximum scopes of a token; a token gets `admin` and `act-as` only if it names them",
+    )
+    scope_claim: Name = Field(
+        default="scope",
+        description="claim with the scopes of a token, such as `holdfast:read`; a token that names scopes gets "
+        "only these",
+    )
+    leeway: Number = Field(
+        default=60,
+        ge=0,
+        le=600,
+        description="maximum difference between the clocks of the issuer and the server, in seconds",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -101,17 +118,18 @@ class Issuer(Section):
 
     @property
     def signed_by(self) -> tuple[str, ...]:
-        """The algorithms that are taken."""
+        """The accepted signature algorithms."""
         return self.algorithms or (USUAL if self.secret is None else (SHARED,))
 
 
 class AccessSettings(Section):
-    """Who is let in beside the holders of keys."""
+    """Authentication by tokens of an issuer."""
 
     issuers: Annotated[tuple[Issuer, ...], BeforeValidator(_objects), AfterValidator(_distinct)] = Field(
-        default=(), description="issuers whose tokens (JWT) are taken: tables in the file, JSON in the environment"
+        default=(),
+        description="issuers whose tokens (JWT) the server accepts; tables in the file, JSON in the environment",
     )
     scopes_supported: Names = Field(
         default=("holdfast:read", "holdfast:write"),
-        description="scopes that MCP clients are told to ask an issuer for; none where it does not know them",
+        description="scopes that MCP clients should request from an issuer; empty if the issuer does not know them",
     )

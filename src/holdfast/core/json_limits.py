@@ -1,12 +1,12 @@
-"""Limits to the work of reading a JSON text.
+"""Limits on the time to decode JSON.
 
-A limit of bytes does not limit the time: eight megabytes of text are read in 10 ms, eight megabytes of empty lists in
-seconds, and while they are read nothing else in the process runs. So a text also has a limit of values, which is
-checked by counting bytes before anything is decoded. A text that is too short to exceed it is not looked at.
+A limit on bytes does not limit the time. Eight megabytes of text take 10 ms, eight megabytes of empty lists take
+seconds, and nothing else in the process runs meanwhile. So there is also a limit on the number of values. It is
+checked before decoding, by counting bytes. A text that is too short to exceed the limit is not checked.
 
-Numbers need care of their own. msgspec takes 15 to 25 µs for a float near 1e308; `DECODER` has Python read floats,
-which takes less than 1 µs whatever they are. Converting an integer takes time that grows with the square of its
-digits, so the digits in long numbers are limited too.
+Numbers need two more rules. msgspec takes 15 to 25 µs for a float near 1e308, so `DECODER` lets Python convert floats,
+which always takes less than 1 µs. The time to convert an integer grows with the square of its digits, so the number of
+digits in long numbers is limited, too.
 """
 
 import gc
@@ -20,15 +20,15 @@ import msgspec
 
 from holdfast.core.errors import TooLarge
 
-MAX_VALUES = 100_000  # numbers, texts, lists, objects …; reading and checking them takes less than 100 ms
-SLICE_BYTES = 64 * 1024  # of what `decode_in_slices` decodes at once
-PIECE_BYTES = 1024 * 1024  # of what is counted at once
+MAX_VALUES = 100_000  # numbers, strings, lists, objects …; decoding and checking them takes less than 100 ms
+SLICE_BYTES = 64 * 1024  # that `decode_in_slices` decodes at once
+PIECE_BYTES = 1024 * 1024  # that are counted at once
 
 MAX_LONG_DIGITS = 500_000  # in numbers of LONG digits and more
 LONG = 256
 
-UNCHECKED_BYTES = 2 * MAX_VALUES  # a value and the comma behind it have two bytes
-COLLECTED_BYTES = 20_000  # longer texts are decoded without looking for garbage, of which a JSON value has none
+UNCHECKED_BYTES = 2 * MAX_VALUES  # a value and its comma have at least two bytes
+COLLECTED_BYTES = 20_000  # longer texts are decoded without garbage collection: a JSON value has no garbage
 
 _START = re.compile(rb"[ \t\r\n]*([\[{])")
 _DIGITS_AS_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
@@ -47,7 +47,7 @@ _LIST = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 def decode(data: bytes | str) -> Any:
-    """The value of a JSON text whose work is limited already."""
+    """Decode a JSON text that `check_work` has accepted."""
     if len(data) <= COLLECTED_BYTES:
         return DECODER.decode(data)
     with uncollected():
@@ -55,12 +55,12 @@ def decode(data: bytes | str) -> Any:
 
 
 def decode_in_slices(data: bytes) -> Any:
-    """The same value, for a thread: others can run between two slices. Takes longer in all."""
+    """Decode in a thread, in slices between which other threads can run. Slower than `decode`."""
     with uncollected():
         try:
             return _decode_slice(data)
         except msgspec.DecodeError:
-            return DECODER.decode(data)  # whose error says where it is in the whole
+            return DECODER.decode(data)  # its error has the position in the whole text
 
 
 def _decode_slice(data: bytes) -> Any:
@@ -74,8 +74,8 @@ def _decode_slice(data: bytes) -> Any:
 
 @contextmanager
 def uncollected() -> Generator[None]:
-    """Work without the garbage collector, which would look through a growing value again and again."""
-    # Another thread may do the same meanwhile: whoever found it enabled enables it again.
+    """Disable the garbage collector, which would traverse a growing value again and again."""
+    # Another thread may do the same: the one that found the collector enabled enables it again.
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -86,15 +86,15 @@ def uncollected() -> Generator[None]:
 
 
 def check_work(data: bytes, *, most: int = MAX_VALUES) -> None:
-    """Refuse a JSON text with too many values, or with too many digits in long numbers: TooLarge.
+    """Raise TooLarge if a JSON text has too many values, or too many digits in long numbers.
 
-    What is no JSON may be let through or refused; it is not decoded for long.
+    Invalid JSON may pass or fail. Decoding it takes little time.
     """
     if len(data) <= 2 * most or (_values(data, most) <= most and _long_digits(data) <= MAX_LONG_DIGITS):
         return
-    # What stands in texts does not count.
+    # The content of strings does not count.
     data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
-    if data.count(b'"') // 2 > 2 * most:  # names of members and values
+    if data.count(b'"') // 2 > 2 * most:  # keys and values
         _refuse(most)
     data = b"".join(data.split(b'"')[::2])
     if _values(data, most) > most:
@@ -109,9 +109,9 @@ def check_work(data: bytes, *, most: int = MAX_VALUES) -> None:
 
 
 def _values(data: bytes, most: int) -> int:
-    """How many values there are at most: each but the last in a list or an object is followed by a comma.
+    """Return an upper bound of the number of values. A comma follows each value but the last of a list or an object.
 
-    It is counted until there are more than `most`.
+    Stops counting above `most`.
     """
     found = 1
     for start in range(0, len(data), PIECE_BYTES):
@@ -123,7 +123,7 @@ def _values(data: bytes, most: int) -> int:
 
 
 def _long_digits(data: bytes) -> int:
-    """How many digits long numbers have; where a piece ends in one, some of them may be left out."""
+    """Count the digits of long numbers. May miss some if a number crosses the end of a piece."""
     pieces = (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))
     return LONG * sum(piece.translate(_DIGITS_AS_ZEROS).count(b"0" * LONG) for piece in pieces)
 

@@ -1,4 +1,4 @@
-"""Limits: how much one process does at once, and how much of it one holder may take."""
+"""Limits of a process, and the share of them that a tenant, a user or an address can take."""
 
 from typing import Annotated
 
@@ -10,30 +10,39 @@ Share = Annotated[Number, Field(gt=0, le=1)]
 
 
 class LimitSettings(Section):
-    """How much one process does at once, and how much of it one tenant, one user or one address may take."""
+    """Limits of a process, and the share of them that a tenant, a user or an address can take."""
 
-    requests: Count = Field(default=256, description="requests of known callers that run at once")
-    waiting: Count = Field(default=2000, description="requests that wait for an agent or a tool")
-    streams: Count = Field(default=2000, description="streams of server-sent events over which MCP clients listen")
-    sockets: Count = Field(default=2000, description="open WebSockets")
-    tool_calls: Count = Field(default=100, description="calls of tools that run in the process at once")
+    requests: Count = Field(
+        default=256,
+        description="maximum number of running requests; applies separately to requests that are not authenticated yet",
+    )
+    waiting: Count = Field(default=2000, description="maximum number of requests that wait for an agent or a tool")
+    streams: Count = Field(default=2000, description="maximum number of event streams (SSE) of MCP clients")
+    sockets: Count = Field(default=2000, description="maximum number of open WebSockets")
+    tool_calls: Count = Field(default=100, description="maximum number of tool calls that run in the process")
     searches: Whole = Field(
         default=0,
         ge=0,
         le=1000,
-        description="searches of memories that run in the database at once; 0: one per core of this machine, so raise "
-        "it where your own PostgreSQL has more cores",
+        description="maximum number of memory searches that run in the database; 0: one per core of this machine, "
+        "at least 2; raise it if your own PostgreSQL has more cores",
     )
-    connections: Count = Field(default=8000, description="open TCP connections to the server")
-    anonymous: Count = Field(default=64, description="requests of unknown callers that run at once")
-    sign_ins: Count = Field(default=8, description="sign-ins (`POST /login`) that run at once")
-    sign_ins_per_minute: Count = Field(default=30, description="sign-ins a minute from one address")
+    connections: Count = Field(default=8000, description="maximum number of open TCP connections to the server")
+    anonymous: Count = Field(default=64, description="maximum number of running anonymous requests")
+    sign_ins: Count = Field(default=8, description="maximum number of running sign-ins (`POST /login`)")
+    sign_ins_per_minute: Count = Field(default=30, description="maximum number of sign-ins per minute from one address")
     tenant_share: Share = Field(
-        default=0.9, description="part of each limit that a tenant may take which is alone; with others it gets less"
+        default=0.9,
+        description="share of each limit that a single tenant can take; with several tenants, each gets less; 1: "
+        "no limit per tenant",
     )
     user_share: Share = Field(
-        default=0.9, description="part of their tenant's places that a user may take who is alone in it"
+        default=0.9,
+        description="share of the tenant's part that a single user can take; with several users, each gets less; "
+        "1: no limit per user",
     )
     address_share: Share = Field(
-        default=0.9, description="part of the connections and of what is anonymous that one address may take"
+        default=0.9,
+        description="share that one address can take of the connections, of the anonymous requests and of the "
+        "requests that are not authenticated yet; 1: no limit per address",
     )

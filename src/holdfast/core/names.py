@@ -1,13 +1,13 @@
-"""Names: what users, agents, sessions and apps are known by. Any text will do, as long as it can be part of a key."""
+"""Names of users, agents, sessions and apps: any text that is short enough for an index key."""
 
 from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.core.text import store
 
-MAX_NAME_BYTES = 2000  # an index holds no more than a third of a page
+MAX_NAME_BYTES = 2000  # an index entry can have a third of a page at most
 
 
 def stored_name(what: str, name: str) -> str:
-    """The name as it is stored, if it can be; `what` it is the name of stands in the error."""
+    """Validate a name and return its stored form. Errors call it the name of `what`."""
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"the name of the {what} is no text", why=f"it is {name!r:.100}", next="Give a text.")
     if not name:

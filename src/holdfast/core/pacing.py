@@ -1,4 +1,4 @@
-"""Pacing: long work on the event loop, in stretches between which others get a turn."""
+"""Pacing: long work on the event loop that yields to other tasks at intervals."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator
@@ -11,23 +11,23 @@ STRETCH = 0.02  # seconds
 
 
 class Pace:
-    """Lets others run when work has gone on for a stretch.
+    """Yields to other tasks after each interval of work.
 
-    What comes from a buffer is not waited for: a loop over it is one piece to everybody else, however often it awaits.
+    Needed for a loop over buffered data: its awaits return at once, so no other task runs.
     """
 
     def __init__(self) -> None:
         self._began = perf_counter()
 
     async def rest(self) -> None:
-        """Let others run, if it is time."""
+        """Yield to other tasks if the interval is over."""
         if perf_counter() - self._began > STRETCH:
             await asyncio.sleep(0)
             self._began = perf_counter()
 
 
 def slices(items: Iterable[Item], size: Callable[[Item], int], most: int) -> Iterator[list[Item]]:
-    """The items in their order, in lists whose sizes add up to at most `most`; what is larger has a list to itself."""
+    """Yield the items in order, in lists with a total size of at most `most`. A larger item gets its own list."""
     some: list[Item] = []
     taken = 0
     for item in items:

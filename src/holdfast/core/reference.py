@@ -1,4 +1,4 @@
-"""`docs/settings.md`, written from the settings themselves: `python -m holdfast.core.reference > docs/settings.md`."""
+"""Generates the page of settings: `python -m holdfast.core.reference > docs/settings.md`."""
 
 import sys
 from typing import cast
@@ -11,23 +11,46 @@ from holdfast.core.sources import environment_name
 _HEAD = """\
 # Settings
 
-Written by `python -m holdfast.core.reference` from `holdfast.core.settings`; change that, not this page.
+This page lists every setting, its environment variable, its default and its meaning. It is generated from the source by
+`python -m holdfast.core.reference`: do not edit it.
 
-A value comes from the first of these that has it:
+## Where values come from
 
-1. flags of the command line (`--port 4601`),
-2. the environment (`HOLDFAST_SERVER__PORT=4601`: two underscores between section and name). An empty variable counts as
-   unset. `HOLDFAST_DATABASE_URL` and `HOLDFAST_DATABASE_OWNER_URL` may be written with one underscore;
-   `PGVECTOR_URL`, `PGVECTOR_USER` and `PGVECTOR_PASSWORD` stand for `memory.storage`; `OPENAI_API_KEY`,
-   `OPENROUTER_API_KEY` and `ANTHROPIC_API_KEY` for the keys of `llm`,
-3. `holdfast.toml` in the working folder, or else in `$XDG_CONFIG_HOME/holdfast` (`~/.config/holdfast`). Names may be
-   written with `-` or `_`; a relative `data` starts from the file's folder,
-4. the default.
+A setting takes its value from the first of these sources that has one:
 
-A secret can be kept in a file of its own: `HOLDFAST_SECRET_FILE=/run/secrets/holdfast` reads `secret` from there, and
-so for each key marked *secret*. A list is written with commas in the environment, a list of objects as JSON. An unknown
-or unfit setting stops the start with a message that names it and its source. `holdfast config show` tells where each
-value came from.
+1. A flag of the command: `--port 4601`.
+2. An environment variable: `HOLDFAST_SERVER__PORT=4601`, with two underscores between section and name. An empty
+   variable counts as unset.
+3. The file `holdfast.toml` in the working folder. If there is none, `holdfast.toml` in `$XDG_CONFIG_HOME/holdfast`
+   (by default `~/.config/holdfast`).
+4. The default.
+
+`holdfast config show` shows every setting and where its value comes from. If a setting is unknown or its value is
+invalid, the engine does not start. The error names the setting and its source.
+
+**Environment.** Separate the items of a list with commas. Write a list of objects as JSON. The engine also reads the
+following variables. A variable with the prefix `HOLDFAST_` has priority over one without it.
+
+| variable | setting |
+|---|---|
+| `HOLDFAST_DATABASE_URL` | `database.url` |
+| `HOLDFAST_DATABASE_OWNER_URL` | `database.owner_url` |
+| `PGVECTOR_URL` | `memory.storage.url` |
+| `PGVECTOR_USER` | `memory.storage.username` |
+| `PGVECTOR_PASSWORD` | `memory.storage.password` |
+| `OPENAI_API_KEY` | `llm.openai_api_key` |
+| `OPENROUTER_API_KEY` | `llm.openrouter_api_key` |
+| `ANTHROPIC_API_KEY` | `llm.anthropic_api_key` |
+
+**Secrets.** You can store a secret in a file and set a variable with the suffix `_FILE` to its path:
+`HOLDFAST_SECRET_FILE=/run/secrets/holdfast`. This works for every setting that is marked *secret*.
+
+**`holdfast.toml`.** A section is a table: `port` in `[server]` sets `server.port`. You can write names with `-` or `_`.
+A relative path in `data` is relative to the folder of the file.
+
+## All settings
+
+[limits.md](limits.md) explains the section `limits`, and [scoring.md](scoring.md) the section `memory.scoring`.
 
 | key | environment | default | meaning |
 |---|---|---|---|
@@ -35,17 +58,17 @@ value came from.
 
 
 def settings_page() -> str:
-    """The page with every setting."""
+    """Return the page with every setting."""
     rows = "".join(_row(key, field) for key, field in fields(Config))
     return _HEAD + rows + "".join(_parts(key, field) for key, field in fields(Config))
 
 
 def _parts(key: str, field: FieldInfo) -> str:
-    """What each object has in a setting that is a list of them."""
+    """Return the table of the fields of each object, for a setting that is a list of objects."""
     kind = object_of(field)
     if kind is None:
         return ""
-    head = f"\n## Each of `{key}`\n\n| name | default | meaning |\n|---|---|---|\n"
+    head = f"\n## Fields of each entry of `{key}`\n\n| name | default | meaning |\n|---|---|---|\n"
     parts = kind.model_fields.items()
     return head + "".join(f"| `{name}` | {_default(name, part)} | {_meaning(part)} |\n" for name, part in parts)
 

@@ -1,8 +1,8 @@
-"""Session names: what a session is stored as when another user already has its id.
+"""Stored names of sessions whose id another user already has.
 
-A session id is unique per app and user for callers, and per tenant in the database. The first who uses an id has it
-stored as it is. A session of another user with the same id is stored under a qualified name, and every caller still
-gets the id back that they gave.
+For callers, a session id is unique per app and user. In the database, it is unique per tenant. The session that uses an
+id first is stored under this id. A session of another user with the same id is stored under a qualified name. Every
+caller gets the id that they passed.
 """
 
 import hashlib
@@ -11,12 +11,14 @@ from urllib.parse import quote
 from holdfast.core.names import MAX_NAME_BYTES
 from holdfast.core.text import store
 
-PREFIX = "adk:"  # ADK's sessions were the first to be qualified; holdfast.create_conversation knows it, too
-MAX_QUALIFIER = 200  # characters of an app and a user that stand before a session's id
+PREFIX = (
+    "adk:"  # from ADK's sessions, the first with qualified names; the SQL function create_conversation uses it, too
+)
+MAX_QUALIFIER = 200  # characters of app and user before the session id
 
 
 def qualified(app: str, user: str, session_id: str) -> str:
-    """The name of a user's session in an app where another has taken its id."""
+    """Return the qualified name of a session, for an id that another session already has."""
     app, user = (quote(name, safe="", errors="surrogatepass") for name in (app, user))
     if len(app) + len(user) > MAX_QUALIFIER:
         name = f"{PREFIX}{_digest(f'{app}/{user}')}/{session_id}"
@@ -28,9 +30,9 @@ def qualified(app: str, user: str, session_id: str) -> str:
 
 
 def names(app: str, user: str, session_id: str) -> tuple[str, str]:
-    """The two names under which a user's session may be stored: its id, and the qualified one.
+    """Return the two names under which a session may be stored: its id, and the qualified name.
 
-    An id that looks qualified is stored qualified from the start: nobody can take another's name in advance.
+    An id that looks like a qualified name is always qualified, so no user can take another's name in advance.
     """
     other = qualified(app, user, session_id)
     return (other if session_id.startswith(PREFIX) else session_id), other

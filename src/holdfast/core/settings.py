@@ -1,4 +1,4 @@
-"""The sections of the settings: every key with its default, its limits and its meaning."""
+"""The sections of the settings: each key with its default, its range and its description."""
 
 import re
 from pathlib import Path
@@ -22,7 +22,7 @@ MODEL_FORMS = "openai:NAME, openrouter:NAME, anthropic:NAME, ollama:NAME, script
 
 
 def _number(value: object) -> object:
-    # To pydantic true is 1.
+    # Pydantic accepts true as 1.
     if isinstance(value, bool):
         raise ValueError("it should be a number")
     return value
@@ -39,7 +39,7 @@ def _present(secret: SecretStr | None) -> SecretStr | None:
 
 
 def _strong(secret: SecretStr | None) -> SecretStr | None:
-    # Tenants' passwords are derived from it: whoever has one could guess a short secret, and so all the others.
+    # Tenants' passwords are derived from it: with one password, a tenant could guess a short secret by brute force.
     if secret is not None and len(secret.get_secret_value()) < MIN_SECRET:
         raise ValueError(f"it has fewer than {MIN_SECRET} characters; `openssl rand -hex 32` makes a good one")
     return secret
@@ -52,7 +52,7 @@ def _address(address: SecretStr | None) -> SecretStr | None:
     try:
         parts = urlsplit(text)
         usable = parts.scheme in ("postgresql", "postgres") and text.startswith(f"{parts.scheme}://")
-        # Several hosts are allowed, each with its port: urlsplit reads a port only where there is one host.
+        # A URL may name several hosts, each with a port. urlsplit parses the port only if there is one host.
         usable = usable and ("," in parts.netloc or (parts.port or 0) >= 0)
     except ValueError:
         usable = False
@@ -131,120 +131,157 @@ Price = Annotated[Name, AfterValidator(_price)]
 
 
 class Section(BaseModel):
-    """Settings that belong together."""
+    """A group of settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class DatabaseSettings(Section):
-    """The PostgreSQL under the engine."""
+    """The PostgreSQL database of the engine."""
 
-    url: Address = Field(default=None, description="PostgreSQL to use; unset: an embedded server in the data folder")
+    url: Address = Field(
+        default=None,
+        description="PostgreSQL server to use; if unset, the engine starts an embedded server in the data folder",
+    )
     owner_url: Address = Field(
         default=None,
-        description="login that owns the schema, for migrations, partitions and index builds; unset: `database.url`",
+        description="login that owns the schema, for migrations, partitions and index builds; if unset, `database.url`",
     )
     listen_url: Address = Field(
         default=None,
-        description="login for notifications, where `database.url` leads to a pooler; unset: `database.url`",
+        description="direct login for notifications, if `database.url` points to a pooler; if unset, `database.url`",
     )
     tenancy: Literal["connection", "transaction"] = Field(
         default="connection",
-        description="what carries the tenant: `connection`, or `transaction` for a pooler",
+        description="how the tenant is set: per `connection`, or per `transaction`, for a pooler that shares sessions",
     )
-    pool_size: Whole = Field(default=16, ge=1, le=1000, description="connections at most, 1 to 1000")
+    pool_size: Whole = Field(
+        default=16, ge=1, le=1000, description="maximum number of connections in the pool, 1 to 1000"
+    )
     statement_cache_size: Whole = Field(
-        default=256, ge=0, description="prepared statements kept per connection; 0 for a pooler that does not know them"
+        default=256,
+        ge=0,
+        description="prepared statements cached per connection; 0 for a pooler that does not support them",
     )
-    connect_timeout: Seconds = Field(default=10, description="seconds to open a connection")
-    host_timeout: Seconds = Field(default=5, description="seconds for each host where an address names several")
-    acquire_timeout: Seconds = Field(default=10, description="seconds to wait for a free connection")
-    statement_timeout: Seconds = Field(default=30, description="seconds for one statement")
-    lock_timeout: Seconds = Field(
-        default=5, description="seconds that a statement waits for rows that another transaction has locked"
+    connect_timeout: Seconds = Field(default=10, description="timeout for opening a connection, in seconds")
+    host_timeout: Seconds = Field(
+        default=5, description="timeout for each host if the URL names several hosts, in seconds"
     )
-    login_connections: Count = Field(default=20, description="connections of a tenant's own login, at most")
+    acquire_timeout: Seconds = Field(
+        default=10, description="timeout for getting a connection from the pool, in seconds"
+    )
+    statement_timeout: Seconds = Field(default=30, description="timeout of a statement, in seconds")
+    lock_timeout: Seconds = Field(default=5, description="maximum time that a statement waits for a lock, in seconds")
+    login_connections: Count = Field(default=20, description="maximum number of connections of a tenant's login")
     login_statement_timeout: Seconds = Field(
-        default=30, description="seconds for one statement of a tenant's own login"
+        default=30, description="timeout of a statement of a tenant's login, in seconds"
     )
-    login_idle_timeout: Seconds = Field(default=300, description="seconds that a transaction of one may be idle")
+    login_idle_timeout: Seconds = Field(
+        default=300, description="timeout of an idle transaction of a tenant's login, in seconds"
+    )
 
 
 class ServerSettings(Section):
     """The HTTP server."""
 
     host: Name = Field(
-        default="127.0.0.1", description="address to listen on; other than loopback, every caller needs a key"
+        default="127.0.0.1",
+        description="address to listen on; on any address other than loopback, every caller needs an API key or a "
+        "token",
     )
-    port: Whole = Field(default=4600, ge=0, le=65535, description="port to listen on; 0 picks a free one")
+    port: Whole = Field(default=4600, ge=0, le=65535, description="port to listen on; 0 selects a free port")
     root_path: Annotated[str, AfterValidator(_root_path)] = Field(
-        default="", description="path under which a proxy serves the engine, such as `/x`"
+        default="", description="path prefix under which a reverse proxy serves the engine, such as `/x`"
     )
     public_url: Annotated[str | None, AfterValidator(_origin)] = Field(
-        default=None, description="where clients reach the server, such as `https://agents.example.com`; see access.md"
+        default=None,
+        description="public URL of the server, such as `https://agents.example.com`; see [access.md](access.md)",
     )
-    require_key: bool = Field(default=False, description="ask for a key on loopback, too")
-    allowed_hosts: Names = Field(default=(), description="further names that a request may give as Host")
-    allowed_origins: Names = Field(default=(), description="further origins that a browser may call from")
-    max_body_bytes: Count = Field(default=8 * 1024 * 1024, description="largest request body")
-    head_timeout: Seconds = Field(default=10, description="seconds to receive a request line and its headers")
-    body_timeout: Seconds = Field(default=30, description="seconds to receive a request body")
+    require_key: bool = Field(default=False, description="require an API key or a token on loopback, too")
+    allowed_hosts: Names = Field(default=(), description="additional host names to accept in the `Host` header")
+    allowed_origins: Names = Field(default=(), description="additional origins to accept in the `Origin` header")
+    max_body_bytes: Count = Field(default=8 * 1024 * 1024, description="maximum size of a request body, in bytes")
+    head_timeout: Seconds = Field(
+        default=10, description="timeout for receiving the request line and the headers, in seconds"
+    )
+    body_timeout: Seconds = Field(default=30, description="timeout for receiving a request body, in seconds")
     min_body_rate: Count = Field(
-        default=1000, description="bytes a second at which a body has to arrive, after its first 5 seconds"
+        default=1000,
+        description="minimum average rate of a request body after its first 5 seconds, in bytes per second",
     )
-    request_timeout: Seconds = Field(default=60, description="seconds to answer a request")
+    request_timeout: Seconds = Field(default=60, description="timeout of a request, in seconds")
     shutdown_grace: Number = Field(
-        default=20, ge=0, description="seconds that running requests get to end when the server stops"
+        default=20, ge=0, description="time for running requests to finish when the server stops, in seconds"
     )
 
 
 class BusSettings(Section):
-    """The log that agents and workers talk over."""
+    """The log: topics, consumer groups, commands and Kafka."""
 
     url: Annotated[str, AfterValidator(_bus)] = Field(
         default="postgres:", description="where the log is: `postgres:`, or `kafka://host:9092,host:9092`"
     )
-    partitions: Whole = Field(default=16, ge=1, le=1000, description="partitions of a topic unless said otherwise")
+    partitions: Whole = Field(default=16, ge=1, le=1000, description="default number of partitions of a topic")
     retention_days: Count = Field(
-        default=7, description="days that records are kept, and as long as a group needs them"
+        default=7,
+        description="days to keep records; records that an active consumer group has not read are kept longer",
     )
     forget_groups_after_days: Count = Field(
-        default=30, description="days after which a group that nobody reads with no longer keeps records"
+        default=30,
+        description="days without a consumer after which a consumer group no longer delays the deletion of records",
     )
     max_record_bytes: Whole = Field(
-        default=1_000_000, ge=1000, le=8_000_000, description="largest record, key and headers included, at most 8 MB"
+        default=1_000_000,
+        ge=1000,
+        le=8_000_000,
+        description="maximum size of a record with its key and headers, in bytes; at most 8 MB",
     )
     lease: Annotated[Seconds, Field(ge=0.2)] = Field(
-        default=10, description="seconds after which a consumer that is not heard of loses its partitions"
+        default=10, description="seconds after which a consumer that does not renew its lease loses its partitions"
     )
-    batch: Whole = Field(default=500, ge=1, le=10_000, description="records that a consumer holds at most")
-    batch_bytes: Count = Field(default=8_000_000, description="bytes of records that a consumer holds at most")
-    max_attempts: Count = Field(default=10, description="attempts after which a record is a dead letter")
+    batch: Whole = Field(
+        default=500, ge=1, le=10_000, description="maximum number of records that a consumer holds in memory"
+    )
+    batch_bytes: Count = Field(
+        default=8_000_000, description="maximum size of the records that a consumer holds in memory, in bytes"
+    )
+    max_attempts: Count = Field(default=10, description="failed attempts after which a record becomes a dead letter")
     max_failing: Seconds = Field(
-        default=3600, description="seconds of failed attempts after which a record is a dead letter"
+        default=3600, description="seconds since the first failed attempt after which a record becomes a dead letter"
     )
     command_lease: Annotated[Seconds, Field(ge=0.2)] = Field(
-        default=30, description="seconds after which a command whose worker is not heard of is done by another"
+        default=30,
+        description="seconds after which another worker takes over a command whose worker does not renew its lease",
     )
-    keep_commands_days: Count = Field(default=30, description="days that finished commands are kept")
+    keep_commands_days: Count = Field(default=30, description="days to keep finished commands")
     prefix: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{0,30}$")] = Field(
-        default="", description="what leads the names of topics and groups on a Kafka that several installations share"
+        default="",
+        description="prefix of the names of topics and consumer groups, for a Kafka cluster that several "
+        "installations share",
     )
     replication: Whole = Field(
-        default=-1, ge=-1, le=100, description="copies of the topics made on Kafka; -1: as the broker has it"
+        default=-1,
+        ge=-1,
+        le=100,
+        description="replication factor of the topics that the engine creates in Kafka; -1: the broker's default",
     )
     security_protocol: Literal["plaintext", "ssl", "sasl_plaintext", "sasl_ssl"] = Field(
-        default="plaintext", description="how Kafka is reached"
+        default="plaintext",
+        description="security protocol for Kafka: `plaintext`, `ssl`, `sasl_plaintext` or `sasl_ssl`",
     )
-    sasl_mechanism: Name | None = Field(default=None, description="`PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, …")
-    sasl_username: Name | None = Field(default=None, description="user at Kafka")
-    sasl_password: Secret = Field(default=None, description="password at Kafka")
-    ssl_ca: Name | None = Field(default=None, description="file with the certificates that Kafka's is checked with")
-    ssl_certificate: Name | None = Field(default=None, description="file with our certificate")
-    ssl_key: Name | None = Field(default=None, description="file with its key")
-    ssl_key_password: Secret = Field(default=None, description="password of that key")
+    sasl_mechanism: Name | None = Field(
+        default=None, description="SASL mechanism for Kafka: `PLAIN`, `SCRAM-SHA-256`, `SCRAM-SHA-512`, …"
+    )
+    sasl_username: Name | None = Field(default=None, description="SASL user name for Kafka")
+    sasl_password: Secret = Field(default=None, description="SASL password for Kafka")
+    ssl_ca: Name | None = Field(
+        default=None, description="file with the CA certificates that verify the certificate of the broker"
+    )
+    ssl_certificate: Name | None = Field(default=None, description="file with the client certificate")
+    ssl_key: Name | None = Field(default=None, description="file with the private key of the client certificate")
+    ssl_key_password: Secret = Field(default=None, description="password of the private key")
     options: Names = Field(
-        default=(), description="further settings of librdkafka, such as `client.rack=a`, separated by commas"
+        default=(), description="additional librdkafka settings, such as `client.rack=a`, separated by commas"
     )
 
 
@@ -252,89 +289,107 @@ Cosine = Annotated[Number, Field(ge=-1, le=1)]
 
 
 class EmbeddingSettings(Section):
-    """The model that turns text into vectors."""
+    """The embedding models."""
 
     model: Name = Field(default="bge-small-en-v1.5-q", description="embedding model")
-    dimensions: Whole = Field(default=384, ge=1, le=4000, description="length of its vectors, at most 4000")
+    dimensions: Whole = Field(
+        default=384, ge=1, le=4000, description="dimensions of the vectors of `model`, at most 4000"
+    )
     query_prefix: str = Field(
         default="Represent this sentence for searching relevant passages: ",
-        description="what is put before a query, and never before a memory",
+        description="prefix of queries; memories are embedded without it",
     )
     chinese_model: str = Field(
         default="bge-small-zh-v1.5-q",
         max_length=1000,
-        description="embedding model for Chinese; empty: texts of every language go to `model`",
+        description="embedding model for Chinese; if empty, `model` embeds texts of all languages",
     )
-    chinese_dimensions: Whole = Field(default=512, ge=1, le=4000, description="length of its vectors, at most 4000")
+    chinese_dimensions: Whole = Field(
+        default=512, ge=1, le=4000, description="dimensions of the vectors of `chinese_model`, at most 4000"
+    )
     chinese_query_prefix: str = Field(
         default="为这个句子生成表示以用于检索相关文章：",  # noqa: RUF001
-        description="what is put before a Chinese query",
+        description="prefix of Chinese queries",
     )
     unrelated: Cosine = Field(
-        default=0.42, description="cosine that `model` gives to texts with nothing in common: where the scale begins"
+        default=0.42,
+        description="cosine similarity that `model` gives to unrelated texts; search subtracts it from each cosine",
     )
-    chinese_unrelated: Cosine = Field(default=0.32, description="the same of `chinese_model`")
+    chinese_unrelated: Cosine = Field(default=0.32, description="the same for `chinese_model`")
     with_previous_turn: bool = Field(
         default=False,
-        description="embed a short turn of a conversation together with the one before: finds more, embeds slower",
+        description="embed a short turn of a conversation together with the previous turn: finds more, embeds slower",
     )
     folder: Path | None = Field(
-        default=None, description="folder with a folder for each model; looked at before the cache of fetched models"
+        default=None, description="folder with one subfolder per model; searched before the cache of downloaded models"
     )
-    fetch: bool = Field(default=True, description="fetch a model that is missing, once, when it is first needed")
+    fetch: bool = Field(default=True, description="download a missing model when it is first needed")
     url: Name | None = Field(
-        default=None, description="OpenAI-compatible endpoint to ask instead, such as `http://host:8000/v1`"
+        default=None,
+        description="OpenAI-compatible endpoint to use in place of a model in this process, such as "
+        "`http://host:8000/v1`",
     )
-    api_key: Secret = Field(default=None, description="key for that endpoint")
-    timeout: Seconds = Field(default=30, description="seconds that the endpoint gets for one request")
-    threads: Whole = Field(default=0, ge=0, le=256, description="texts embedded at once, in process; 0: one per core")
-    cached_queries: Whole = Field(default=1000, ge=0, description="vectors of queries that are kept")
+    api_key: Secret = Field(default=None, description="API key for that endpoint")
+    timeout: Seconds = Field(
+        default=30, description="timeout of a request to that endpoint, retries included, in seconds"
+    )
+    threads: Whole = Field(
+        default=0, ge=0, le=256, description="number of texts to embed concurrently in this process; 0: one per core"
+    )
+    cached_queries: Whole = Field(default=1000, ge=0, description="number of query vectors to cache")
 
 
 class StorageSettings(Section):
-    """Where memories are stored, as the `memory` block names it; `database.url` goes before it."""
+    """The database under the names of the `memory` block; `database.url` has priority."""
 
-    type: Literal["postgresql"] = Field(default="postgresql", description="kind of storage")
+    type: Literal["postgresql"] = Field(default="postgresql", description="type of storage")
     url: Address = Field(
         default=None,
-        description="PostgreSQL where `database.url` is unset; `jdbc:postgresql://…` and `PGVECTOR_URL` are accepted",
+        description="PostgreSQL to use if `database.url` is unset; accepts `jdbc:postgresql://…`; also read from "
+        "`PGVECTOR_URL`",
     )
     username: Name | None = Field(
-        default=None, description="user for `memory.storage.url`; `PGVECTOR_USER` is accepted"
+        default=None, description="user name for `memory.storage.url`; also read from `PGVECTOR_USER`"
     )
     password: Secret = Field(
-        default=None, description="password for `memory.storage.url`; `PGVECTOR_PASSWORD` is accepted"
+        default=None, description="password for `memory.storage.url`; also read from `PGVECTOR_PASSWORD`"
     )
 
 
 class ShortTermSettings(Section):
-    """Memories of a session."""
+    """Session memories."""
 
-    ttl_minutes: Count = Field(default=60, description="minutes until a session's memory expires")
-    max_memories: Count = Field(default=100, description="memories that a session keeps")
+    ttl_minutes: Count = Field(default=60, description="default TTL of a session's memory, in minutes")
+    max_memories: Count = Field(default=100, description="maximum number of memories of a session")
 
 
 class LongTermSettings(Section):
-    """Memories that outlive a session."""
+    """Long-term memory: the defaults of searches."""
 
     min_importance: Number = Field(
-        default=0.5, ge=0, le=1, description="importance, 0 to 1, from which a memory is recalled unless asked for"
+        default=0.5,
+        ge=0,
+        le=1,
+        description="minimum importance, 0 to 1, of memories that a search returns, unless the search sets its "
+        "own; does not apply to session memories",
     )
-    max_results: Whole = Field(default=10, ge=1, le=1000, description="memories that a search returns, at most 1000")
+    max_results: Whole = Field(
+        default=10, ge=1, le=1000, description="default number of memories that a search returns, at most 1000"
+    )
 
 
 class KnowledgeSettings(Section):
-    """Documents."""
+    """Knowledge ingestion: how documents are split into chunks."""
 
     chunk_size: Count = Field(
-        default=512, description="tokens in a piece of a document; used by knowledge ingestion, not yet available"
+        default=512, description="tokens per chunk of a document; for knowledge ingestion, which is not yet available"
     )
     overlap: Whole = Field(
         default=50,
         ge=0,
         validate_default=True,
-        description="tokens that a piece shares with the one before, fewer than `chunk_size`; "
-        "used by knowledge ingestion, not yet available",
+        description="tokens that a chunk shares with the previous one, fewer than `chunk_size`; for knowledge "
+        "ingestion, which is not yet available",
     )
 
     @field_validator("overlap")
@@ -347,16 +402,20 @@ class KnowledgeSettings(Section):
 
 
 class RetentionSettings(Section):
-    """How memories of users and agents fade."""
+    """How the memories of users and agents fade."""
 
     half_life_days: Annotated[Number, Field(gt=0)] = Field(
-        default=90, description="days after which half is left of a memory of importance 0.5 that is never used"
+        default=90,
+        description="days until the retention of a memory halves, for a memory of importance 0.5 that is never used",
     )
     faded_below: Number = Field(
-        default=0.02, ge=0, lt=1, description="what is left of a memory when it is found no more, and deleted"
+        default=0.02,
+        ge=0,
+        lt=1,
+        description="retention below which search no longer finds a memory and the engine deletes it",
     )
     sweep_minutes: Annotated[Number, Field(gt=0)] = Field(
-        default=10, description="minutes between two sweeps, which delete what has expired or faded"
+        default=10, description="minutes between two sweeps, which delete expired and faded memories"
     )
 
 
@@ -364,33 +423,49 @@ Weight = Annotated[Number, Field(ge=0, le=10)]
 
 
 class ScoringSettings(Section):
-    """What a memory's score is made of: weights of the parts that are added to the cosine."""
+    """How search scores a memory: the weights of the parts that are added to the cosine similarity."""
 
-    words: Weight = Field(default=0.1, description="words that question and memory share")
-    english_length: Count = Field(default=24, description="distinct words from which an English memory counts as long")
-    chinese_length: Count = Field(default=48, description="the same for characters and pairs of a Chinese one")
-    neighbours: Weight = Field(default=0.2, description="the better of the turns before and after, in a conversation")
-    around: Weight = Field(default=0.15, description="the best of two turns before to two after")
+    words: Weight = Field(default=0.1, description="weight of the words that query and memory share")
+    english_length: Count = Field(
+        default=24,
+        description="distinct words above which an English memory counts as long: each word then counts less",
+    )
+    chinese_length: Count = Field(
+        default=48, description="the same for a Chinese memory, in characters and pairs of characters"
+    )
+    neighbours: Weight = Field(
+        default=0.2, description="weight of the better one of the turns before and after, in a conversation"
+    )
+    around: Weight = Field(default=0.15, description="weight of the best turn from two turns before to two turns after")
     conversation: Weight = Field(
-        default=0.3, description="the best turn of the conversation; where there is none, the best memory of the day"
+        default=0.3,
+        description="weight of the best turn of the conversation; without a conversation, of the best memory of "
+        "the same day",
     )
-    author: Weight = Field(default=0.12, description="said by the one whom the question names")
-    date: Weight = Field(default=0.25, description="said when the question asks about")
-    when: Weight = Field(default=0.05, description="tells a time, where the question asks when")
-    recency: Weight = Field(default=0.05, description="what is left of the memory: see `memory.retention`")
-    importance: Weight = Field(default=0.1, description="its importance")
-    trust: Weight = Field(default=0.1, description="trust in who said it")
+    author: Weight = Field(default=0.12, description="weight of a memory whose author the query names")
+    date: Weight = Field(default=0.25, description="weight of a memory from a time that the query names")
+    when: Weight = Field(default=0.05, description="weight of a memory that mentions a time, if the query asks when")
+    recency: Weight = Field(default=0.05, description="weight of the retention; see `memory.retention`")
+    importance: Weight = Field(default=0.1, description="weight of the importance")
+    trust: Weight = Field(default=0.1, description="weight of the trust in the source")
     pool_from: Count = Field(
-        default=2000, description="memories of an owner from which the best by vector and by words alone are weighed"
+        default=2000,
+        description="number of memories of an owner above which search scores only candidates: the best by vector "
+        "and by words",
     )
-    pool: Whole = Field(default=50, ge=10, le=10_000, description="how many of each are weighed then")
+    pool: Whole = Field(
+        default=50,
+        ge=10,
+        le=10_000,
+        description="number of candidates by vector, and number by words; a search with a larger limit uses its limit",
+    )
     index_from: Count = Field(
-        default=10_000, description="organizational memories of a tenant from which they get a vector index"
+        default=10_000, description="minimum number of organizational memories of a tenant for a vector index"
     )
 
 
 class MemorySettings(Section):
-    """What agents remember."""
+    """Memory: embedding, retention and search."""
 
     embedding: EmbeddingSettings = EmbeddingSettings()
     storage: StorageSettings = StorageSettings()
@@ -402,106 +477,132 @@ class MemorySettings(Section):
 
 
 class LlmSettings(Section):
-    """The language models that agents think with."""
+    """The language models of agents."""
 
     model: ModelName = Field(
         default="offline",
         description="language model: `openai:NAME`, `openrouter:NAME`, `anthropic:NAME`, `ollama:NAME`, "
-        "`scripted:FILE`, or `offline`, which needs no key",
+        "`scripted:FILE`, or `offline`, which needs no API key",
     )
     fallbacks: Annotated[tuple[ModelName, ...], BeforeValidator(_list)] = Field(
-        default=(), description="models that are asked in this order when the one before cannot answer"
+        default=(), description="models to call, in this order, if the previous one fails"
     )
     allowed_models: Names = Field(
-        default=(), description="models that stored agents may name, such as `ollama:*`; empty: any of a provider"
+        default=(),
+        description="models that stored agents may name besides `llm.model` and `llm.fallbacks`, such as "
+        "`ollama:*`; if empty, every model except scripted ones",
     )
     base_url: Annotated[str | None, AfterValidator(_endpoint)] = Field(
         default=None,
-        description="where the provider of `llm.model` is reached, such as `http://host:8000/v1`; "
-        "it gets `llm.api_key` and no other key",
+        description="base URL of the provider of `llm.model`, such as `http://host:8000/v1`; the engine sends "
+        "`llm.api_key` to it and no other key",
     )
-    api_key: Secret = Field(default=None, description="key for the provider of `llm.model`")
-    openai_api_key: Secret = Field(default=None, description="key for OpenAI; `OPENAI_API_KEY` is accepted")
-    openrouter_api_key: Secret = Field(default=None, description="key for OpenRouter; `OPENROUTER_API_KEY` is accepted")
-    anthropic_api_key: Secret = Field(default=None, description="key for Anthropic; `ANTHROPIC_API_KEY` is accepted")
-    first_token_timeout: Seconds = Field(default=60, description="seconds until a model begins to answer")
-    token_timeout: Seconds = Field(default=30, description="seconds between two pieces of its answer")
-    timeout: Seconds = Field(default=600, description="seconds for a whole answer, retries and fallbacks included")
-    attempts: Whole = Field(default=3, ge=1, le=20, description="times that a model is asked before the next one is")
-    concurrency: Whole = Field(default=100, ge=1, le=10_000, description="answers that a process waits for at once")
-    context_tokens: Whole = Field(default=32_000, ge=1000, description="tokens that the model can take in")
-    max_output_tokens: Count = Field(default=4096, description="tokens that an answer may have")
+    api_key: Secret = Field(default=None, description="API key for the provider of `llm.model`")
+    openai_api_key: Secret = Field(default=None, description="API key for OpenAI; also read from `OPENAI_API_KEY`")
+    openrouter_api_key: Secret = Field(
+        default=None, description="API key for OpenRouter; also read from `OPENROUTER_API_KEY`"
+    )
+    anthropic_api_key: Secret = Field(
+        default=None, description="API key for Anthropic; also read from `ANTHROPIC_API_KEY`"
+    )
+    first_token_timeout: Seconds = Field(default=60, description="timeout for the first piece of an answer, in seconds")
+    token_timeout: Seconds = Field(default=30, description="timeout between two pieces of an answer, in seconds")
+    timeout: Seconds = Field(
+        default=600, description="timeout of a whole answer, retries and fallbacks included, in seconds"
+    )
+    attempts: Whole = Field(default=3, ge=1, le=20, description="maximum number of attempts per model")
+    concurrency: Whole = Field(
+        default=100, ge=1, le=10_000, description="maximum number of concurrent model calls of a process"
+    )
+    context_tokens: Whole = Field(default=32_000, ge=1000, description="context window of the model, in tokens")
+    max_output_tokens: Count = Field(default=4096, description="maximum number of tokens of an answer")
     temperature: Annotated[Number, Field(ge=0, le=2)] | None = Field(
-        default=None, description="how free answers are, 0 to 2; unset: as the model has it"
+        default=None, description="sampling temperature, 0 to 2; if unset, the default of the model"
     )
     tokenizer: Path | None = Field(
-        default=None, description="`tokenizer.json` that counts the model's tokens, where we know none for it"
+        default=None, description="`tokenizer.json` file that counts the tokens of `llm.model`"
     )
     prices: Annotated[tuple[Price, ...], BeforeValidator(_list)] = Field(
         default=(),
-        description="what a million tokens cost, in and out (and in from the cache), such as `openai:gpt-5=1.25/10`",
+        description="price of a million tokens: input, output and, optionally, cached input, such as "
+        "`openai:gpt-5=1.25/10/0.125`",
     )
 
 
 class AgentSettings(Section):
-    """What a turn of an agent may take; an agent that a tenant stores never takes more than the first four."""
+    """Agents and their runs. A stored agent cannot exceed the limits on steps, tokens, seconds and cost."""
 
-    max_steps: Count = Field(default=20, description="questions to the model in a turn")
-    max_tokens: Count = Field(default=200_000, description="tokens of a turn, in and out")
-    max_seconds: Seconds = Field(default=600, description="seconds that a turn may take")
-    max_cost: Number = Field(default=0, ge=0, description="cost of a turn by `llm.prices`; 0: no limit")
-    lease: Annotated[Seconds, Field(ge=0.2)] = Field(
-        default=30, description="seconds after which a turn whose process is not heard of is taken over by another"
+    max_steps: Count = Field(default=20, description="maximum number of steps (model calls) of a run")
+    max_tokens: Count = Field(default=200_000, description="maximum number of tokens of a run, input and output")
+    max_seconds: Seconds = Field(
+        default=600, description="timeout of a run, in seconds; restarts if another process takes over the run"
     )
-    concurrency: Count = Field(default=100, description="turns that a process works on at once")
-    tool_timeout: Seconds = Field(default=120, description="seconds that a tool may take")
-    max_output_bytes: Count = Field(default=64_000, description="bytes of a tool's output that the model is shown")
+    max_cost: Number = Field(default=0, ge=0, description="maximum cost of a run by `llm.prices`; 0: no limit")
+    lease: Annotated[Seconds, Field(ge=0.2)] = Field(
+        default=30,
+        description="seconds after which another process takes over a run whose process does not renew its lease",
+    )
+    concurrency: Count = Field(default=100, description="maximum number of concurrent runs of a process")
+    tool_timeout: Seconds = Field(
+        default=120, description="timeout of a tool call, in seconds; a tool can have a shorter one"
+    )
+    max_output_bytes: Count = Field(
+        default=64_000,
+        description="maximum size of a tool's output in the prompt, in bytes; longer output is shortened",
+    )
     watch_bytes: Count = Field(
         default=1_000_000,
-        description="bytes of events that wait in memory for someone who watches slowly; the rest is read later",
+        description="maximum size of the events that are queued in memory for a slow client, in bytes; the client "
+        "gets the others from the database",
     )
-    max_message_bytes: Count = Field(default=1_000_000, description="largest message to an agent")
+    max_message_bytes: Count = Field(default=1_000_000, description="maximum size of a message to an agent, in bytes")
     recall: bool = Field(default=True, description="recall memories before each turn")
     keep_runs_days: Count = Field(
         default=30,
-        description="days that runs are kept after their end, with their steps; at least `bus.retention_days`",
+        description="days to keep finished runs and their steps; never fewer than `bus.retention_days`",
     )
-    tenants: Names = Field(default=(), description="further tenants whose agents `holdfast up` serves, beside its own")
+    tenants: Names = Field(default=(), description="additional tenants whose agents `holdfast up` serves")
 
 
 class ExecutionSettings(Section):
-    """How tools are run."""
+    """How the engine calls tools and back ends."""
 
     allow_private: Names = Field(
         default=(),
-        description="private addresses that tools may call: names, addresses or networks, each with an optional port",
+        description="private addresses that tools may call: host names, IP addresses or networks, each with an "
+        "optional port",
     )
-    max_response_bytes: Count = Field(default=10_000_000, description="bytes of a back end's answer that are read")
-    connections: Count = Field(default=100, description="connections to back ends that a process has at most")
-    functions: Names = Field(default=(), description="modules whose functions registered tools may name: `module:name`")
+    max_response_bytes: Count = Field(
+        default=10_000_000, description="maximum size of a back end's response, in bytes; a larger response is an error"
+    )
+    connections: Count = Field(default=100, description="maximum number of connections of a process to back ends")
+    functions: Names = Field(
+        default=(), description="modules whose functions registered tools may name, as `module:name`"
+    )
     secret_key: StrongSecret = Field(
-        default=None, description="what the secrets of back ends are sealed with; unset: the installation's secret"
+        default=None, description="key that encrypts the secrets of back ends; if unset, the installation's secret"
     )
-    keep_days: Count = Field(default=30, description="days that calls of tools outside of turns are kept")
+    keep_days: Count = Field(default=30, description="days to keep executions outside of turns")
 
 
 class GatewaySettings(Section):
-    """JSON-RPC and MCP in front of tools and services."""
+    """The gateway for MCP and JSON-RPC clients."""
 
     mcp: bool = Field(default=True, description="serve MCP on `/mcp`, `/mcp/sse` and `/mcp/message`")
     legacy_envelope: bool = Field(
-        default=True, description="take the envelope before JSON-RPC (`host`, `service`, `action`, `version`) on `/rpc`"
+        default=True, description="accept the deprecated envelope (`host`, `service`, `action`, `version`) on `/rpc`"
     )
-    timeout: Seconds = Field(default=60, description="seconds that a call of a tool may take")
-    max_result_bytes: Count = Field(default=1_000_000, description="bytes of a tool's result that a caller is given")
-    max_batch: Count = Field(default=100, description="calls in one JSON-RPC batch")
-    batch_parallel: Count = Field(default=10, description="calls of a batch that are made at once")
+    timeout: Seconds = Field(default=60, description="maximum timeout of a tool call through the gateway, in seconds")
+    max_result_bytes: Count = Field(default=1_000_000, description="maximum size of a tool's result, in bytes")
+    max_batch: Count = Field(default=100, description="maximum number of calls in a JSON-RPC batch")
+    batch_parallel: Count = Field(default=10, description="maximum number of calls of a batch that run concurrently")
     listed_tools: Whole = Field(
         default=100,
         ge=0,
-        description="tools that a client is told of; where it sees more, it finds the others by `search_tools`",
+        description="maximum number of tools in a list, besides the built-in ones; if there are more, the list "
+        "has only the built-in tools, and the client finds the others with `search_tools`",
     )
     session_minutes: Count = Field(
-        default=60, description="minutes after which an MCP session of an older client that is not used ends"
+        default=60, description="minutes of inactivity after which an MCP session of an older client ends"
     )
-    state_minutes: Count = Field(default=15, description="minutes that a client has to answer what a tool asks it")
+    state_minutes: Count = Field(default=15, description="minutes that a client has to answer a question of a tool")

@@ -1,9 +1,9 @@
-"""Shares: a number of places, shared so that no tenant and no user can take them all.
+"""Shares: a limited number of places of which no tenant and no user can take all.
 
-A holder is a tenant and one of its users (or an address, for callers who are not known yet). There are no quotas to
-set up: how much a holder may take depends on what is left. A tenant that is alone gets `tenant_share` of all places,
-and a user who is alone in it `user_share` of that; when others come, each gets less, and some places always stay free
-for the next. Who has to wait gets a place in turn: tenant after tenant, and within a tenant user after user.
+A holder is a tenant and one of its users (or an address, before authentication). There are no quotas to configure: how
+many places a holder can take depends on how many are free. A single tenant can take `tenant_share` of all places, and a
+single user in it `user_share` of these. With more tenants or users, each gets less, and some places stay free for new
+ones. The queue is fair: places go to one tenant after the other, and within a tenant to one user after the other.
 """
 
 import asyncio
@@ -19,8 +19,8 @@ from holdfast.core.limits import LimitSettings
 Holder = tuple[str, str]  # a tenant, and one of its users
 NOBODY: Holder = ("", "")
 RETRY_AFTER = 1.0  # seconds
-SHOWN = 200  # characters of a user's name
-NOTHING = 1e-9  # less room than this is none: fractions are not exact
+SHOWN = 200  # characters of a user's name in an error
+NOTHING = 1e-9  # tolerance: less room than this counts as none
 
 Item = TypeVar("Item")
 
@@ -28,28 +28,28 @@ _current: ContextVar[Holder] = ContextVar("holdfast_holder", default=NOBODY)
 
 
 def work_for(tenant: object, user: str | None) -> Holder:
-    """Count what this task takes from now on, and the tasks that it starts, as this user's."""
+    """Set the holder of this task and of the tasks that it starts."""
     holder = (str(tenant), user or "")
     _current.set(holder)
     return holder
 
 
 def current_holder() -> Holder:
-    """Whom this task works for."""
+    """Return the holder of this task."""
     return _current.get()
 
 
 def room(share: float, free: float, held: int) -> float:
-    """How many more places somebody may take who holds `held` of them, while `free` are free.
+    """Return how many more places a holder of `held` places can take while `free` places are free.
 
-    With a share of 0.9 they may hold nine times as many as are left: alone nine tenths of all, among two greedy ones
-    nine nineteenths each, and the rest stays free.
+    With a share of 0.9, a holder can have at most nine times as many places as are left: a single one 9/10 of all, two
+    that take all they can 9/19 each. The rest stays free.
     """
     return share * free - (1 - share) * held
 
 
 class FairQueue(Generic[Item]):
-    """What waits, in turn: tenant after tenant, within a tenant user after user, each in the order of asking."""
+    """A fair queue: one tenant after the other, in it one user after the other, for each user first in, first out."""
 
     def __init__(self) -> None:
         self._tenants: OrderedDict[str, OrderedDict[str, deque[Item]]] = OrderedDict()
@@ -59,13 +59,13 @@ class FairQueue(Generic[Item]):
         return self._size
 
     def push(self, holder: Holder, item: Item) -> None:
-        """Put something at the end of its holder's line."""
+        """Add an item at the end of the holder's queue."""
         tenant, user = holder
         self._tenants.setdefault(tenant, OrderedDict()).setdefault(user, deque()).append(item)
         self._size += 1
 
     def remove(self, holder: Holder, item: Item) -> None:
-        """Take something out that waits no longer, if it is still there."""
+        """Remove an item, if it is still queued."""
         users = self._tenants.get(holder[0])
         line = None if users is None else users.get(holder[1])
         if line is not None and item in line:
@@ -74,7 +74,7 @@ class FairQueue(Generic[Item]):
             self._tidy(holder)
 
     def pop(self, may: Callable[[Holder], bool] = lambda _: True) -> tuple[Holder, Item] | None:
-        """The next whose holder may have a turn; its tenant and its user go to the end of their lines."""
+        """Remove and return the next item whose holder `may` accepts. Its tenant and user move to the end."""
         for tenant, users in self._tenants.items():
             user = next((user for user in users if may((tenant, user))), None)
             if user is not None:
@@ -96,7 +96,7 @@ class FairQueue(Generic[Item]):
 
 
 class Shares:
-    """So many places of one kind."""
+    """A limited number of places of one kind."""
 
     def __init__(
         self,
@@ -114,43 +114,43 @@ class Shares:
         self._setting = setting
         self._tenant_share = tenant_share
         self._user_share = user_share
-        self._of = "address" if by_address else "tenant"  # what the first name of a holder is
+        self._of = "address" if by_address else "tenant"  # the meaning of the first part of a holder
         self._by_tenant: dict[str, int] = {}
         self._by_user: dict[Holder, int] = {}
         self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
-        self.on_free: list[Callable[[], None]] = []  # called when a place was given back
+        self.on_free: list[Callable[[], None]] = []  # called when a place is released
 
     @property
     def waiting(self) -> int:
-        """How many wait for a place."""
+        """The number of callers in the queue."""
         return len(self._waiting)
 
     @property
     def most_of_user(self) -> int:
-        """How many a user may hold who is alone."""
+        """The maximum number of places of a single user."""
         return max(1, math.ceil(self._user_share * self._tenant_share * self.total - NOTHING))
 
     def held(self, holder: Holder) -> int:
-        """How many a holder has."""
+        """Return the number of places of a holder."""
         return self._by_user.get(holder, 0)
 
     def offers(self, holder: Holder) -> bool:
-        """Whether there is a place for a holder now."""
+        """Whether a holder can take a place now."""
         left = room(self._tenant_share, self.total - self.taken, self._by_tenant.get(holder[0], 0))
         if left <= NOTHING:
             return False
         by_user = self._by_user.get(holder, 0)
-        # Who holds nothing gets one of those that their tenant may still take.
+        # A user without places gets one if the tenant can still take one.
         return not by_user or room(self._user_share, left, by_user) > NOTHING
 
     def room_of_tenant(self, tenant: str) -> int:
-        """How many more places a tenant may take now, whoever of its users takes them."""
+        """Return how many more places a tenant can take now, for all its users together."""
         left = room(self._tenant_share, self.total - self.taken, self._by_tenant.get(tenant, 0))
         return max(0, math.ceil(left - NOTHING))
 
     def try_take(self, holder: Holder) -> bool:
-        """Take a place, if there is one for this holder."""
-        # As `offers` and `add`, without their calls: every request and every call of a tool takes several places.
+        """Take a place if the holder can; return whether it did."""
+        # `offers` and `add` inlined, for speed: every request and every tool call takes several places.
         tenant_share, user_share, tenant = self._tenant_share, self._user_share, holder[0]
         by_tenant, by_user = self._by_tenant.get(tenant, 0), self._by_user.get(holder, 0)
         left = tenant_share * (self.total - self.taken) - (1 - tenant_share) * by_tenant
@@ -162,15 +162,15 @@ class Shares:
         return True
 
     def take(self, holder: Holder, *, retry_after: float = RETRY_AFTER) -> None:
-        """Take a place, or raise Overloaded, which says what was reached and which setting raises it."""
+        """Take a place, or raise Overloaded, which names the limit and the setting that raises it."""
         if not self.try_take(holder):
             raise self.refusal(holder, retry_after=retry_after)
 
     async def wait(self, holder: Holder, timeout: float | None = None) -> None:
-        """Take a place as soon as it is this holder's turn; Overloaded when that takes too long."""
+        """Wait in the queue for a place. Raises Overloaded after `timeout` seconds."""
         if self.try_take(holder):
             return
-        refusal = self.refusal(holder, waited=timeout)  # as it is now: when the time is over, another may be the reason
+        refusal = self.refusal(holder, waited=timeout)  # made now: after the timeout the reason may be another one
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.push(holder, turn)
         try:
@@ -178,7 +178,7 @@ class Shares:
                 await turn
         except (TimeoutError, asyncio.CancelledError) as error:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.give(holder)  # it was our turn, and we cannot take it
+                self.give(holder)  # the place was assigned, but the caller no longer waits
             if isinstance(error, asyncio.CancelledError):
                 raise
             raise refusal from None
@@ -186,13 +186,13 @@ class Shares:
             self._waiting.remove(holder, turn)
 
     def add(self, holder: Holder, count: int = 1) -> None:
-        """Count places as taken, whether there were any or not."""
+        """Count places as taken, even if none are free."""
         self.taken += count
         self._by_tenant[holder[0]] = self._by_tenant.get(holder[0], 0) + count
         self._by_user[holder] = self._by_user.get(holder, 0) + count
 
     def give(self, holder: Holder, count: int = 1) -> None:
-        """Give places back: to those who wait for one, in turn."""
+        """Release places, and assign them to the queue."""
         self.taken -= count
         _subtract(self._by_tenant, holder[0], count)
         _subtract(self._by_user, holder, count)
@@ -205,17 +205,17 @@ class Shares:
             told()
 
     def hold(self, holder: Holder | None = None, *, timeout: float | None = None) -> "_Hold":
-        """Have a place as long as this lasts; without a holder, for whom this task works."""
+        """Hold a place for an `async with` block; by default for the holder of this task."""
         return _Hold(self, _current.get() if holder is None else holder, timeout)
 
     def fail(self, error: HoldfastError) -> None:
-        """Have all who wait fail."""
+        """Raise an error in all callers in the queue."""
         while (found := self._waiting.pop()) is not None:
             if not found[1].done():
                 found[1].set_exception(error)
 
     def refusal(self, holder: Holder, *, retry_after: float = RETRY_AFTER, waited: float | None = None) -> Overloaded:
-        """What a holder is told for whom there is no place."""
+        """Return the error for a holder that gets no place."""
         tenant, user = holder
         by_tenant, by_user = self._by_tenant.get(tenant, 0), self._by_user.get(holder, 0)
         if self.taken >= self.total:
@@ -243,7 +243,7 @@ class Shares:
 
 
 class _Hold:
-    """A place, for as long as the block lasts; a class, since a generator takes three times as long."""
+    """Holds a place for a block. It is a class because a generator takes three times as long."""
 
     __slots__ = ("_holder", "_shares", "_timeout")
 
@@ -261,17 +261,17 @@ class _Hold:
 
 
 def shared_by_tenant(limits: LimitSettings, what: str, total: int, *, setting: str) -> Shares:
-    """Places that are shared as the settings say."""
+    """Return places that tenants and users share by the settings."""
     return Shares(what, total, setting=setting, tenant_share=limits.tenant_share, user_share=limits.user_share)
 
 
 def shared_by_address(limits: LimitSettings, what: str, total: int, *, setting: str) -> Shares:
-    """Places for callers who are not known, shared by the addresses that they call from."""
+    """Return places for callers before authentication, which their addresses share."""
     return Shares(what, total, setting=setting, tenant_share=limits.address_share, by_address=True)
 
 
 def _subtract(counts: "dict[Item, int]", key: Item, count: int) -> None:
-    left = counts.get(key, 0) - count  # none were held where somebody held nothing at all
+    left = counts.get(key, 0) - count  # missing: the holder had none
     if left:
         counts[key] = left
     else:

@@ -1,7 +1,7 @@
-"""Where the values of settings come from: flags, the environment, `holdfast.toml`.
+"""The sources of settings: flags, the environment, `holdfast.toml`.
 
-Each source gives values under dotted keys together with its name; what it does not know is an error that names the
-nearest key. Whether a value fits its setting is decided in `holdfast.core.config`.
+Each source returns values by dotted key, together with its name. An unknown key is an error that names the most
+similar key. `holdfast.core.config` validates the values.
 """
 
 import difflib
@@ -17,7 +17,7 @@ from holdfast.core.errors import BadSetting
 SECTION_SEPARATOR = "__"
 PREFIX = "HOLDFAST_"
 ALIASES = {"HOLDFAST_DATABASE_URL": "database.url", "HOLDFAST_DATABASE_OWNER_URL": "database.owner_url"}
-# Names that others made usual; ours go before them.
+# Variables of other tools. HOLDFAST_ variables have priority over them.
 USUAL = {
     "PGVECTOR_URL": "memory.storage.url",
     "PGVECTOR_USER": "memory.storage.username",
@@ -28,20 +28,20 @@ USUAL = {
 }
 FILE_NAME = "holdfast.toml"
 MAX_FILE_BYTES = 1024 * 1024
-MAX_DEPTH = 8  # of tables; no setting is below that
-SHOWN_NAME = 80  # characters of a name that does not exist
+MAX_DEPTH = 8  # levels of tables; no setting is deeper
+SHOWN_NAME = 80  # characters of an unknown name in an error
 
-# Kubernetes describes every service to every container: for one named holdfast, in variables with our prefix.
+# Kubernetes sets variables for each service in every container. For a service named holdfast, they have our prefix.
 _KUBERNETES = re.compile(r"HOLDFAST_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)")
 _KUBERNETES_PORT = re.compile(r"HOLDFAST_(\w+_)?PORT=(tcp|udp|sctp)://.*")
 _TESTS = "HOLDFAST_TEST_"
-# What commands read by themselves: no settings that a server could have.
+# Variables that commands read themselves. They are not settings of a server.
 _COMMANDS = ("HOLDFAST_BACKUP_PASSPHRASE", "HOLDFAST_SERVER_URL", "HOLDFAST_KEY")
 
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """A value as it was given, by whom, and the folder that its relative paths start from."""
+    """A raw value, its source, and the folder to which its relative paths refer."""
 
     value: object
     origin: str
@@ -50,7 +50,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The dotted keys that exist, and which of them are secrets."""
+    """The known dotted keys, and which of them are secrets."""
 
     known: tuple[str, ...]
     secret: frozenset[str]
@@ -59,7 +59,7 @@ class Keys:
 def gather(
     keys: Keys, *, flags: Mapping[str, object], environ: Mapping[str, str], cwd: Path, home: Path | None
 ) -> dict[str, Given]:
-    """Every value that was given, the strongest source's for each key."""
+    """Return the values from all sources; for each key, the value of the source with the highest priority."""
     return {
         **_from_file(keys, environ, cwd, home),
         **_from_usual_names(environ, cwd),
@@ -69,12 +69,12 @@ def gather(
 
 
 def environment_name(key: str) -> str:
-    """The environment variable of a setting."""
+    """Return the environment variable of a setting."""
     return PREFIX + key.upper().replace(".", SECTION_SEPARATOR)
 
 
 def _from_flags(keys: Keys, flags: Mapping[str, object], cwd: Path) -> dict[str, Given]:
-    """A flag that is None was not given."""
+    """Return the values of the flags. A flag that is None counts as unset."""
     found: dict[str, Given] = {}
     for name, value in flags.items():
         if name not in keys.known:
@@ -85,7 +85,7 @@ def _from_flags(keys: Keys, flags: Mapping[str, object], cwd: Path) -> dict[str,
 
 
 def _from_environment(keys: Keys, environ: Mapping[str, str], cwd: Path) -> dict[str, Given]:
-    """A variable that is empty counts as unset."""
+    """Return the values of HOLDFAST_ variables. An empty variable counts as unset."""
     names = {environment_name(key): key for key in keys.known} | ALIASES
     files = {f"{name}_FILE": key for name, key in names.items() if key in keys.secret}
     found: dict[str, Given] = {}
@@ -128,7 +128,7 @@ def _from_file(keys: Keys, environ: Mapping[str, str], cwd: Path, home: Path | N
 
 def _file_candidates(environ: Mapping[str, str], cwd: Path, home: Path | None) -> Iterator[Path]:
     yield cwd / FILE_NAME
-    # The XDG specification has relative paths ignored.
+    # The XDG specification says to ignore relative paths.
     xdg = Path(environ.get("XDG_CONFIG_HOME", ""))
     if xdg.is_absolute():
         yield xdg / "holdfast" / FILE_NAME
@@ -162,7 +162,7 @@ def _read_toml(path: Path) -> dict[str, object]:
 
 
 def _leaves(table: Mapping[str, object], keys: Keys, prefix: str = "") -> Iterator[tuple[str, object]]:
-    """The values under their dotted names; a table that no setting is in counts as a value."""
+    """Yield the values by dotted name. A table that contains no setting counts as a value."""
     for name, value in table.items():
         path = f"{prefix}{name}"
         key = path.replace("-", "_")
@@ -175,7 +175,7 @@ def _leaves(table: Mapping[str, object], keys: Keys, prefix: str = "") -> Iterat
 
 
 def _secret_from_file(path: Path, key: str, origin: str) -> str:
-    """The file's content without the newline that editors and secret mounts put at its end."""
+    """Read a secret from a file, without the trailing newline that editors and secret mounts add."""
     secret = why = ""
     try:
         secret = path.read_text("utf-8").removesuffix("\n").removesuffix("\r")
@@ -196,7 +196,7 @@ def _secret_from_file(path: Path, key: str, origin: str) -> str:
 
 
 def unknown_setting(name: str, origin: str, keys: Keys) -> BadSetting:
-    """What is told of a name that no setting has."""
+    """Return the error for an unknown setting, which names the most similar key."""
     return _unknown(name, origin, _nearest(name.replace("-", "_"), keys))
 
 
@@ -222,7 +222,7 @@ def _unknown(name: str, origin: str, nearest: str) -> BadSetting:
 
 
 def _nearest(name: str, keys: Keys) -> str:
-    """The key that is most alike, as a whole or in its section or its own name alone."""
+    """Return the most similar key, compared as a whole, by its section and by the last part of its name."""
 
     name = name[:SHOWN_NAME]
 

@@ -1,7 +1,8 @@
-"""Text and JSON that PostgreSQL can hold, and that come back as they were.
+"""Lossless storage of text and JSON in PostgreSQL.
 
-PostgreSQL's text has no NUL and no lone surrogate; its jsonb has no NaN and no infinity, and forgets that a whole
-number was a float. What it cannot hold is written with an escape, a code point that Unicode reserves for such use:
+PostgreSQL's text cannot contain NUL or lone surrogates. Its jsonb cannot contain NaN or infinity, and does not keep
+whether a whole number was a float. Such values are stored with an escape, a code point that Unicode reserves for
+internal use:
 
     NUL, lone surrogate, the escape itself    ESCAPE + four hex digits
     NaN, Infinity, -Infinity in JSON          the string ESCAPE + "nan", "inf" or "-inf"
@@ -24,10 +25,10 @@ from holdfast.core.threads import in_worker
 
 MAX_TEXT_BYTES = 8 * 1024 * 1024
 MAX_JSON_DEPTH = 128
-MAX_STORED_VALUES = 1_000_000  # in a JSON value that PostgreSQL holds
-LARGE_JSON = 256 * 1024  # bytes; reading more may take over 30 ms
-MAX_INTEGER_DIGITS = 4300  # what Python and msgspec convert
-MAX_HALVES = 100_000  # of characters, where one of them is alone: each is escaped by itself
+MAX_STORED_VALUES = 1_000_000  # in a stored JSON value
+LARGE_JSON = 256 * 1024  # bytes; decoding more may take over 30 ms
+MAX_INTEGER_DIGITS = 4300  # the limit of Python and msgspec
+MAX_HALVES = 100_000  # surrogates in a text with a lone one: each is escaped separately
 
 ESCAPE = "\U0010fffe"
 
@@ -37,7 +38,7 @@ _ESCAPED = re.compile(ESCAPE + "(0000|d[89a-f][0-9a-f]{2}|fffe)")
 _ESCAPE_BYTES = ESCAPE.encode()
 _NON_FINITE = {ESCAPE + "nan": math.nan, ESCAPE + "inf": math.inf, ESCAPE + "-inf": -math.inf}
 
-# msgspec writes a float with an exponent from 1e16 on; text that looks like one only costs the slower way.
+# msgspec writes floats of 1e16 and more with an exponent. A string that looks like one only takes the slower path.
 _MAY_BE_BIG_FLOAT = re.compile(rb"e\d\d\d?(?:[,\]}]|\Z)")
 _BIG_FLOAT = 1e16
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -45,7 +46,7 @@ _BYTE_OFFSET = re.compile(r"\s*\(byte (\d+)\)$")
 
 
 def store(text: str) -> str:
-    """`text` as PostgreSQL can hold it; `restore` gives it back."""
+    """Return `text` in a form that PostgreSQL can store; `restore` reverses it."""
     try:
         size = len(text) if text.isascii() else len(text.encode())
         clean = "\0" not in text and ESCAPE not in text
@@ -59,21 +60,21 @@ def store(text: str) -> str:
 
 
 def restore(text: str) -> str:
-    """What `store` was given."""
+    """Return the original of a text that `store` returned."""
     return _ESCAPED.sub(_unescape, text) if ESCAPE in text else text
 
 
 def dumps(value: object) -> str:
-    """JSON for jsonb; `loads` gives the same value back.
+    """Encode a value as JSON for jsonb; `loads` returns the same value.
 
-    Takes what msgspec takes: JSON's types, and UUID, datetime, structs, dataclasses and the like as their JSON form.
-    Numbers as keys become text; an integer has at most 4,300 digits; jsonb keeps no negative zero.
+    Accepts the types of msgspec: JSON's types, and UUID, datetime, structs, dataclasses and others as their JSON form.
+    Numeric keys become strings. An integer can have at most 4,300 digits. jsonb does not keep a negative zero.
     """
     try:
         data = _encoded(value)
         _refuse_larger("the JSON value", len(data), MAX_TEXT_BYTES)
         check_work(data, most=MAX_STORED_VALUES)
-        # Only what has many brackets can be deep, and only then is it worth a look.
+        # Only a value with many brackets can be deep; others are not checked.
         if _brackets(data) > MAX_JSON_DEPTH:
             _refuse_deeper(decode(data))
     except RecursionError:
@@ -88,15 +89,15 @@ def dumps(value: object) -> str:
 
 
 def loads(data: str | bytes) -> Any:
-    """The value that `dumps` was given."""
+    """Decode JSON that `dumps` wrote."""
     try:
         try:
-            # A tenant's own SQL may have written it.
+            # A tenant may have written it by plain SQL.
             if len(data) > MAX_STORED_VALUES:
                 check_work(data.encode() if isinstance(data, str) else data, most=MAX_STORED_VALUES)
             value = decode(data)
         except msgspec.ValidationError:
-            # msgspec writes a longer negative integer than it reads: it counts the sign as a digit.
+            # msgspec writes longer negative integers than it reads: it counts the sign as a digit.
             value = json.loads(data)
         escaped = ESCAPE in data if isinstance(data, str) else _ESCAPE_BYTES in data
         return _restored(value) if escaped else value
@@ -107,10 +108,11 @@ def loads(data: str | bytes) -> Any:
 
 
 def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VALUES) -> Any:
-    """A JSON value from the wire, or InvalidInput that says where it is wrong; TooLarge if it takes long to read.
+    """Decode JSON from a client. Raises InvalidInput with the position of the error, or TooLarge.
 
-    A lone surrogate written as `\\ud83d` is kept; NaN and numbers beyond a float are refused. Of two equal names in an
-    object the last one counts. With more `most_values` than usual it is meant for a thread, and lets others run.
+    A lone surrogate such as `\\ud83d` is kept. NaN and numbers out of the range of a float are rejected. If an object
+    has a key twice, the last one counts. Call it in a thread if `most_values` is higher than the default: it then
+    lets other threads run.
     """
     _refuse_larger("the JSON text", len(data), limit)
     check_work(data, most=most_values)
@@ -138,14 +140,14 @@ def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VA
 
 
 async def parse_large(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VALUES) -> Any:
-    """What `parse` gives; a large text is read beside the event loop."""
+    """Decode JSON like `parse`; a large text is decoded in a thread."""
     if len(data) <= LARGE_JSON:
         return parse(data, limit=limit, most_values=most_values)
     return await in_worker(partial(parse, data, limit=limit, most_values=most_values))
 
 
 def render(value: object) -> bytes:
-    """JSON for the wire; a lone surrogate is written as its `\\u` escape, NaN and infinity as null."""
+    """Encode JSON for a client. Writes a lone surrogate as its `\\u` escape, NaN and infinity as null."""
     try:
         return msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -158,7 +160,7 @@ def _encoded(value: object) -> bytes:
     except UnicodeEncodeError:
         pass
     else:
-        # msgspec writes NaN as null: only a walk through the value can tell one from the other.
+        # msgspec writes NaN as null: only a traversal of the value can tell them apart.
         suspect = b"null" in data or b"\\u0000" in data or _ESCAPE_BYTES in data or _MAY_BE_BIG_FLOAT.search(data)
         if not suspect:
             return data
@@ -187,7 +189,7 @@ class _Escaping:
             return f"{ESCAPE}{number}"
         if abs(number) < _BIG_FLOAT:
             return number
-        # jsonb is numeric: without a fraction it would come back as an integer, and not as the equal one.
+        # jsonb is numeric: without a fraction, the value would come back as an integer, and not as an equal one.
         data = f"{int(number)}.0".encode()
         self._digits += len(data)
         _refuse_larger("the JSON value", self._digits, MAX_TEXT_BYTES)
@@ -216,7 +218,7 @@ def _unescape(found: re.Match[str]) -> str:
 
 
 def _parse_with_surrogates(data: bytes) -> Any:
-    # msgspec refuses lone surrogates; clients that cut an emoji in two send them.
+    # msgspec rejects lone surrogates. Clients that cut an emoji in two send them.
     def constant(name: str) -> NoReturn:
         raise ValueError(f"{name} is not JSON")
 

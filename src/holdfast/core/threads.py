@@ -1,4 +1,4 @@
-"""Threads for plain functions: `in_thread` gives each call its own, `in_worker` has all calls take turns in one."""
+"""Threads for blocking functions: `in_thread` starts one per call, `in_worker` runs all calls in one, in turn."""
 
 import asyncio
 import contextvars
@@ -15,7 +15,7 @@ _WORKER = ThreadPoolExecutor(1, thread_name_prefix="holdfast worker")
 
 
 class Call(threading.Thread):
-    """A call in a thread; `abandoned` when nobody waits for its result any more. A process may end without it."""
+    """A call in a daemon thread. It is `abandoned` when its caller was cancelled."""
 
     def __init__(self, work: Callable[[], None], name: str) -> None:
         super().__init__(target=work, name=name, daemon=True)
@@ -23,18 +23,18 @@ class Call(threading.Thread):
 
 
 async def in_worker(call: Callable[[], Result]) -> Result:
-    """What `call` gives, from the thread for work that would hold up the event loop.
+    """Run a call that would block the event loop in the worker thread, and return its result.
 
-    There is one such thread: while several compute, the event loop waits for each of them before it gets the
-    interpreter's lock. Calls wait for each other, so each should take 100 ms at most.
+    There is one worker thread. With several, the event loop would wait for each of them to release the interpreter
+    lock. Calls queue, so each should take 100 ms at most.
     """
     return await asyncio.get_running_loop().run_in_executor(_WORKER, call)
 
 
 async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int | None = None) -> Any:
-    """What `call` gives, from a thread of its own; whoever is cancelled leaves the thread behind.
+    """Run a call in its own thread, and return its result. If the caller is cancelled, the thread is abandoned.
 
-    Where `most_abandoned` of the same name still run that were left behind, no other is begun: Unavailable.
+    Raises Unavailable if `most_abandoned` abandoned calls of the same name still run.
     """
     if most_abandoned is not None and abandoned(name) >= most_abandoned:
         raise Unavailable(
@@ -58,9 +58,9 @@ async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int |
         result, error = None, None
         try:
             result = context.run(call)
-        except BaseException as raised:  # noqa: BLE001 - whatever it was, it is the caller's
+        except BaseException as raised:  # noqa: BLE001 - the caller gets every exception
             error = raised
-            if isinstance(raised, StopIteration | GeneratorExit):  # a future cannot carry the one, a task not the other
+            if isinstance(raised, StopIteration | GeneratorExit):  # a future rejects the one, a task the other
                 error = RuntimeError(f"{type(raised).__name__}: {raised}")
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, error)
@@ -75,7 +75,7 @@ async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int |
 
 
 def abandoned(name: str | None = None) -> int:
-    """How many calls still run that nobody waits for: those of a name, or all."""
+    """Count the abandoned calls that still run, of a name or all."""
     return sum(
         isinstance(thread, Call) and thread.abandoned and (name is None or thread.name == name)
         for thread in threading.enumerate()

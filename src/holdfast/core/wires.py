@@ -1,6 +1,6 @@
-"""What each error code is on each wire: one table per wire, every code in every table."""
+"""The error codes of HTTP, JSON-RPC, MCP and the command line: one table each, and every error in every table."""
 
-# On JSON-RPC and MCP, -32000 to -32099 belong to the protocols; an error of our own is -31000 minus its HTTP status.
+# JSON-RPC and MCP reserve -32000 to -32099. An error of the engine has the code -31000 minus its HTTP status.
 
 HTTP_STATUS: dict[str, int] = {
     "failed": 500,
@@ -52,7 +52,7 @@ JSONRPC_CODE: dict[str, int] = {
     "schema_mismatch": -32603,
 }
 
-# MCP calls an unknown tool, prompt or resource invalid parameters.
+# In MCP, an unknown tool, prompt or resource is an error of invalid parameters.
 MCP_CODE: dict[str, int] = JSONRPC_CODE | {"not_found": -32602}
 
 EXIT_CODE: dict[str, int] = {

@@ -1,8 +1,7 @@
-"""The words of a text, as searches compare them.
+"""The words of a text, in the form that searches compare.
 
-A lexeme is a stemmed word, a number, or one or two characters of a script that is written without spaces; a term is
-a lexeme as a number, which is what is stored. Terms are kept for ever: whoever changes this module makes all of them
-anew.
+A lexeme is a stemmed word, a number, or one or two characters of a script without spaces. A term is the hash of a
+lexeme; the database stores terms. If you change this module, all stored terms have to be computed again.
 """
 
 import hashlib
@@ -15,7 +14,7 @@ from typing import cast
 
 import Stemmer  # pyright: ignore[reportMissingTypeStubs]
 
-_LONGEST_KEPT = 40  # characters of a word whose lexemes are kept; a page of Chinese is one word
+_LONGEST_KEPT = 40  # characters of a word whose lexemes are cached; a page of Chinese is one word
 _LONGEST_NAME = 4  # characters of a Chinese, Japanese or Korean name
 
 _STOP_WORDS = """
@@ -31,12 +30,12 @@ _STOP_CHARACTERS = frozenset(
     "的了是我你您他她它们咱在有和与跟也就都还而及着或个这那些不没吗呢吧啊呀哦嘛么什谁哪怎为把被给对从到于之其所以但很会要能可请"
 )
 
-# Han, kana and hangul; Thai, Lao, Myanmar and Khmer, which leave no spaces between words either.
+# Scripts that are indexed by characters: Han, kana, hangul, and Thai, Lao, Myanmar and Khmer, which have no spaces.
 _SPACELESS = (
     "\u3005-\u3007\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
     "\U00020000-\U0003ffff\u1100-\u11ff\u3131-\u318e\uac00-\ud7af\u0e01-\u0e3a\u0e40-\u0eff\u1000-\u1049\u1780-\u17d3"
 )
-# Vowel signs and points belong to their word, though they are no letters.
+# Vowel signs and points are part of a word, although they are not letters.
 _MARKS = "\u0591-\u05c7\u064b-\u065f\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962-\u0963\u0980-\u0dff"
 _LETTERS = rf"[^\W_{_SPACELESS}]+(?:[{_MARKS}]+[^\W_{_SPACELESS}]*)*"
 _TOKEN = re.compile(
@@ -60,25 +59,25 @@ _stem = cast(Callable[[str], str], Stemmer.Stemmer("english", 0).stemWord)  # py
 
 
 def lexemes(text: str) -> list[str]:
-    """The distinct lexemes of a text in any language, in order."""
+    """Return the distinct lexemes of a text in any language, in order."""
     tokens = dict.fromkeys(_TOKEN.findall(_plain(text)))
     found = (_lexemes_of(token) if len(token) <= _LONGEST_KEPT else _split(token) for token in tokens)
     return list(dict.fromkeys(chain.from_iterable(found)))
 
 
 def terms(text: str) -> list[int]:
-    """The distinct lexemes of a text as they are stored."""
+    """Return the distinct lexemes of a text as terms."""
     return [term(lexeme) for lexeme in lexemes(text)]
 
 
 @lru_cache(maxsize=1 << 16)
 def term(lexeme: str) -> int:
-    """A lexeme as a signed 64-bit number, the same for ever."""
+    """Return the term of a lexeme: a signed 64-bit number that never changes."""
     return int.from_bytes(hashlib.blake2b(lexeme.encode(), digest_size=8).digest(), "big", signed=True)
 
 
 def names(text: str) -> list[int]:
-    """Everything in a question that an author may be called by; compare with `author_terms`."""
+    """Return the terms of all possible names of authors in a query; compare with `author_terms`."""
     text = _plain(text)
     found: dict[str, None] = {}
     for match in _TOKEN.finditer(text):
@@ -86,7 +85,7 @@ def names(text: str) -> list[int]:
         if _IS_SPACELESS.match(token):
             found.update(dict.fromkeys(_grams(token, _LONGEST_NAME)))
             continue
-        # "Will" is a name in the middle of a sentence, and "will" is not.
+        # In the middle of a sentence, "Will" is a name and "will" is not.
         before = text[max(0, match.start() - 9) : match.start()]
         may_be_stop = token[0].isupper() and not _SENTENCE_START.search(before)
         found.update(dict.fromkeys(word for word in _words_of(token) if may_be_stop or word not in _STOPS))
@@ -94,7 +93,7 @@ def names(text: str) -> list[int]:
 
 
 def author_terms(author: str) -> list[int]:
-    """What an author is called by: each word of the name; of a Chinese, Japanese or Korean one all, or its end."""
+    """Return the terms of an author's name: each word; for Chinese, Japanese and Korean the whole name or its end."""
     found: dict[str, None] = {}
     for token in _TOKEN.findall(_plain(author.partition("@")[0])):
         if _IS_SPACELESS.match(token):
@@ -107,7 +106,7 @@ def author_terms(author: str) -> list[int]:
 
 
 def _plain(text: str) -> str:
-    """One way of writing: compatible characters made equal, accents off."""
+    """Normalize a text: compatibility forms (NFKC), without accents."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
@@ -125,7 +124,7 @@ def _split(token: str) -> tuple[str, ...]:
 
 
 def _words_of(token: str) -> list[str]:
-    """The parts of what is written together and, so that e-mail meets email, the whole."""
+    """Return the parts of a compound and the whole, so that e-mail matches email."""
     if number := _NUMBER.fullmatch(token.lower()):
         return [number[1].replace(",", "")]
     if _NOT.search(token):
@@ -141,7 +140,7 @@ def _grams(run: str, longest: int) -> Iterator[str]:
 
 
 def _grams_that_count(run: str) -> Iterator[str]:
-    """Characters and bigrams, without those that are in every sentence."""
+    """Yield characters and bigrams, without stop characters."""
     for gram in _grams(run, 2):
         if not _STOP_CHARACTERS.issuperset(gram):
             yield gram
