@@ -1,6 +1,5 @@
 """The command line: `holdfast COMMAND`.
 
-`main` finds the command and turns errors into messages and exit codes; each command or group of commands is a module of
-its own, loaded when it is called. Commands about what the engine holds speak to its API (`api`), whether a server runs
-or not.
+`main` finds the command and turns errors into messages and exit codes. Each command or command group is a module that
+is loaded when it is called. Commands that read or change data call the HTTP API (`api`), whether a server runs or not.
 """

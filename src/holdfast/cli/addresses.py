@@ -1,4 +1,4 @@
-"""What commands put into a request: the options that were given, and names in addresses."""
+"""URLs and bodies of the requests that commands send."""
 
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -7,12 +7,12 @@ from holdfast.core.errors import InvalidInput
 
 
 def given(**values: Any) -> dict[str, Any]:
-    """Those that have a value."""
+    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def address(*names: object, **query: Any) -> str:
-    """The address of something under `/api`, by its names, with the query that was given."""
+    """Build the URL path of a resource under `/api` from its names and query parameters."""
     try:
         path = "/".join(["/api", *(quote(str(name), safe="") for name in names)])
         asked = urlencode(given(**query))

@@ -1,4 +1,4 @@
-"""`holdfast agents`: who they are and what they may do."""
+"""`holdfast agents`: list and show agents."""
 
 import sys
 from typing import Annotated, Any
@@ -10,14 +10,14 @@ from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 
-app = group("Agents: those of programs, and those that are stored.")
+app = group("List and show agents, both those declared in apps and those stored as rows.")
 
 COLUMNS = {"name": "NAME", "kind": "KIND", "active": "ACTIVE", "served": "SERVED", "description": "DESCRIPTION"}
 
 
 @command(app)
 async def ls(invocation: Invocation) -> None:
-    """List agents, by name; those that are served answer now, others when somebody starts their program."""
+    """List agents by name. A served agent can answer now; the others when a process serves them."""
     async with reach(invocation) as api:
         found = await api.get(address("agents"))
     invocation.output.rows(found["agents"], COLUMNS)
@@ -25,7 +25,7 @@ async def ls(invocation: Invocation) -> None:
 
 @command(app)
 async def show(invocation: Invocation, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Print an agent: its instructions, its tools and skills, and what it may take."""
+    """Show an agent: model, tools, skills, limits and instructions."""
     async with reach(invocation) as api:
         agent = await api.get(address("agents", name))
         agent["skills"] = [each["skill"] for each in (await api.get(address("agents", name, "skills")))["skills"]]
@@ -36,7 +36,7 @@ async def show(invocation: Invocation, name: Annotated[str, typer.Argument(metav
 
 
 def shown(agent: dict[str, Any]) -> str:
-    """An agent as a person reads it."""
+    """Format an agent for the terminal."""
     limits = {name: limit for name, limit in agent["limits"].items() if limit is not None}
     about = {
         "description": agent["description"],

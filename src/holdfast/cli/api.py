@@ -1,4 +1,4 @@
-"""The HTTP API as commands call it."""
+"""Client of the HTTP API for commands."""
 
 import http.client
 import json
@@ -20,39 +20,39 @@ PART_BYTES = 64 * 1024
 
 
 class Api:
-    """The API of a server."""
+    """Calls the HTTP API of a server."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
 
     async def get(self, path: str) -> Any:
-        """What is there."""
+        """Send a GET request and return the decoded response."""
         return await self._call("GET", path, None)
 
     async def fetch(self, path: str, into: Into) -> None:
-        """Hand on what is there, part by part."""
+        """Send a GET request and pass the response body to `into`, part by part."""
         status, answer = await self._request("GET", path, {}, b"", into)
         if status >= http.client.BAD_REQUEST:
             raise self._error(answer)
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """What was made."""
+        """Send a POST request and return the decoded response."""
         return await self._call("POST", path, body)
 
     async def upload(self, path: str, data: bytes, kind: bytes) -> Any:
-        """What became of it."""
+        """Send a POST request with a raw body and return the decoded response."""
         return await self._send("POST", path, {"content-type": kind}, data)
 
     async def put(self, path: str, body: dict[str, Any]) -> Any:
-        """What is there now."""
+        """Send a PUT request and return the decoded response."""
         return await self._call("PUT", path, body)
 
     async def patch(self, path: str, body: dict[str, Any]) -> Any:
-        """What is there now."""
+        """Send a PATCH request and return the decoded response."""
         return await self._call("PATCH", path, body)
 
     async def delete(self, path: str) -> Any:
-        """What was removed, if the server says."""
+        """Send a DELETE request and return the decoded response; an empty object if there is no body."""
         return await self._call("DELETE", path, None)
 
     async def _call(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
@@ -69,9 +69,9 @@ class Api:
     async def _request(
         self, method: str, path: str, headers: Headers, body: bytes, into: Into | None
     ) -> tuple[int, bytes]:
-        """The answer's status and body; the parts of a good one go `into` something as they come, if it is given.
+        """Return the status and body of the response. With `into`, pass the parts of a successful response to it.
 
-        In a thread: the server may be in this process, and whoever presses Ctrl-C does not wait for it.
+        The request runs in a thread: the server may be in this process, and Ctrl-C must not wait for the response.
         """
         headers = {**self._server.headers, **headers}
         return await in_thread(lambda: self._wait(method, path, headers, body, into), name="request")
@@ -120,14 +120,14 @@ class Api:
 
 
 class _SocketConnection(http.client.HTTPConnection):
-    """A connection to a server that listens at a file."""
+    """A connection to a server that listens on a Unix socket."""
 
     def __init__(self, path: str) -> None:
         super().__init__("localhost", timeout=TIMEOUT)
         self._path = path
 
     def connect(self) -> None:
-        """Open it."""
+        """Open the connection."""
         self.sock = socket.socket(socket.AF_UNIX)
         self.sock.settimeout(TIMEOUT)
         self.sock.connect(self._path)
@@ -143,13 +143,13 @@ def _connection(server: Server) -> http.client.HTTPConnection:
 
 @asynccontextmanager
 async def reach(invocation: Invocation, *, of_a_tenant: bool = True, running: bool = False) -> AsyncGenerator[Api]:
-    """The API of the command's server; see `find_server`."""
+    """Yield the API of the command's server; see `find_server`."""
     async with find_server(invocation, of_a_tenant=of_a_tenant, running=running) as found:
         yield Api(found.server)
 
 
 def error_of(problem: dict[str, Any]) -> HoldfastError:
-    """The error that a problem of the server tells."""
+    """Return the error that an error response of the server describes."""
     kind = next((kind for kind in _tree(HoldfastError) if kind.code == problem["code"]), HoldfastError)
     error = kind.__new__(kind)
     HoldfastError.__init__(

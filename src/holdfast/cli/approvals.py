@@ -1,4 +1,4 @@
-"""`holdfast approvals`: calls of tools that wait for a person."""
+"""`holdfast approvals`: list, approve and deny pending tool calls."""
 
 from typing import Annotated, Any
 
@@ -10,17 +10,17 @@ from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.screens import called
 
-app = group("Calls of tools that an agent may not make before somebody allows it.")
+app = group("List, approve and deny tool calls of agents that wait for a person's decision.")
 
 COLUMNS = {"id": "ID", "call": "CALL", "why": "WHY", "user": "USER", "run_id": "RUN", "created_at": "ASKED"}
 WHY = {"listed": "the agent's list", "unknown": "it may have run before"}
 
-Comment = Annotated[str | None, typer.Option(metavar="TEXT", help="A word to the agent.")]
+Comment = Annotated[str | None, typer.Option(metavar="TEXT", help="Comment that the agent sees.")]
 
 
 @command(app)
 async def ls(invocation: Invocation) -> None:
-    """List what waits, the oldest first."""
+    """List pending approvals, oldest first."""
     async with reach(invocation) as api:
         found: list[dict[str, Any]] = (await api.get(address("approvals")))["approvals"]
     shown = [{**each, "call": called(each), "why": WHY.get(each["reason"], each["reason"])} for each in found]
@@ -29,13 +29,13 @@ async def ls(invocation: Invocation) -> None:
 
 @command(app)
 async def approve(invocation: Invocation, id: Id, comment: Comment = None) -> None:
-    """Allow a call; the agent goes on."""
+    """Approve a tool call. The agent continues."""
     await _decide(invocation, id, "approve", comment)
 
 
 @command(app)
 async def deny(invocation: Invocation, id: Id, comment: Comment = None) -> None:
-    """Deny a call; the agent is told, and goes on without it."""
+    """Deny a tool call. The agent sees the denial and continues without the call."""
     await _decide(invocation, id, "deny", comment)
 
 

@@ -1,4 +1,4 @@
-"""Apps by the names that commands take: `shop.py`, `shop`, or `shop:app`."""
+"""Loads the app that a command names: `shop.py`, `shop` or `shop:app`."""
 
 import importlib
 import importlib.util
@@ -16,7 +16,7 @@ SUFFIX = ".py"
 
 
 def load_app(name: str) -> App:
-    """The App that `name` means: a file's, or a module's that is found in the current folder first."""
+    """Load the app of a file or of a module. Modules in the current folder take precedence."""
     module, colon, attribute = name.partition(":")
     if not module or (colon and not attribute):
         raise InvalidInput(f"{name!r} names no app", next="Write shop.py, shop, or shop:app for `app` in shop.py.")
@@ -56,10 +56,10 @@ def _load_module(name: str) -> ModuleType:
 def _load_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise InvalidInput(f"there is no file {path}", next="Name it from the current folder, or in full.")
-    sys.path.insert(0, str(path.parent.absolute()))  # as `python FILE` does it
+    sys.path.insert(0, str(path.parent.absolute()))  # as `python FILE` does
 
     def load() -> ModuleType:
-        # Under its own name, so that what it imports can import it, too; unless something else has that.
+        # Use the name of the file, so that modules which it imports can import it, unless that name is taken.
         name = path.stem if path.stem not in sys.modules else f"{path.stem} of the app"
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec is not None

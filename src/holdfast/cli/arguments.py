@@ -1,4 +1,4 @@
-"""Arguments of tools, as they are written on a command line."""
+"""Parses the arguments of tools on the command line."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from typing import Any, NoReturn, cast
 
 from holdfast.core.errors import InvalidInput
 
-MAX_DEPTH = 20  # of schemas that refer to others
+MAX_DEPTH = 20  # of schema references
 
 _EXAMPLES = {"array": "'[1, 2]'", "boolean": "true", "integer": "42", "null": "null", "number": "1.5", "object": "'{}'"}
 _PYTHON: dict[str, type | tuple[type, ...]] = {
@@ -22,7 +22,7 @@ _PYTHON: dict[str, type | tuple[type, ...]] = {
 
 
 def arguments_of(schema: Mapping[str, Any], words: Sequence[str]) -> dict[str, Any]:
-    """The arguments that words like `name=value` say, each read as the schema has it."""
+    """Parse words like `name=value` into arguments, each by its type in the schema."""
     arguments: dict[str, Any] = {}
     for word in words:
         name, equals, text = word.partition("=")
@@ -35,7 +35,7 @@ def arguments_of(schema: Mapping[str, Any], words: Sequence[str]) -> dict[str, A
 
 
 def value_of(name: str, schema: Any, root: Mapping[str, Any], text: str) -> Any:
-    """What a text means for an argument: itself where that is text, else JSON; whether it fits is the tool's to say."""
+    """Parse the value of an argument: text if the schema takes only text, else JSON. The tool validates it."""
     types = types_of(schema, root)
     if types == {"string"}:
         return text
@@ -56,7 +56,7 @@ def value_of(name: str, schema: Any, root: Mapping[str, Any], text: str) -> Any:
 
 
 def types_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
-    """The types of JSON that a schema takes; none where it does not say."""
+    """Return the JSON types that a schema accepts; an empty set if it names none."""
     if not isinstance(schema, dict) or depth > MAX_DEPTH:
         return set()
     said = cast(dict[str, Any], schema)
@@ -74,7 +74,7 @@ def types_of(schema: Any, root: Mapping[str, Any], depth: int = 0) -> set[str]:
 
 
 def whole_of(words: Sequence[str], arguments: str | None) -> dict[str, Any] | None:
-    """The arguments that are given as one object, if they are."""
+    """Return the arguments that are given as one JSON object, or None."""
     if (words and arguments is not None) or ("-" in words and len(words) > 1):
         raise InvalidInput(
             "the arguments are given in several ways", next="Give them as name=value, with --arguments, or as - alone."

@@ -1,4 +1,4 @@
-"""The installation's secrets as `holdfast db backup` and `restore` carry them along."""
+"""The installation's secrets in `holdfast db backup` and `holdfast db restore`."""
 
 import os
 import sys
@@ -21,7 +21,7 @@ LOST = {
 
 
 def installation_secrets(config: Config) -> dict[str, bytes | None]:
-    """The secrets that rows of this installation are written under, by name; None for one that there is not."""
+    """Return the secrets that protect rows of this installation, by name; None for a missing one."""
     given = config.secret.get_secret_value() if config.secret else None
     sealing = config.execution.secret_key
     return {
@@ -31,7 +31,7 @@ def installation_secrets(config: Config) -> dict[str, bytes | None]:
 
 
 def read_passphrase(file: Path | None, *, ask: bool, again: bool = False) -> str | None:
-    """The passphrase of the file, else of the environment, else of who sits at the terminal; None: there is none."""
+    """Read the passphrase from the file, the environment or the terminal, in this order; None if there is none."""
     if file is not None:
         try:
             return file.read_text(encoding="utf-8").rstrip("\r\n")
@@ -50,7 +50,7 @@ def read_passphrase(file: Path | None, *, ask: bool, again: bool = False) -> str
 
 
 class RestoredSecrets:
-    """Brings the secrets of a backup back, and says which are missing."""
+    """Restores the secrets of a backup and reports which are missing."""
 
     def __init__(self, config: Config, file: Path, *, keep: bool) -> None:
         self._config = config
@@ -62,12 +62,12 @@ class RestoredSecrets:
 
     @property
     def wanted(self) -> bool:
-        """Whether the backup has secrets that this installation has not."""
+        """Whether the backup has secrets that this installation lacks."""
         present = installation_secrets(self._config)
         return not self._own and self._backup.sealed is not None and bool(self._backup.missing(present))
 
     def open(self, passphrase: str | None) -> None:
-        """Open the secrets of the backup, before anything is restored; refuse to replace one that is here."""
+        """Decrypt the secrets of the backup before anything is restored. Refuse to replace an existing secret."""
         if passphrase is None:
             return
         self._found = self._backup.opened(passphrase)
@@ -80,7 +80,7 @@ class RestoredSecrets:
             )
 
     def keep(self) -> None:
-        """Write the secrets down where this installation has none."""
+        """Store the secrets that this installation lacks."""
         secret, sealing = self._found.get(INSTALLATION), self._found.get(SEALING)
         present = installation_secrets(self._config)
         if secret is not None and present[INSTALLATION] is None:
@@ -93,9 +93,9 @@ class RestoredSecrets:
             self.said.append(told)
 
     def missing(self) -> list[tuple[str, str]]:
-        """The secrets that rows need and that are not here, each with what to do about it."""
+        """List the secrets that rows need and that are missing, each with a remedy."""
         names = self._backup.missing(installation_secrets(self._config))
         if not self._backup.digests and installation_secrets(self._config)[INSTALLATION] is None:
-            names = [INSTALLATION]  # of an earlier release, which did not say
+            names = [INSTALLATION]  # backups of earlier releases have no digests
         kept = {SEALING} if SEALING in self._found else set[str]()
         return [(name, LOST[name].format(self._folder.secret)) for name in names if name not in kept]

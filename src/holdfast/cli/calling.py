@@ -1,4 +1,4 @@
-"""Calling an agent: the talk on an event loop of its own, for a program that waits for a person meanwhile."""
+"""Runs a chat with an agent on a background event loop, while the program waits for user input."""
 
 import asyncio
 import time
@@ -21,13 +21,13 @@ Result = TypeVar("Result")
 
 INTERRUPTED: Final[Frame] = {"kind": "interrupted"}
 SILENT: Final[Frame] = {"kind": "silent"}
-SILENCE = 5.0  # seconds without a word after which it is looked whether anybody works on it
+SILENCE = 5.0  # seconds without an event before the chat checks whether a process has taken the run
 CLOSING = 10.0
-MOMENT = 0.1  # a signal that comes just before a wait begins has its handler run when the wait ends: none lasts longer
+MOMENT = 0.1  # longest wait: the handler of a signal that arrives just before a wait runs only after it
 
 
 class Calling:
-    """A talk in the background, as long as `with` lasts; all but `interrupt` is for one thread."""
+    """A chat that runs in the background inside `with`. Only `interrupt` may be called from any thread."""
 
     def __init__(
         self, invocation: Invocation, agent: str | None, *, user: str | None, session: str | None, go_on: bool
@@ -42,7 +42,7 @@ class Calling:
         self._thread = Thread(target=self._work, name="talk", daemon=True)
         self._task: asyncio.Task[None] | None = None
         self._talk: Talk | None = None
-        self._heard = False  # something of what answers the message
+        self._heard = False  # whether an event of the answer has arrived
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -54,23 +54,23 @@ class Calling:
             self._thread.join(CLOSING)
 
     def interrupt(self) -> None:
-        """Have `next` tell that somebody interrupts; a signal's handler may call it."""
+        """Make `next` return INTERRUPTED. A signal handler may call it."""
         self._happened.put(INTERRUPTED)
 
     def wait_until_ready(self) -> Frame:
-        """Wait until there is a line to the agent; its first frame."""
+        """Wait for the connection to the agent and return its first frame."""
         while (frame := self.next())["kind"] != "ready":
             if frame is INTERRUPTED:
                 raise KeyboardInterrupt
         return frame
 
     def say(self, text: str) -> None:
-        """Say something to the agent."""
+        """Send a message to the agent."""
         self._heard = False
         self._do(self._its.say(text))
 
     def next(self) -> Frame:
-        """What happens next: INTERRUPTED where somebody interrupts, SILENT where nobody works on what was said."""
+        """Return the next frame: INTERRUPTED after an interrupt, SILENT if no process has taken the run."""
         silent_at = time.monotonic() + SILENCE
         while True:
             try:
@@ -87,30 +87,30 @@ class Calling:
             return happened
 
     def ends(self, frame: Frame) -> bool:
-        """Whether what was said is answered with this frame, or will never be."""
+        """Return whether this frame ends the turn of the message."""
         ended = self._do(self._its.ends(frame))
         self._heard = self._heard or (self.is_ours(frame) and frame["kind"] != "sent")
         return ended
 
     def is_ours(self, frame: Frame) -> bool:
-        """Whether it is part of what answers the message."""
+        """Return whether the frame belongs to the run that answers the message."""
         return self._its.run_id is not None and frame.get("run_id") == self._its.run_id
 
     def cancel(self) -> None:
-        """Have the agent stop answering; this does not wait for it."""
+        """Cancel the run without waiting for it to stop."""
         cancelling = self._begin(self._its.cancel())
         cancelling.add_done_callback(self._failed)
 
     def decide(self, approval_id: str, decision: Literal["approve", "deny"]) -> None:
-        """Allow a call that waits for it, or not."""
+        """Approve or deny a pending tool call."""
         self._do(self._its.decide(approval_id, decision))
 
     def call(self, work: Callable[[Api], Coroutine[Any, Any, Result]]) -> Result:
-        """Call the API beside the talk."""
+        """Call the API during the chat."""
         return self._do(self._its.call(work))
 
     def recalled(self) -> int:
-        """How many memories the agent was reminded of when it answered."""
+        """Return the number of memories that were recalled for the answer."""
         story = self._story()
         steps: list[dict[str, Any]] = story["steps"] if story else []
         parts = [part for step in steps[:1] for part in step["sent"]["parts"]]
@@ -123,7 +123,7 @@ class Calling:
     def _story(self) -> dict[str, Any] | None:
         try:
             return self._do(self._its.story())
-        except HoldfastError:  # nobody has asked for it
+        except HoldfastError:  # it is optional information
             return None
 
     @property
@@ -131,7 +131,7 @@ class Calling:
         assert self._talk is not None
         return self._talk
 
-    # The other thread
+    # The background thread
 
     def _begin(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
         return asyncio.run_coroutine_threadsafe(work, self._loop)
@@ -147,7 +147,7 @@ class Calling:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             try:
                 runner.run(self._follow())
-            except BaseException as error:  # noqa: BLE001 - whatever it was, the other thread raises it
+            except BaseException as error:  # noqa: BLE001 - the other thread raises it
                 self._happened.put(error)
 
     async def _follow(self) -> None:
@@ -170,7 +170,7 @@ class Calling:
 
 
 async def _chosen(door: Door) -> str:
-    """Whom to talk to where nobody was named."""
+    """Choose the agent if none is named."""
     found = await door.api.get(address("agents"))
     if found["chosen"] is not None:
         return found["chosen"]

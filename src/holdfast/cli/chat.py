@@ -1,4 +1,4 @@
-"""`holdfast chat`: talk to an agent in the terminal."""
+"""`holdfast chat`: chat with an agent in the terminal."""
 
 import signal
 import sys
@@ -28,21 +28,22 @@ def chat(
     invocation: Invocation,
     agent: Annotated[
         str | None,
-        typer.Argument(metavar="AGENT", help="Whom to talk to. [default: the only one that is served, else `default`]"),
+        typer.Argument(metavar="AGENT", help="Agent to chat with. [default: the only served agent, else `default`]"),
     ] = None,
     message: Annotated[
-        list[str] | None, typer.Argument(metavar="MESSAGE", help="One question, and no more.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="MESSAGE", help="Send this message, print the answer and exit.", show_default=False),
     ] = None,
-    go_on: Annotated[bool, typer.Option("-c", "--continue", help="Go on with the last session.")] = False,
+    go_on: Annotated[bool, typer.Option("-c", "--continue", help="Continue the last session.")] = False,
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="The session to talk in. [default: a new one]")
+        str | None, typer.Option(metavar="ID", help="Session to chat in. [default: a new session]")
     ] = None,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Who talks. [default: yourself]")] = None,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="User to chat as. [default: yourself]")] = None,
 ) -> None:
-    """Talk to an agent; Ctrl-C stops its answer, Ctrl-D leaves.
+    """Chat with an agent. Ctrl-C stops its answer, Ctrl-D exits.
 
-    At a terminal /help lists more, such as /new, /sessions and /agent. With a message, or one on stdin, the answer
-    alone goes to stdout; with --json all that happens, as lines of JSON.
+    In a terminal, /help lists the chat commands, such as /new, /sessions and /agent. With a message, as an argument or
+    on stdin, only the answer goes to stdout. With --json, every event goes to stdout as a line of JSON.
 
     \b
     holdfast chat
@@ -52,7 +53,7 @@ def chat(
     """
     if go_on and session is not None:
         raise InvalidInput("it is not clear which session is meant", next="Give either -c or --session.")
-    if agent is not None and " " in agent:  # no agent is called so: it is what to say
+    if agent is not None and " " in agent:  # names of agents have no spaces: it is the message
         agent, message = None, [agent, *(message or [])]
     question = _question(invocation, message)
     if question is None:
@@ -65,7 +66,7 @@ def chat(
 
 
 def _question(invocation: Invocation, message: list[str] | None) -> str | None:
-    """What is asked once; None where a person is at a terminal."""
+    """Return the only message to send, or None for an interactive chat."""
     if message:
         question = " ".join(message)
     elif sys.stdin.isatty() and not invocation.json:
@@ -78,7 +79,7 @@ def _question(invocation: Invocation, message: list[str] | None) -> str | None:
 
 
 def _talk_on(invocation: Invocation, agent: str | None, *, user: str | None, session: str | None, go_on: bool) -> None:
-    """Talk, in one session after another, until the person leaves."""
+    """Chat in one session after another until the user exits."""
     while True:
         calling = Calling(invocation, agent, user=user, session=session, go_on=go_on)
         with calling, _interrupts(calling.interrupt):
@@ -89,7 +90,7 @@ def _talk_on(invocation: Invocation, agent: str | None, *, user: str | None, ses
 
 
 def _talk(invocation: Invocation, calling: Calling, ready: Frame, user: str | None, *, recalls: bool) -> Switch | None:
-    """Talk in one session; where to go on, None where the person leaves."""
+    """Chat in one session. Return the session to switch to, or None if the user exits."""
     screen = Terminal(sys.stdout, colour=in_colour(sys.stdout))
     place = Place(ready["agent"], ready["session_id"], user)
     invocation.output.say(f"You talk to {place.agent}. Ctrl-C stops an answer, Ctrl-D leaves, /help tells more.")
@@ -135,16 +136,16 @@ def _ask_once(invocation: Invocation, calling: Calling, question: str) -> None:
 
 
 class _Turns:
-    """Says something, and shows what happens until it is answered."""
+    """Sends messages and shows the events of their turns."""
 
     def __init__(self, calling: Calling, screen: Screen, *, asks: bool) -> None:
         self._calling = calling
         self._screen = screen
-        self._asks = asks  # a person is there to ask
+        self._asks = asks  # a person can decide approvals here
         self.stopped = False
 
     def turn(self, text: str) -> Frame:
-        """What ended it."""
+        """Send a message and return the frame that ended its turn."""
         self._calling.say(text)
         self.stopped = False
         while True:
@@ -162,7 +163,7 @@ class _Turns:
                 return frame
 
     def _stop(self) -> None:
-        """Have the agent stop; who asks twice does not wait for it."""
+        """Cancel the run. A second interrupt does not wait for that."""
         if self.stopped:
             raise KeyboardInterrupt
         self.stopped = True
@@ -170,7 +171,7 @@ class _Turns:
         self._calling.cancel()
 
     def _approve(self, frame: Frame) -> None:
-        """Ask the person who talks whether a call may be made."""
+        """Ask the user whether a tool call may run."""
         if not self._asks:
             raise Forbidden(
                 f"{called(frame)} waits for somebody's approval",
@@ -192,7 +193,7 @@ class _Turns:
 
 
 def _read(prompt: str, *, interrupt: bool = False) -> str | None:
-    """A line that somebody types; None when they leave, by Ctrl-D or, unless it is an `interrupt`, Ctrl-C."""
+    """Read a line from the terminal; None on Ctrl-D. Ctrl-C returns None, or raises if `interrupt` is set."""
     try:
         with _handler(signal.default_int_handler):
             return input(prompt)
@@ -208,7 +209,7 @@ def _read(prompt: str, *, interrupt: bool = False) -> str | None:
 
 @contextmanager
 def _interrupts(tell: Callable[[], None]) -> Generator[None]:
-    """Ctrl-C is told, and interrupts nothing by itself."""
+    """Call `tell` on Ctrl-C instead of raising KeyboardInterrupt."""
 
     def handler(number: int, frame: object) -> None:
         tell()
@@ -227,6 +228,6 @@ def _handler(handler: Any) -> Generator[None]:
 
 
 def _error(ended: Frame) -> HoldfastError:
-    """The error that ended a turn, or refused a message."""
+    """Return the error that ended a turn or refused a message."""
     told: Frame = ended.get("error") or {"code": ended.get("code", "failed"), "what": ended.get("message", "")}
     return error_of({"what": told.get("message", ""), "next": ended.get("next", ""), **told})

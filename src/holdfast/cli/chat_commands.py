@@ -1,4 +1,4 @@
-"""Commands of the terminal chat: what begins with a slash is said to the chat, not to the agent."""
+"""Slash commands of the terminal chat, such as /new. They are not sent to the agent."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,16 +11,16 @@ RECAP = 6  # messages
 WIDTH = 72  # characters of each
 
 HELP = """\
-/new             begin a new session
-/sessions        list your last sessions; /sessions 2 goes on with the second
-/agent           list the agents; /agent NAME talks to another
-/help            this list
-Ctrl-C stops an answer, Ctrl-D leaves. A message that begins with a slash has two: //like this."""
+/new             start a new session
+/sessions        list your last sessions; /sessions 2 continues the second
+/agent           list agents; /agent NAME switches to another agent
+/help            show this list
+Ctrl-C stops an answer, Ctrl-D exits. To start a message with a slash, double it: //like this."""
 
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """Where to go on: with another agent, or in another session; None: the same agent, a new session."""
+    """The agent and the session to switch to; without a session, a new one starts."""
 
     agent: str | None = None
     session: str | None = None
@@ -28,7 +28,7 @@ class Switch:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a chat is."""
+    """The agent, session and user of a chat."""
 
     agent: str
     session: str
@@ -36,7 +36,7 @@ class Place:
 
 
 async def obey(api: Api, line: str, place: Place) -> str | Switch:
-    """What to print, or where to go on."""
+    """Carry out a slash command. Return the text to print, or the session to switch to."""
     name, _, rest = line.strip().partition(" ")
     rest = rest.strip()
     match name:
@@ -53,7 +53,7 @@ async def obey(api: Api, line: str, place: Place) -> str | Switch:
 
 
 async def recap(api: Api, conversation: str) -> list[str]:
-    """The last messages of a conversation, a line each."""
+    """Return the last messages of a conversation, one line each."""
     last: int = (await api.get(address("conversations", conversation)))["last_seq"]
     found = await api.get(address("conversations", conversation, "nodes", since=max(0, last - 5 * RECAP), limit=100))
     lines = [_said(node) for node in found["nodes"]]

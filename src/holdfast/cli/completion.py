@@ -1,4 +1,4 @@
-"""`holdfast completion`: what makes a shell complete our commands."""
+"""`holdfast completion`: print a shell completion script."""
 
 import os
 from pathlib import Path
@@ -18,16 +18,18 @@ app = single()
 @command(app, local=True)
 def completion(
     invocation: Invocation,
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)] = "",
+    shell: Annotated[
+        str, typer.Argument(metavar="SHELL", help="bash, zsh or fish. [default: your shell]", show_default=False)
+    ] = "",
 ) -> None:
-    """Print the completion script of a shell, by default of yours.
+    """Print a shell completion script, by default for your shell.
 
     \b
     bash:  source <(holdfast completion bash)
     zsh:   source <(holdfast completion zsh)
     fish:  holdfast completion fish | source
 
-    Put the line into the shell's start file to have it in every shell.
+    Add the line to your shell's startup file to load it in every shell.
     """
     shell = shell or Path(os.environ.get("SHELL", "")).name
     if shell not in SHELLS:

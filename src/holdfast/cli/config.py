@@ -1,17 +1,17 @@
-"""`holdfast config`: the settings that are in force."""
+"""`holdfast config`: show settings."""
 
 from dataclasses import asdict
 
 from holdfast.cli.invocation import Invocation, command, group
 
-app = group("The settings that are in force.")
+app = group("Show settings.")
 
 
 @command(app, local=True)
 def show(invocation: Invocation) -> None:
-    """Show every setting, its value and where it came from; secrets are masked.
+    """Show every setting, its value and where the value comes from. Secrets are masked.
 
-    A value comes from the first that has it: flags, HOLDFAST_… in the environment, holdfast.toml, the default.
+    The order of precedence is: flags, environment variables (HOLDFAST_…), holdfast.toml, the default.
     """
     rows = [asdict(row) for row in invocation.config().describe()]
     invocation.output.rows(rows, {"key": "SETTING", "value": "VALUE", "origin": "FROM"})

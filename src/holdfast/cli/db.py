@@ -1,4 +1,4 @@
-"""`holdfast db`: the database under the engine."""
+"""`holdfast db`: manage the database."""
 
 import asyncio
 import shutil
@@ -30,9 +30,9 @@ from holdfast.postgres.logins import TenantLogin, TenantLogins, tenant_logins
 from holdfast.postgres.migrate import Plan, Schema, pending
 from holdfast.postgres.migrate import migrate as apply
 
-app = group("The database under the engine.")
+app = group("Manage the database: connect, migrate, back up, restore, and manage tenants' logins.")
 
-logins = group("Tenants' own logins, which `db url --tenant NAME` makes.")
+logins = group("Manage tenants' database logins. `db url --tenant NAME` creates one.")
 app.add_typer(logins, name="logins")
 
 LOGIN_COLUMNS = {
@@ -45,7 +45,7 @@ LOGIN_COLUMNS = {
 }
 PassphraseFile = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="File with the passphrase of the installation's secret.", show_default=False),
+    typer.Option(metavar="FILE", help="File with the passphrase for the installation's secret.", show_default=False),
 ]
 SEALED_IN = "The installation's secret is in it, sealed with the passphrase."
 LEFT_OUT = (
@@ -58,12 +58,12 @@ WHILE_IT_RUNS = "The address works while the engine runs: PostgreSQL stops when 
 @command(app, local=True)
 async def url(
     invocation: Invocation,
-    owner: Annotated[bool, typer.Option("--owner", help="The login that owns the schema.")] = False,
+    owner: Annotated[bool, typer.Option("--owner", help="Use the login that owns the schema.")] = False,
 ) -> None:
-    """Print the address of the database, for other programs.
+    """Print the connection URL of the database, for other programs.
 
-    With --tenant it is a login that is held to that tenant, whatever the program sets: it reads this tenant's rows and
-    no others.
+    With --tenant, the URL has a login that can access only the rows of that tenant. No setting of the session changes
+    that.
 
     \b
     psql "$(holdfast db url --tenant acme)"
@@ -86,9 +86,9 @@ async def url(
 async def psql(
     invocation: Invocation,
     arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", show_default=False)] = None,
-    owner: Annotated[bool, typer.Option("--owner", help="As the login that owns the schema.")] = False,
+    owner: Annotated[bool, typer.Option("--owner", help="Use the login that owns the schema.")] = False,
 ) -> int:
-    """Open psql on the database: as its owner, or with --tenant held to that tenant.
+    """Open psql on the database as its owner. With --tenant, use a login that is restricted to that tenant.
 
     \b
     holdfast db psql -- -c 'select name from tenant'
@@ -104,9 +104,9 @@ async def psql(
 @command(app, local=True)
 async def migrate(
     invocation: Invocation,
-    plan: Annotated[bool, typer.Option("--plan", help="Say what is left to do, and do nothing.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="List pending migrations without applying them.")] = False,
 ) -> None:
-    """Bring the schema up to date; every start of the engine does it, too."""
+    """Apply pending migrations. Every start of the engine does this, too."""
     output = invocation.output
     with output.progress() as progress:
         async with (
@@ -125,10 +125,11 @@ async def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE")],
     passphrase_file: PassphraseFile = None,
 ) -> None:
-    """Write everything in the database to FILE, as it is at this moment; others may go on writing.
+    """Back up the whole database to FILE. The backup is a consistent snapshot, and writes can continue meanwhile.
 
-    With a passphrase, the installation's secret is in it, sealed: without that secret nobody recognises keys or reads
-    the secrets of back ends. The passphrase comes from --passphrase-file, HOLDFAST_BACKUP_PASSPHRASE or the terminal.
+    With a passphrase, the backup includes the installation's secret, encrypted. Without that secret, a restored engine
+    cannot recognize API keys or decrypt secrets of back ends. The passphrase comes from --passphrase-file,
+    HOLDFAST_BACKUP_PASSPHRASE or the terminal.
     """
     output, config = invocation.output, invocation.config()
     folder = DataFolder(config.data)
@@ -156,14 +157,12 @@ async def restore(
     invocation: Invocation,
     file: Annotated[Path, typer.Argument(metavar="FILE")],
     passphrase_file: PassphraseFile = None,
-    keep_secret: Annotated[
-        bool, typer.Option("--keep-secret", help="Leave this installation's own secret as it is.")
-    ] = False,
+    keep_secret: Annotated[bool, typer.Option("--keep-secret", help="Keep this installation's own secret.")] = False,
 ) -> None:
-    """Bring a backup into an empty database: a new --data folder, or a new database.
+    """Restore a backup into an empty database. Use a new --data folder, or a new database.
 
-    The installation's secret comes back, too, where the backup has it and its passphrase is given. A different secret
-    that is here already is never overwritten.
+    The installation's secret is restored, too, if the backup includes it and you give the passphrase. A different
+    secret of this installation is never overwritten.
     """
     output, config = invocation.output, invocation.config()
     restoring = RestoredSecrets(config, file, keep=keep_secret)
@@ -183,7 +182,7 @@ async def restore(
 
 
 def _names_a_tenant(config: Config) -> bool:
-    """Whether this call is for one tenant: then it must not end up as the owner of all."""
+    """Return whether this call names a tenant. Such a call must not run as the owner of all tenants."""
     return config.origin("tenant").startswith(("flag", "environment"))
 
 
@@ -202,16 +201,16 @@ async def list_logins(invocation: Invocation) -> None:
 
 @command(logins, local=True)
 async def rotate(invocation: Invocation) -> None:
-    """Give the tenant's login a new name and password, print the new address, and end the old login's sessions."""
+    """Give the tenant's login a new name and password. Print the new URL, and end the old login's sessions."""
     async with _logins(invocation) as (service, tenant):
         address = await service.rotate(tenant)
-    invocation.output.say("The login before and its sessions have ended.")
+    invocation.output.say("The old login is removed, and its sessions have ended.")
     invocation.output.value(address, {"url": address})
 
 
 @command(logins, local=True)
 async def remove(invocation: Invocation) -> None:
-    """Remove the tenant's login and end its sessions. `db url --tenant NAME` makes a new one."""
+    """Remove the tenant's login and end its sessions. `db url --tenant NAME` creates a new one."""
     async with _logins(invocation) as (service, tenant):
         await service.remove(tenant)
     invocation.output.record({"removed": True})
@@ -228,14 +227,14 @@ def _note(login: TenantLogin) -> str:
 
 @asynccontextmanager
 async def _tenant_login(invocation: Invocation) -> AsyncGenerator[str]:
-    """An address that is held to the tenant which the call names, usable while this lasts."""
+    """Yield a connection URL that is restricted to the tenant of the call. It works inside this context."""
     async with _logins(invocation) as (service, tenant):
         yield await service.ensure(tenant)
 
 
 @asynccontextmanager
 async def _logins(invocation: Invocation) -> AsyncGenerator[tuple[TenantLogins, TenantId]]:
-    """The service for tenants' logins, and the tenant that the call is for."""
+    """Yield the service for tenants' logins and the tenant of the call."""
     async with AsyncExitStack() as stack:
         with invocation.output.progress() as progress:
             config = invocation.config()
@@ -246,12 +245,12 @@ async def _logins(invocation: Invocation) -> AsyncGenerator[tuple[TenantLogins, 
 
 
 async def _run_psql(address: str, arguments: list[str]) -> int:
-    """Run psql to its end; the password goes where other accounts cannot read it."""
+    """Run psql until it exits. Pass the password so that other accounts cannot read it."""
     address, environment = for_program(address)
-    # Ctrl-C belongs to psql, where it ends a statement and not the program.
+    # psql handles Ctrl-C: it cancels a statement, not the program.
     signal.signal(signal.SIGINT, _leave_it_to_psql)
     process = await asyncio.create_subprocess_exec(_psql(), f"--dbname={address}", *arguments, env=environment)
-    # psql's own codes: 2 is a connection that failed, 3 a script that did.
+    # psql exits with 2 if a connection failed and with 3 if a script failed.
     return {2: EXIT_CODE["unavailable"], 3: EXIT_CODE["failed"]}.get(code := await process.wait(), code)
 
 

@@ -1,4 +1,4 @@
-"""`holdfast dead-letters`: see what could not be processed, and have it processed once more or drop it."""
+"""`holdfast dead-letters`: list, redrive (retry) and drop dead letters."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.core.errors import InvalidInput
 
-app = group("What groups and workers could not process, kept until somebody decides.")
+app = group("List, redrive (retry) and drop dead letters: records that a consumer group or the workers gave up on.")
 
 PAGE = 100
 COLUMNS = {
@@ -31,8 +31,8 @@ COLUMNS = {
 }
 SHOWN_ERROR = 80  # characters in the list
 
-Group = Annotated[str | None, typer.Option(metavar="NAME", help="Those of one group.")]
-Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Those of one topic.")]
+Group = Annotated[str | None, typer.Option(metavar="NAME", help="Only dead letters of this consumer group.")]
+Topic = Annotated[str | None, typer.Option(metavar="NAME", help="Only dead letters of this topic.")]
 
 
 @command(app)
@@ -40,10 +40,10 @@ async def ls(
     invocation: Invocation,
     group: Group = None,
     topic: Topic = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = 50,
-    before: Annotated[UUID | None, typer.Option(metavar="ID", help="Those older than this one.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of dead letters.")] = 50,
+    before: Annotated[UUID | None, typer.Option(metavar="ID", help="Only dead letters older than this one.")] = None,
 ) -> None:
-    """List dead letters, the newest first."""
+    """List dead letters, newest first."""
     async with reach(invocation) as api:
         found = await api.get(address("dead-letters", group=group, topic=topic, limit=limit, before=before))
     letters = found["dead_letters"]
@@ -53,7 +53,7 @@ async def ls(
 
 @command(app)
 async def show(invocation: Invocation, id: Id) -> None:
-    """Print a dead letter: its error, and the whole record."""
+    """Show a dead letter: its error and the whole record."""
     async with reach(invocation) as api:
         letter = await api.get(address("dead-letters", await whole_id(api, "dead_letter", id)))
     if invocation.json:
@@ -66,11 +66,13 @@ async def show(invocation: Invocation, id: Id) -> None:
 async def redrive(
     invocation: Invocation,
     id: Annotated[str | None, typer.Argument(metavar="ID", show_default=False)] = None,
-    all: Annotated[bool, typer.Option("--all", help="Every one, or those of a group or a topic.")] = False,
+    all: Annotated[
+        bool, typer.Option("--all", help="All dead letters, or those that --group and --topic select.")
+    ] = False,
     group: Group = None,
     topic: Topic = None,
 ) -> None:
-    """Have dead letters processed once more; one that fails again is dead again.
+    """Retry dead letters: deliver them once more. One that fails again is a dead letter again.
 
     \b
     holdfast dead-letters redrive 019a…
@@ -94,7 +96,7 @@ async def redrive(
 
 @command(app)
 async def drop(invocation: Invocation, id: Id) -> None:
-    """Forget a dead letter, for good."""
+    """Delete a dead letter permanently."""
     async with reach(invocation) as api:
         letter = await whole_id(api, "dead_letter", id)
         await api.delete(address("dead-letters", letter))
@@ -103,7 +105,7 @@ async def drop(invocation: Invocation, id: Id) -> None:
 
 
 def shown(letter: dict[str, Any]) -> str:
-    """A dead letter as a person reads it."""
+    """Format a dead letter for the terminal."""
     at = datetime.fromisoformat(letter["failed_at"]).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     lines = [
         f"{letter['id']} ({letter['state']})",

@@ -1,4 +1,4 @@
-"""`holdfast doctor`: checks every part, and says what to do."""
+"""`holdfast doctor`: check every part and say how to fix problems."""
 
 import logging
 from dataclasses import asdict
@@ -12,12 +12,12 @@ app = single()
 
 @command(app, local=True)
 async def doctor(invocation: Invocation) -> int:
-    """Check every part, and say what to do.
+    """Check every part of the installation and say how to fix problems.
 
-    Nothing is changed: where no database has been made yet, PostgreSQL is tried in a temporary folder. The exit code
-    is 0 when nothing failed.
+    The command changes nothing. If no database exists yet, it tests PostgreSQL in a temporary folder. The exit code is
+    0 if no check fails.
     """
-    logging.disable(logging.WARNING)  # the checks tell what is wrong
+    logging.disable(logging.WARNING)  # the checks report the problems
     output = invocation.output
     with output.progress() as progress:
         checks = await examine(invocation.config, progress)

@@ -1,4 +1,4 @@
-"""Ids as people see and type them: the first digits are enough where only one thing has them."""
+"""Ids in the terminal: lists show them shortened, and commands accept a unique prefix."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,13 @@ from holdfast.cli.addresses import address
 from holdfast.cli.api import Api
 from holdfast.core.errors import InvalidInput, NotFound
 
-LEAST = 13  # characters that are shown of an id: they tell the millisecond
+LEAST = 13  # characters of a shortened id: its time in milliseconds
 FULL = 32
 DIGITS = re.compile("[0-9a-fA-F-]+")
 
 
 def _checked(text: str) -> str:
-    """Refuse what cannot be an id before anything is started for it."""
+    """Reject a text that cannot be an id before anything is started for it."""
     if not DIGITS.fullmatch(text):
         raise InvalidInput(f"{text[:80]!r} is no id", next="The lists show the ids.")
     return text
@@ -25,16 +25,14 @@ def _checked(text: str) -> str:
 
 Id = Annotated[
     str,
-    typer.Argument(
-        metavar="ID", help="Its id; the first digits are enough where no other has them.", callback=_checked
-    ),
+    typer.Argument(metavar="ID", help="Id, or its first digits if they are unique.", callback=_checked),
 ]
 Kind = Literal["run", "approval", "execution", "memory", "dead_letter"]
 NAMES: Mapping[Kind, str] = {"dead_letter": "dead letter", "execution": "call"}
 
 
 async def whole_id(api: Api, kind: Kind, text: str) -> UUID:
-    """The id that begins so."""
+    """Return the full id that starts with the text."""
     if (id := full_id(text)) is not None:
         return id
     found = await api.get(address("ids", kind=kind, prefix=text))
@@ -42,7 +40,7 @@ async def whole_id(api: Api, kind: Kind, text: str) -> UUID:
 
 
 def the_only(name: str, text: str, ids: Sequence[str], *, more: bool = False) -> UUID:
-    """The only one of these ids."""
+    """Return the only id of the list. Raise an error if there is none, or more than one."""
     if not ids:
         raise NotFound(f"there is no {name} {text[:80]!r}")
     if len(ids) > 1:
@@ -52,7 +50,7 @@ def the_only(name: str, text: str, ids: Sequence[str], *, more: bool = False) ->
 
 
 def full_id(text: str) -> UUID | None:
-    """The id that a text is, if it is a whole one."""
+    """Parse a full id; None if the text is shorter."""
     if len(text.replace("-", "")) != FULL:
         return None
     try:
@@ -62,7 +60,7 @@ def full_id(text: str) -> UUID | None:
 
 
 def shortened_ids(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[dict[str, Any]]:
-    """Rows with ids cut to what tells them apart."""
+    """Return the rows with ids shortened as far as they stay unique."""
     shown = [dict(row) for row in rows]
     for column in columns:
         ids = {str(row[column]) for row in shown if row.get(column)}

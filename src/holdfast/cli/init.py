@@ -1,4 +1,4 @@
-"""`holdfast init`: a small example to start from."""
+"""`holdfast init`: write a small example app."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -9,7 +9,7 @@ import typer
 from holdfast.cli.invocation import Invocation, command, single
 from holdfast.core.errors import AlreadyExists, Forbidden
 
-# What is written, and the file of `example/` that it is a copy of.
+# The files to write, and their templates in `example/`.
 FILES = {"holdfast.toml": "holdfast.toml", "app.py": "app.py.txt", "README.md": "README.md", ".gitignore": "gitignore"}
 
 app = single()
@@ -19,9 +19,9 @@ app = single()
 def init(
     invocation: Invocation, folder: Annotated[Path, typer.Argument(metavar="DIR", show_default=False)] = Path()
 ) -> None:
-    """Write a small example to start from into DIR, or into the working folder.
+    """Write a small example app into DIR, or into the current folder.
 
-    Nothing is overwritten: where one of its files exists, nothing is written at all.
+    The command overwrites nothing: if one of the files exists, it writes none of them.
     """
     write_example(folder)
     invocation.output.record({"folder": str(folder.absolute()), "files": list(FILES)})

@@ -1,7 +1,7 @@
-"""One call of the command line: the options that every command takes, and what commands need from them.
+"""A call of the command line: the options that all commands share, and what commands need from them.
 
-A command is a function whose first parameter is the `Invocation`; `command` registers it and gives it the shared
-options, which may stand before or after its name.
+A command is a function whose first parameter is the `Invocation`. `command` registers it and adds the shared options,
+which may come before or after its name.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """What every command is told."""
+    """The shared options of a call."""
 
     json: bool = False
     tenant: str | None = None
@@ -33,17 +33,17 @@ class Invocation:
 
     @property
     def output(self) -> Output:
-        """Where results and words go."""
+        """Where results and messages go."""
         return Output(json=self.json)
 
     def config(self, flags: Mapping[str, object] | None = None) -> "Config":
-        """The settings, with this call's flags before all else."""
+        """Load the settings. Flags of this call take precedence."""
         from holdfast.core.config import load_config
 
         return load_config({"data": self.data, "tenant": self.tenant, **(flags or {})})
 
     def and_then(self, inner: "Invocation") -> "Invocation":
-        """The same call with what was given further inside, which goes before."""
+        """Merge the options that come after a subcommand. They take precedence."""
         return Invocation(
             json=self.json or inner.json,
             tenant=self.tenant if inner.tenant is None else inner.tenant,
@@ -55,17 +55,17 @@ class Invocation:
 
 
 def _shared(
-    json: Annotated[bool, typer.Option("--json", help="Answer with JSON on stdout, errors as JSON on stderr.")] = False,
-    tenant: Annotated[str | None, typer.Option(metavar="NAME", help="The tenant that is meant.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON on stdout, and errors as JSON on stderr.")] = False,
+    tenant: Annotated[str | None, typer.Option(metavar="NAME", help="Tenant to use.")] = None,
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The data folder.", show_default=False, readable=False)
+        Path | None, typer.Option(metavar="DIR", help="Data folder.", show_default=False, readable=False)
     ] = None,
     server: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="The server to talk to, with the key in HOLDFAST_KEY.", show_default=False),
+        typer.Option(metavar="URL", help="Server to use. The API key comes from HOLDFAST_KEY.", show_default=False),
     ] = None,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Say which server is asked.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print which server is used.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error.")] = False,
 ) -> None: ...
 
 
@@ -73,13 +73,13 @@ SHARED = tuple(inspect.signature(_shared).parameters.values())
 
 
 def single(**settings: Any) -> typer.Typer:
-    """The Typer application of a module with one command."""
-    # Rich help would cost three times what all the rest of the start does.
+    """Create the Typer application of a module with one command."""
+    # Rich help would take three times as long as the rest of the start.
     return typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, **settings)
 
 
 def group(help: str, shared: Callable[..., Any] | None = None, **settings: Any) -> typer.Typer:
-    """The Typer application of a module with several commands; `shared` is called before each of them."""
+    """Create the Typer application of a module with several commands. `shared` runs before each of them."""
     app = single(help=help, **settings)
     app.callback()(_called(shared or _nothing_more))
     return app
@@ -91,9 +91,9 @@ def _nothing_more(_: Invocation) -> None: ...
 def command(
     app: typer.Typer, name: str | None = None, *, local: bool = False
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function, or a coroutine function, as a command; what it returns, if anything, is the exit code.
+    """Register a function or a coroutine function as a command. Its result, if any, is the exit code.
 
-    A `local` one works on this machine, and asks no server.
+    A `local` command works on this machine and does not use a server.
     """
 
     def register(work: Callable[..., Any]) -> Callable[..., Any]:

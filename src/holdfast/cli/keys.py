@@ -1,4 +1,4 @@
-"""`holdfast keys`: make, list and revoke keys."""
+"""`holdfast keys`: create, list and revoke API keys."""
 
 from typing import Annotated, Any
 
@@ -10,7 +10,7 @@ from holdfast.cli.ids import Id, full_id, shortened_ids, the_only
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.lifetime import lifetime
 
-app = group("Keys for programs and browsers. A key is shown once, when it is made.")
+app = group("Create, list and revoke API keys, and create sign-in links. A key is shown once, when it is created.")
 
 COLUMNS = {
     "id": "ID",
@@ -26,7 +26,7 @@ COLUMNS = {
 Scopes = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="SCOPE", help="read, write, admin, act-as, operator; may be repeated. [default: the first three]"
+        metavar="SCOPE", help="read, write, admin, act-as or operator. Can be repeated. [default: the first three]"
     ),
 ]
 
@@ -34,18 +34,20 @@ Scopes = Annotated[
 @command(app)
 async def create(
     invocation: Invocation,
-    user: Annotated[str, typer.Option("--user", "--principal", metavar="NAME", help="Whose key it is.")] = "local",
+    user: Annotated[str, typer.Option("--user", "--principal", metavar="NAME", help="User of the key.")] = "local",
     scope: Scopes = None,
     agent: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Agent that it speaks for; it may call that one's tools. [read and write]"),
+        typer.Option(
+            metavar="NAME", help="Agent that the key acts as, with that agent's tools. [read and write at most]"
+        ),
     ] = None,
-    label: Annotated[str, typer.Option(metavar="TEXT", help="What it is for.", show_default=False)] = "",
+    label: Annotated[str, typer.Option(metavar="TEXT", help="Purpose of the key.", show_default=False)] = "",
     expires: Annotated[
-        str | None, typer.Option(metavar="TIME", help="When it ends, such as 30d or 12h. [default: never]")
+        str | None, typer.Option(metavar="TIME", help="Lifetime, such as 30d or 12h. [default: never expires]")
     ] = None,
 ) -> None:
-    """Make a key: its text goes to stdout, once, and is kept nowhere.
+    """Create an API key and print it. The key itself is not stored, and cannot be shown again.
 
     \b
     KEY=$(holdfast keys create --label backup --scope read --expires 30d)
@@ -71,7 +73,7 @@ async def create(
 
 @command(app)
 async def ls(invocation: Invocation) -> None:
-    """List the tenant's keys, newest first, the revoked ones too."""
+    """List the tenant's API keys, newest first, including revoked ones."""
     async with reach(invocation) as api:
         found = await api.get("/api/keys")
     invocation.output.rows(found["keys"] if invocation.json else shortened_ids(found["keys"], "id"), COLUMNS)
@@ -79,7 +81,7 @@ async def ls(invocation: Invocation) -> None:
 
 @command(app)
 async def revoke(invocation: Invocation, id: Id) -> None:
-    """End a key, and within a second every use of it."""
+    """Revoke an API key. Every use of it ends within a second."""
     async with reach(invocation) as api:
         whole = full_id(id)
         if whole is None:
@@ -94,11 +96,11 @@ async def revoke(invocation: Invocation, id: Id) -> None:
 async def link(
     invocation: Invocation,
     user: Annotated[
-        str | None, typer.Option("--user", "--principal", metavar="NAME", help="Who opens it. [default: local]")
+        str | None, typer.Option("--user", "--principal", metavar="NAME", help="User who signs in. [default: local]")
     ] = None,
     scope: Scopes = None,
 ) -> None:
-    """Make a link that opens the console in a browser, once, within ten minutes.
+    """Create a sign-in link for the console. It works once, within ten minutes.
 
     \b
     holdfast keys link

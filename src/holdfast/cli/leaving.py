@@ -1,4 +1,4 @@
-"""The end of a process that runs other people's code."""
+"""Ends a process that runs code of apps."""
 
 import logging
 import os
@@ -6,13 +6,13 @@ import sys
 import threading
 from contextlib import suppress
 
-LEAVING = 3.0  # seconds for the process to end by itself, when all work is given back
+LEAVING = 3.0  # seconds for the process to exit by itself, after all work is given back
 
 log = logging.getLogger(__name__)
 
 
 def leave() -> None:
-    """End the process before long, though a skill or a tool has a task or a thread that never ends."""
+    """End the process soon, even if a handler or a tool has a task or a thread that never ends."""
 
     def end() -> None:
         try:

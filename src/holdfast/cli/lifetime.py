@@ -1,4 +1,4 @@
-"""Lifetimes as people write them: `30d`, `12h`."""
+"""Parses lifetimes such as `30d` and `12h`."""
 
 import re
 from datetime import timedelta
@@ -10,7 +10,7 @@ LONGEST = 100 * 365 * SECONDS["d"]
 
 
 def lifetime(text: str) -> timedelta:
-    """How long `text` says, a whole number above zero and a unit."""
+    """Parse a lifetime: a whole number above zero and a unit."""
     found = re.fullmatch(r"(\d{1,10})([smhdw])", text.strip(), re.ASCII)
     length = int(found[1]) * SECONDS[found[2]] if found else 0
     if not 0 < length <= LONGEST:

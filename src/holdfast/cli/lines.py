@@ -1,4 +1,4 @@
-"""Lines to agents: frames of the sub-protocol `holdfast.v1+json`, to the command's server."""
+"""WebSocket connections to agents: frames of the subprotocol `holdfast.v1+json`."""
 
 import json
 from collections.abc import AsyncGenerator
@@ -27,20 +27,20 @@ MAX_FRAME = 64 * 1024 * 1024
 
 
 class Line:
-    """Takes frames to an agent, and brings them."""
+    """A connection to an agent: sends and receives frames."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket = socket
 
     async def send(self, frame: Frame) -> None:
-        """Send a frame; on a line that is broken it goes nowhere."""
+        """Send a frame. A broken connection drops it."""
         try:
             await self._socket.send(json.dumps(frame))
         except ConnectionClosed:
             return
 
     async def receive(self) -> Frame | None:
-        """The next frame; None when the line is broken."""
+        """Return the next frame, or None if the connection is broken."""
         try:
             return json.loads(await self._socket.recv())
         except ConnectionClosed as closed:
@@ -53,7 +53,7 @@ class Line:
 
 
 class Door:
-    """Where lines to agents begin: the command's server, or after it was started anew, that one."""
+    """Opens connections to agents on the command's server, also after a restart of the server."""
 
     def __init__(self, found: Found) -> None:
         self._found = found
@@ -61,7 +61,7 @@ class Door:
 
     @asynccontextmanager
     async def line(self, path: str) -> AsyncGenerator[Line]:
-        """A line; Unavailable where none can be had now, another error where none will be."""
+        """Open a connection. Raise Unavailable if a later attempt may succeed, otherwise another error."""
         server: Server = await in_thread(self._found.again, name="server")
         self.api = Api(server)
         try:
@@ -92,7 +92,7 @@ async def _connect(server: Server, path: str) -> ClientConnection:
 
 @asynccontextmanager
 async def reach_agents(invocation: Invocation, agent: str | None, *, user: str | None) -> AsyncGenerator[Door]:
-    """The door of the command's server; one that is started for it serves the default agent, and stored ones."""
+    """Yield connections to the command's server. A server started for it serves the default and stored agents."""
 
     @asynccontextmanager
     async def serve(engine: "Engine") -> AsyncGenerator[None]:
@@ -115,7 +115,7 @@ async def reach_agents(invocation: Invocation, agent: str | None, *, user: str |
 
 
 def _refusal(body: bytes | None) -> HoldfastError:
-    """The error that a refused line tells."""
+    """Return the error of a refused connection."""
     try:
         return error_of(json.loads(body or b""))
     except (ValueError, KeyError, TypeError):

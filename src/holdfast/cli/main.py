@@ -1,6 +1,6 @@
-"""`holdfast`: finds the command, and turns what goes wrong into a message and an exit code.
+"""`holdfast`: finds the command, and turns errors into messages and exit codes.
 
-A command's module is loaded when the command is called, so that `holdfast --help` and a typo cost next to nothing.
+A command's module is loaded when the command is called, so that `holdfast --help` and a typo take little time.
 """
 
 import json
@@ -25,31 +25,31 @@ INTERRUPTED = 130
 
 # Every command is a module of this package.
 COMMANDS = {
-    "init": "Write a small example to start from.",
-    "up": "Start everything in one process.",
-    "mcp": "Serve MCP to a client on this machine.",
-    "chat": "Talk to an agent in the terminal.",
-    "worker": "Do commands of an app's skills.",
-    "doctor": "Check every part, and say what to do.",
-    "config": "The settings that are in force.",
-    "db": "The database under the engine.",
-    "tenants": "Tenants: rows that no other tenant sees.",
-    "keys": "Keys for programs and browsers.",
-    "agents": "Agents: who they are and what they may do.",
-    "sources": "Documents of back ends, whose operations are tools.",
-    "secrets": "What back ends are shown, and nobody else.",
-    "runs": "What agents did, turn by turn, and why.",
-    "approvals": "Calls of tools that wait for a person.",
-    "skills": "What agents know how to do, in and out.",
-    "tools": "What agents can call, and by hand.",
-    "sessions": "Conversations: who said what.",
-    "notes": "What agents have noted about users.",
-    "memory": "What agents remember.",
-    "models": "The embedding models, and where they are.",
-    "topics": "Topics of the log, and who has read how far.",
-    "dead-letters": "What could not be processed.",
-    "commands": "Work for workers, and what came of it.",
-    "completion": "Print the completion script of a shell.",
+    "init": "Write a small example app.",
+    "up": "Start the engine: database, server, console and agents.",
+    "mcp": "Serve MCP over stdio to a client on this machine.",
+    "chat": "Chat with an agent in the terminal.",
+    "worker": "Start a worker that carries out commands.",
+    "doctor": "Check every part and say how to fix problems.",
+    "config": "Show settings.",
+    "db": "Connect to, migrate, back up and restore the database.",
+    "tenants": "Create and list tenants.",
+    "keys": "Create, list and revoke API keys.",
+    "agents": "List and show agents.",
+    "sources": "Import tools from OpenAPI and Swagger documents.",
+    "secrets": "Store credentials for the back ends of tools.",
+    "runs": "List, show, cancel and retry runs of agents.",
+    "approvals": "Approve or deny tool calls of agents.",
+    "skills": "Import, export, assign, enable and disable skills.",
+    "tools": "Call, enable and disable tools, and set permissions.",
+    "sessions": "List, search, show, fork and export conversations.",
+    "notes": "Show and edit agents' notes about users.",
+    "memory": "Store, search, correct, export and import memories.",
+    "models": "List and download embedding models.",
+    "topics": "Manage topics, records and consumer groups.",
+    "dead-letters": "List, redrive (retry) and drop dead letters.",
+    "commands": "Send commands to workers and get their results.",
+    "completion": "Print a shell completion script.",
 }
 
 
@@ -57,14 +57,16 @@ class Deferred(TyperCommand):
     """A command whose module is loaded when it is called."""
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
-        """The context of the real command."""
+        """Return the context of the real command."""
         module = import_module(f"holdfast.cli.{str(self.name).replace('-', '_')}")
         return typer.main.get_command(module.app).make_context(info_name, args, parent, **extra)
 
 
 def program() -> TyperGroup:
-    """The whole command line, with the commands' modules not yet loaded."""
-    help = "An agent engine on PostgreSQL.\n\n`holdfast up` starts it; `holdfast init DIR` writes an example."
+    """Build the command line without loading the modules of the commands."""
+    help = (
+        "A self-hosted agent engine on PostgreSQL.\n\n`holdfast up` starts it. `holdfast init DIR` writes an example."
+    )
     app = group(help, _version_option, context_settings={"help_option_names": ["-h", "--help"]})
     commands = typer.main.get_command(app)
     assert isinstance(commands, TyperGroup)
@@ -74,7 +76,7 @@ def program() -> TyperGroup:
 
 
 def run(words: Sequence[str]) -> int:
-    """Run the command line; the exit code."""
+    """Run the command line and return the exit code."""
     ours = words[: words.index("--")] if "--" in words else words
     as_json, debug = "--json" in ours, "--debug" in ours
     if COMPLETION in os.environ:
@@ -99,7 +101,7 @@ def run(words: Sequence[str]) -> int:
 
 def main() -> NoReturn:
     """The entry point of the script `holdfast`."""
-    # What a terminal's encoding cannot show is shown by its number, and is no reason to fail.
+    # Escape characters that the terminal's encoding cannot show, instead of failing.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
@@ -119,7 +121,7 @@ def _show_version(asked: bool) -> None:
 def _version_option(
     _: Invocation,
     version: Annotated[
-        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Markdown at a terminal, as it is written: each block is shown as it grows, and stays once it is whole."""
+"""Renders streamed Markdown in the terminal: a block is redrawn until it is complete, then it stays."""
 
 import re
 from typing import TYPE_CHECKING, TextIO
@@ -13,14 +13,14 @@ _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
 class MarkdownStream:
-    """Writes one text after another to a terminal."""
+    """Writes Markdown texts to a terminal, one after another."""
 
     def __init__(self, stream: TextIO) -> None:
         from rich.console import Console
 
         self._console = Console(file=stream, highlight=False, markup=False, emoji=False)
         self._live: Live | None = None
-        self._block = ""  # what is not whole yet
+        self._block = ""  # the incomplete block
         self._is_first = True
 
     def feed(self, text: str) -> None:
@@ -32,7 +32,7 @@ class MarkdownStream:
         self._grow()
 
     def end(self) -> None:
-        """The text is over: show the rest of it to stay."""
+        """End the text and write the rest of it permanently."""
         block, self._block = self._block, ""
         self._settle(block)
         self._is_first = True
@@ -61,15 +61,15 @@ class MarkdownStream:
     def _shown(self, block: str) -> "Markdown":
         from rich.markdown import Markdown
 
-        return Markdown(block.strip("\n"), hyperlinks=False)  # an address is shown, and not hidden behind a word
+        return Markdown(block.strip("\n"), hyperlinks=False)  # show URLs instead of hiding them behind link texts
 
 
 def blocks(text: str) -> list[str]:
-    """The blocks of a text, between blank lines; the last may not be whole. A fence keeps its blank lines."""
+    """Split a text at blank lines into blocks. The last may be incomplete. Fenced code keeps its blank lines."""
     found: list[str] = []
     block: list[str] = []
     fence = ""
-    *lines, rest = text.split("\n")  # the last line may not be whole: it is no blank one yet
+    *lines, rest = text.split("\n")  # the last line may be incomplete: it is not blank yet
     for line in lines:
         mark = _FENCE.match(line)
         if mark and not fence:

@@ -1,4 +1,4 @@
-"""`holdfast mcp`: the engine as an MCP server for a client on this machine, over standard input and output."""
+"""`holdfast mcp`: serve MCP over stdio to a client on this machine."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.stdio import Stdio
 from holdfast.server.serving import run
 
-FAREWELL = 1.0  # seconds for the last lines to be read
+FAREWELL = 1.0  # seconds for the client to read the last lines
 
 app = single()
 
@@ -30,17 +30,15 @@ app = single()
 def mcp(
     invocation: Invocation,
     application: Annotated[
-        str | None, typer.Argument(metavar="APP", help=f"Agents and tools to serve as well: {NAMES}.")
+        str | None, typer.Argument(metavar="APP", help=f"App whose agents and tools to serve as well: {NAMES}.")
     ] = None,
-    user: Annotated[str, typer.Option(metavar="NAME", help="Who asks.")] = LOCAL_USER,
-    agent: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Offer what this agent may use, and no more.")
-    ] = None,
+    user: Annotated[str, typer.Option(metavar="NAME", help="User that the client acts as.")] = LOCAL_USER,
+    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Serve only what this agent may use.")] = None,
 ) -> None:
-    """Serve MCP to a client on this machine, over standard input and output; it ends with its input.
+    """Serve MCP over stdio (standard input and output) to a client on this machine. It exits when its input ends.
 
-    Clients start it themselves: give them this command. Without APP, agents and functions are those that other
-    processes serve. Nothing but the protocol is written to standard output.
+    MCP clients start this command themselves: add it to the configuration of the client. Without APP, agents and
+    functions are those that other processes serve. Only the protocol is written to standard output.
 
     \b
     holdfast mcp

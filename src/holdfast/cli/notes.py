@@ -1,4 +1,4 @@
-"""`holdfast notes`: read and edit what agents have noted about users."""
+"""`holdfast notes`: show and edit agents' notes about users."""
 
 import os
 import shutil
@@ -18,24 +18,24 @@ from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable
 from holdfast.core.errors import HoldfastError, InvalidInput
 
-app = group("What agents have noted about users, in Markdown. It is part of every prompt.")
+app = group("Show and edit agents' notes about users: a Markdown document that is part of every prompt.")
 
-User = Annotated[str | None, typer.Option(metavar="NAME", help="Whom the notes are about. [default: yourself]")]
-Agent = Annotated[str, typer.Option(metavar="NAME", help="Whose notes they are.")]
+User = Annotated[str | None, typer.Option(metavar="NAME", help="User that the notes are about. [default: yourself]")]
+Agent = Annotated[str, typer.Option(metavar="NAME", help="Agent that keeps the notes.")]
 
 
 class Draft:
-    """Notes in a file of their own, for a person to change in their editor; kept until it is discarded."""
+    """Notes in a temporary file that a person edits. The file is kept until it is discarded."""
 
     def __init__(self, notes: str) -> None:
-        # Editors end a file with a line end: one that they add is no change.
+        # Editors add a line end to the last line. That is not a change.
         ended = notes if not notes or notes.endswith("\n") else notes + "\n"
         self._before = ended.encode(errors="surrogatepass")
         self.path = Path(tempfile.mkdtemp(prefix="holdfast-")) / "notes.md"
         self.path.write_bytes(self._before)
 
     def edit(self, editor: str) -> str | None:
-        """Open the editor and wait; what was written, or None if it is empty or as it was."""
+        """Open the editor and wait. Return the text, or None if it is empty or unchanged."""
         _run(editor, self.path)
         try:
             after = self.path.read_bytes().decode(errors="surrogatepass")
@@ -44,7 +44,7 @@ class Draft:
         return after if after.strip() and self.is_changed() else None
 
     def is_changed(self) -> bool:
-        """Whether something else is in the file than at first."""
+        """Return whether the file has changed."""
         return self.path.is_file() and self.path.read_bytes() != self._before
 
     def discard(self) -> None:
@@ -54,7 +54,7 @@ class Draft:
 
 @command(app)
 async def show(invocation: Invocation, user: User = None, agent: Agent = "default") -> None:
-    """Print the notes."""
+    """Show the notes."""
     async with reach(invocation) as api:
         note = await api.get(_address(user, agent))
     if invocation.json or note["notes"]:
@@ -73,13 +73,13 @@ async def edit(
         typer.Option(
             metavar="NAME",
             help="overwrite, append, prepend, delete_section_by_header, replace_section_by_header, delete_all_notes. "
-            "[default: append if there is content, else an editor opens]",
+            "[default: append if --content is given, else an editor opens]",
         ),
     ] = None,
-    content: Annotated[str | None, typer.Option(metavar="TEXT", help="The text; - reads it from stdin.")] = None,
-    section: Annotated[str | None, typer.Option(metavar="HEADER", help="The header of the section.")] = None,
+    content: Annotated[str | None, typer.Option(metavar="TEXT", help="Text to write; - reads it from stdin.")] = None,
+    section: Annotated[str | None, typer.Option(metavar="HEADER", help="Header of the section.")] = None,
 ) -> None:
-    """Change the notes: in your editor ($VISUAL, $EDITOR), or by one operation.
+    """Edit the notes in your editor, or with one operation. The editor is $VISUAL or $EDITOR.
 
     \b
     holdfast notes edit --user ann --agent support
@@ -104,7 +104,7 @@ async def _edit_by_hand(invocation: Invocation, address: str) -> None:
     editor = _editor()
     async with reach(invocation) as api:
         note = await api.get(address)
-    # Nothing is held open meanwhile: an editor may stay open for days.
+    # Keep no connection open meanwhile: an editor may stay open for days.
     draft = Draft(note["notes"])
     try:
         text = draft.edit(editor)
@@ -126,7 +126,7 @@ async def _edit_by_hand(invocation: Invocation, address: str) -> None:
 
 
 def shown(notes: str, *, terminal: bool) -> str:
-    """The notes as they are printed; a terminal obeys nothing that a model has written."""
+    """Format the notes for printing. For a terminal, escape control characters that a model has written."""
     notes = notes.removesuffix("\n")
     return printable(notes.replace("\r\n", "\n")) if terminal else notes
 
@@ -151,10 +151,10 @@ def _leave_it(signal: int, frame: object) -> None: ...
 
 
 def _run(editor: str, path: Path) -> None:
-    # Ctrl-C is for the editor. A handler is not inherited as ignoring would be.
+    # The editor handles Ctrl-C. It does not inherit a handler, but it would inherit SIG_IGN.
     before = signal.signal(signal.SIGINT, _leave_it)
     try:
-        # By the shell, as git does it: an editor may come with options.
+        # Use the shell, as git does: the command may have options.
         code = subprocess.run(["sh", "-c", f'{editor} "$@"', editor, str(path)]).returncode
     finally:
         signal.signal(signal.SIGINT, before)

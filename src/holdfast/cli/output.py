@@ -1,6 +1,6 @@
-"""What a command says, and where: data on stdout, words and progress on stderr.
+"""Output of commands: data on stdout, messages and progress on stderr.
 
-With `--json` data is JSON and there are no words; progress is shown on a terminal only.
+With `--json`, data is JSON and there are no messages. Progress is shown only on a terminal.
 """
 
 import json
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str], None]
 
-# What would move the cursor or change the terminal; tabs and line ends are ours to print.
+# Control characters, which could move the cursor or change the terminal, except tabs and line ends.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*")
 
 
 class Output:
-    """Where results and words go."""
+    """Prints results and messages."""
 
     def __init__(self, *, json: bool) -> None:
         self._json = json
 
     def rows(self, rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, cut: Sequence[str] = ()) -> None:
-        """A table with these columns (key and heading); as JSON a list with every key of every row.
+        """Print a table with these columns (key and heading), or as JSON a list with every key of every row.
 
-        Of the columns to `cut` a terminal shows what has room on one line; what reads a pipe gets all of it.
+        A terminal shows the columns in `cut` shortened to one line. A pipe gets them in full.
         """
         if self._json:
             self._write_json(rows)
@@ -47,35 +47,35 @@ class Output:
         sys.stdout.flush()
 
     def value(self, text: str, fields: Mapping[str, Any]) -> None:
-        """One text alone on stdout, for `$(…)`; as JSON an object."""
+        """Print only this text, for `$(…)`, or as JSON an object."""
         if self._json:
             self._write_json(fields)
         else:
             write(sys.stdout, text)
 
     def record(self, fields: Mapping[str, Any]) -> None:
-        """One thing with its fields; without `--json` there is nothing to print."""
+        """Print an object as JSON; nothing without `--json`."""
         if self._json:
             self._write_json(fields)
 
     def line(self, fields: Mapping[str, Any]) -> None:
-        """One thing as one line of JSON, for those who read line by line."""
+        """Print an object as one line of JSON; nothing without `--json`."""
         if self._json:
             write(sys.stdout, json.dumps(fields, default=str))
 
     def say(self, words: str) -> None:
-        """Words for people."""
+        """Print a message on stderr; nothing with `--json`."""
         if not self._json:
             write(sys.stderr, printable(words))
 
     def hint(self, words: str) -> None:
-        """Words for a person at a terminal; who reads stderr in a program or a file is spared them."""
+        """Print a message if stderr is a terminal, not for a program or a file."""
         if sys.stderr.isatty():
             self.say(words)
 
     @contextmanager
     def progress(self) -> Generator[Progress]:
-        """Shows what is being done, while it is done, to whoever watches."""
+        """Yield a function that shows the current activity if stderr is a terminal."""
         if self._json or not sys.stderr.isatty():
             yield lambda _: None
             return
@@ -87,13 +87,13 @@ class Output:
 
 
 def write(stream: TextIO, text: str) -> None:
-    """Write a line at once: a reader that has gone away is noticed here and not at the very end."""
+    """Write a line and flush it, so that a closed pipe is noticed here and not at the exit."""
     stream.write(text + "\n")
     stream.flush()
 
 
 def printable(text: str) -> str:
-    """The text with what a terminal would obey made visible."""
+    """Escape the control characters of a text."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
@@ -113,6 +113,6 @@ def _cell(value: object) -> str:
 def _console(stream: TextIO) -> "Console":
     from rich.console import Console
 
-    # A pipe has no width: what reads it wants whole lines.
+    # A pipe has no width: its reader expects whole lines.
     width = None if stream.isatty() else 10_000
     return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)

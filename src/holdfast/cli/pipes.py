@@ -1,8 +1,7 @@
-"""Pipes: standard input and output of a process that speaks a protocol over them, one message a line.
+"""Pipes: standard input and output of a process that speaks a protocol over them, one message per line.
 
-What the process prints otherwise goes to standard error, and what it starts reads nothing: the protocol has both alone.
-Each is served by a thread, since either may be a pipe, a terminal or a file, and whoever is at its other end may not
-read.
+Only the protocol uses them. Other output of the process goes to standard error, and child processes read nothing. A
+thread serves each of them, because either may be a pipe, a terminal or a file, and the other end may not read.
 """
 
 import asyncio
@@ -13,12 +12,12 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 
-PIECE = 64 * 1024  # bytes that are read at once
-WAITING = 16  # lines that wait on either side
+PIECE = 64 * 1024  # bytes per read
+WAITING = 16  # lines that are queued in each direction
 
 
 def claim() -> tuple[int, int]:
-    """Standard input and output of this process, which nobody else has from now on."""
+    """Take over standard input and output of this process, and return their new file descriptors."""
     sys.stdout.flush()
     incoming, outgoing = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -29,14 +28,14 @@ def claim() -> tuple[int, int]:
 
 
 class Pipes:
-    """Reads lines, of at most `longest` bytes, and writes them."""
+    """Reads lines of at most `longest` bytes, and writes lines."""
 
     def __init__(self, incoming: int, outgoing: int, *, longest: int) -> None:
         self._incoming = incoming
         self._outgoing = outgoing
         self._longest = longest
         self._loop = asyncio.get_running_loop()
-        self._come: asyncio.Queue[bytes | None] = asyncio.Queue()  # None: there are no more
+        self._come: asyncio.Queue[bytes | None] = asyncio.Queue()  # None: the end
         self._room_to_come = threading.Semaphore(WAITING)
         self._going: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._room_to_go = asyncio.Semaphore(WAITING)
@@ -46,13 +45,13 @@ class Pipes:
             threading.Thread(target=work, name=f"holdfast pipe {work.__name__}", daemon=True).start()
 
     async def lines(self) -> AsyncGenerator[bytes]:
-        """The lines that come, until there are no more; of one that is too long, so much that this can be seen."""
+        """Yield incoming lines until the end. A line that is too long is cut to `longest` + 1 bytes."""
         while (line := await self._come.get()) is not None:
             self._room_to_come.release()
             yield line
 
     async def write(self, line: bytes) -> None:
-        """Write a line, when there is room for it; nothing, once it was ended."""
+        """Write a line when the queue has room; nothing after `end`."""
         await self._room_to_go.acquire()
         if self._ended:
             self._room_to_go.release()
@@ -60,13 +59,13 @@ class Pipes:
             self._going.put(line + b"\n")
 
     def end(self) -> None:
-        """Take and write no more lines: somebody wants it to end, or nobody reads."""
+        """Stop reading and writing lines: on request, or because the reader is gone."""
         self._ended = True
-        self._room_to_go.release()  # whoever waits for room lets the next one know
+        self._room_to_go.release()  # each waiting writer wakes the next one
         self._come.put_nowait(None)
 
     async def close(self, *, grace: float) -> None:
-        """Wait until everything is written, but not longer than the grace."""
+        """Wait until all lines are written, at most `grace` seconds."""
         self._going.put(None)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace):
@@ -104,11 +103,11 @@ class Pipes:
             try:
                 while rest:
                     rest = rest[os.write(self._outgoing, rest) :]
-            except OSError:  # nobody reads, and what follows is lost as well
+            except OSError:  # the reader is gone: the lines that follow are lost, too
                 self._tell(self.end)
             self._tell(self._room_to_go.release)
         self._tell(self._written.set)
 
     def _tell(self, what: Callable[..., object], *args: object) -> None:
-        with suppress(RuntimeError):  # the loop is closed, and nobody waits any more
+        with suppress(RuntimeError):  # the loop is closed, and nothing waits any more
             self._loop.call_soon_threadsafe(what, *args)

@@ -1,4 +1,4 @@
-"""`holdfast runs`: what agents did, turn by turn, and what they were shown for it."""
+"""`holdfast runs`: list, show, cancel and retry runs of agents."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ from holdfast.cli.output import printable, write
 from holdfast.cli.screens import called, shortened
 from holdfast.core.errors import InvalidInput
 
-app = group("Runs: one for each turn of an agent.")
+app = group("List, show, cancel and retry runs. A run is an attempt of an agent to answer a message.")
 
 PAGE = 100
 BEGINNING = 40  # characters of a question in the list
@@ -37,10 +37,10 @@ COLUMNS = {
 @command(app)
 async def ls(
     invocation: Invocation,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Those of one session.")] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = 50,
+    session: Annotated[str | None, typer.Option(metavar="ID", help="Only runs of this session.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of runs.")] = 50,
 ) -> None:
-    """List runs, the newest first."""
+    """List runs, newest first."""
     async with reach(invocation) as api:
         conversation: str | None = None
         if session is not None:
@@ -55,7 +55,7 @@ async def ls(
 
 @command(app)
 async def show(invocation: Invocation, id: Id) -> None:
-    """Print a run: what the model was shown in each step and why, what it replied, and what its tools gave."""
+    """Show a run: prompt, reply and tool results of each step. Each part of a prompt is shown with its reason."""
     async with reach(invocation) as api:
         run = await whole_id(api, "run", id)
         page = story = await api.get(address("runs", run))
@@ -72,7 +72,7 @@ async def show(invocation: Invocation, id: Id) -> None:
 
 @command(app)
 async def cancel(invocation: Invocation, id: Id) -> None:
-    """Have a run stop; what the agent has said so far stays."""
+    """Cancel a run. What the agent has said so far remains."""
     async with reach(invocation) as api:
         run = await whole_id(api, "run", id)
         await api.post(address("runs", run, "cancel"), {})
@@ -84,10 +84,10 @@ async def retry(
     invocation: Invocation,
     id: Id,
     message: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Ask this instead: the message is edited first.")
+        str | None, typer.Option(metavar="TEXT", help="New text of the message, which is edited before the retry.")
     ] = None,
 ) -> None:
-    """Try a run again that failed or was cancelled.
+    """Retry a run that failed or was cancelled.
 
     \b
     holdfast runs retry ID --message "Where is parcel AB-1?"
@@ -98,11 +98,11 @@ async def retry(
             await _edit_message(api, run, message)
         again = await api.post(address("runs", run, "retry"), {})
     invocation.output.record(again)
-    invocation.output.say(f"It is tried again: {again['id']}.")
+    invocation.output.say(f"The retry is the run {again['id']}.")
 
 
 async def _edit_message(api: Api, id: UUID, message: str) -> None:
-    """Give the message of a run another text, if the run can be tried again."""
+    """Edit the message of a run, if the run can be retried."""
     run = (await api.get(address("runs", id)))["run"]
     if run["state"] not in ("failed", "cancelled"):
         raise InvalidInput(
@@ -118,7 +118,7 @@ async def _edit_message(api: Api, id: UUID, message: str) -> None:
 
 
 def shown(story: dict[str, Any]) -> Iterator[str]:
-    """A run as a person reads it."""
+    """Format a run for the terminal."""
     run = story["run"]
     yield f"{run['id']} {run['state']}"
     yield f"agent     {run['agent']}" + (f", for {run['user']}" if run["user"] else "")
@@ -170,7 +170,7 @@ def _cost(cost: float) -> str:
 
 
 def rounded(cost: float) -> str:
-    """A cost with four places, and no zeros that say nothing."""
+    """Format a cost with four decimal places, without trailing zeros."""
     return f"{cost:.4f}".rstrip("0").rstrip(".") if cost >= 0.0001 or not cost else "<0.0001"
 
 

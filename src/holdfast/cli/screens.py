@@ -1,4 +1,4 @@
-"""How a talk is shown: to a person at a terminal, as the answer alone, or as lines of JSON."""
+"""Output formats of a chat: for a person at a terminal, only the answer, or JSON lines."""
 
 import json
 import os
@@ -8,37 +8,37 @@ from holdfast.cli.lines import Frame
 from holdfast.cli.markdown import MarkdownStream
 from holdfast.cli.output import printable, write
 
-SHOWN = 200  # characters of what tools are given and give back
+SHOWN = 200  # characters of arguments and results of tools
 DIM, PLAIN = "\x1b[2m", "\x1b[0m"
 
 
 class Screen(Protocol):
-    """Shows what happens."""
+    """Shows the frames of a chat."""
 
     def show(self, frame: Frame) -> None:
-        """Show what happened, if it is to be seen."""
+        """Show a frame, unless this format omits it."""
         ...
 
     def remark(self, words: str) -> None:
-        """Say something beside the talk."""
+        """Print a message that is not part of the chat."""
         ...
 
 
 class Terminal:
-    """For a person: what the agent says as it says it, what it does in dim lines of their own.
+    """For a person: the agent's text as it streams, and its actions on separate dim lines.
 
-    In colour, what the agent says is shown as Markdown.
+    In colour, the agent's text is rendered as Markdown.
     """
 
     def __init__(self, stream: TextIO, *, colour: bool) -> None:
         self._stream = stream
         self._colour = colour
         self._markdown = MarkdownStream(stream) if colour else None
-        self._said = ""  # of what the agent is saying
-        self._line = ""  # on the line that is being written, or lines
+        self._said = ""  # the part of the agent's text that is written
+        self._line = ""  # the current line, or lines
 
     def show(self, frame: Frame) -> None:
-        """Show what happened, if it is to be seen."""
+        """Show a frame, unless this format omits it."""
         text: str = frame.get("text", "")
         match frame["kind"]:
             case "token":
@@ -69,13 +69,13 @@ class Terminal:
                 return
 
     def remark(self, words: str) -> None:
-        """Say something beside the talk, on a line of its own."""
+        """Print a message that is not part of the chat, on a separate line."""
         self._end_line()
         words = printable(words)
         write(self._stream, f"{DIM}{words}{PLAIN}" if self._colour else words)
 
     def _complete(self, text: str) -> None:
-        """Say what was not said yet of what the agent said, also where something else was said in between."""
+        """Write the rest of the agent's text. If other text came in between, write all of it."""
         if not text.startswith(self._said):
             self._end_line()
             self._said = ""
@@ -102,12 +102,12 @@ class Terminal:
 
 
 class AnswerAlone:
-    """For programs: nothing but the answer, when it is complete; remarks go to stderr."""
+    """For programs: only the answer, when it is complete. Remarks go to stderr."""
 
     def __init__(self, stream: TextIO, remarks: TextIO) -> None:
         self._stream = stream
         self._remarks = remarks
-        self._run: str | None = None  # the one that answers the question
+        self._run: str | None = None  # the run that answers the message
 
     def show(self, frame: Frame) -> None:
         """Show the answer."""
@@ -123,26 +123,26 @@ class AnswerAlone:
                 return
 
     def remark(self, words: str) -> None:
-        """Say something beside the talk."""
+        """Print a message that is not part of the chat."""
         write(self._remarks, printable(words))
 
 
 class JsonLines:
-    """For programs: all that happens, line by line."""
+    """For programs: every frame as a line of JSON."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def show(self, frame: Frame) -> None:
-        """Show all of it."""
+        """Write the frame."""
         write(self._stream, json.dumps(frame))
 
     def remark(self, words: str) -> None:
-        """Nobody reads words."""
+        """Ignore the message: the output is JSON only."""
 
 
 def called(frame: Frame) -> str:
-    """A call as a person would write it: `track(parcel=AB-1)`."""
+    """Format a tool call: `track(parcel=AB-1)`."""
     given: Any = frame.get("arguments")
     if isinstance(given, dict):
         inner = ", ".join(f"{name}={_value(value)}" for name, value in cast(dict[str, Any], given).items())
@@ -152,13 +152,13 @@ def called(frame: Frame) -> str:
 
 
 def shortened(text: str) -> str:
-    """The beginning of a text, on one line."""
+    """Shorten a text to the beginning, on one line."""
     line = " ".join(text.split())
     return line if len(line) <= SHOWN else line[:SHOWN] + "…"
 
 
 def in_colour(stream: TextIO) -> bool:
-    """Whether a stream shows colours, and its reader wants them."""
+    """Return whether the stream supports colours and the user has not disabled them."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

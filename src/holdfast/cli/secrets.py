@@ -1,4 +1,4 @@
-"""`holdfast secrets`: what back ends are shown, and nobody else."""
+"""`holdfast secrets`: store, list and remove credentials for back ends."""
 
 import sys
 from typing import Annotated
@@ -10,7 +10,7 @@ from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.core.errors import InvalidInput
 
-app = group("What back ends are shown. A value goes in, and is never shown again.")
+app = group("Store, list and remove credentials for the back ends of tools. A value is never shown again.")
 
 COLUMNS = {"name": "NAME", "hosts": "FOR", "usable": "USABLE", "updated_at": "SET", "updated_by": "BY"}
 
@@ -23,10 +23,10 @@ async def set_(
     name: Name,
     host: Annotated[
         list[str] | None,
-        typer.Option(metavar="HOST", help="Sent to this host alone, or *.example.com; may be repeated."),
+        typer.Option(metavar="HOST", help="Send it only to this host, or *.example.com. Can be repeated."),
     ] = None,
 ) -> None:
-    """Store a secret, or another value for it. The value is asked for, or read from stdin; it is no argument.
+    """Store or replace a secret. The value comes from a hidden prompt or stdin, never from an argument.
 
     \b
     holdfast secrets set shop-key --host api.example.com < key.txt
@@ -49,7 +49,7 @@ async def ls(invocation: Invocation) -> None:
 
 @command(app)
 async def rm(invocation: Invocation, name: Name) -> None:
-    """Remove a secret; calls that need it are refused from then on."""
+    """Remove a secret. Calls that need it are then refused."""
     async with reach(invocation) as api:
         await api.delete(address("secrets", name))
     invocation.output.record({"name": name})
@@ -57,7 +57,7 @@ async def rm(invocation: Invocation, name: Name) -> None:
 
 
 def _value(name: str) -> str:
-    """What was typed unseen, or came through a pipe; the end of its last line is no part of it."""
+    """Read the value from a hidden prompt or from stdin, without the line end at its end."""
     if sys.stdin.isatty():
         from getpass import getpass
 

@@ -1,6 +1,6 @@
-"""The server that a command talks to: the one that is named, the one on the data folder, or one for the command alone.
+"""Finds the server of a command: the one that is named, the one on the data folder, or one started for the command.
 
-It uses the database that the settings name, and no other.
+In the last two cases, it uses the database that the settings name, and no other.
 """
 
 import logging
@@ -27,7 +27,7 @@ URL, KEY = "HOLDFAST_SERVER_URL", "HOLDFAST_KEY"
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server, and the headers that say who calls; `socket`: the file where it is reached instead of at its URL."""
+    """A server and the headers that identify the caller. `socket` is its Unix socket, used instead of the URL."""
 
     url: str
     headers: Headers
@@ -36,7 +36,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The server of a command; `again` finds it once more: one that was started anew has another port and token."""
+    """The server of a command. `again` looks it up again: after a restart it has another port and token."""
 
     server: Server
     again: Callable[[], Server]
@@ -54,9 +54,9 @@ async def find_server(
     running: bool = False,
     serve: Serve | None = None,
 ) -> AsyncGenerator[Found]:
-    """The command's server; where none runs, one is started, unless it must be `running` already.
+    """Find the command's server. If none runs, start one, unless it must already be `running`.
 
-    `serve` has the engine of such a server serve agents, too.
+    `serve` makes the engine of a started server serve agents.
     """
     config = invocation.config()
     named = _named(invocation, config, user)
@@ -88,14 +88,14 @@ async def find_server(
 
 
 def caller(key: str | None, tenant: str | None, user: str | None) -> Headers:
-    """The headers that say who calls: whose key it is, for a tenant, in the name of a user."""
+    """Build the headers that identify the caller: its key, the tenant, and the user that it acts for."""
     headers: Headers = {}
     if key is not None:
         if not key.isascii() or not key.isprintable():
             raise BadSetting("the key cannot be sent", why="it has other characters than keys have", key=KEY)
         headers["authorization"] = f"Bearer {key}".encode()
     if tenant is not None:
-        if not tenant.isprintable():  # it could not be sent
+        if not tenant.isprintable():  # it cannot be sent in a header
             raise NotFound(f"there is no tenant {tenant!r}", next="`holdfast tenants ls` lists them.")
         headers["holdfast-tenant"] = tenant.encode()
     if user is not None:
@@ -106,14 +106,14 @@ def caller(key: str | None, tenant: str | None, user: str | None) -> Headers:
 
 
 def named_database(config: Config) -> str | None:
-    """The database that the settings name; None: the one in the data folder."""
+    """Return the database that the settings name, or None for the one in the data folder."""
     from holdfast.postgres.address import place_of
 
     return None if config.database.url is None else place_of(config.database.url.get_secret_value())
 
 
 def _named(invocation: Invocation, config: Config, user: str | None) -> Server | None:
-    """The server of --server or HOLDFAST_SERVER_URL. Its key says which tenant is meant, unless one is named."""
+    """Return the server of --server or HOLDFAST_SERVER_URL. The key determines the tenant, unless one is named."""
     url = (invocation.server or os.environ.get(URL, "")).rstrip("/")
     if not url:
         return None
@@ -130,10 +130,10 @@ def _named(invocation: Invocation, config: Config, user: str | None) -> Server |
 
 
 def _server_file(config: Config) -> "ServerFile | None":
-    """The server on the data folder; None where none runs, or where the settings name another database than it uses.
+    """Return the server on the data folder; None if none runs, or if the settings name another database.
 
-    A server that uses a database of its own is refused where the settings name none: an embedded one would be opened
-    beside it, and nobody wants to be told of that.
+    Raise an error if the settings name no database but the server uses an external one. Otherwise the command would
+    open an embedded database beside it, which nobody expects.
     """
     from holdfast.server.server_file import ServerFile
 
@@ -156,7 +156,7 @@ async def _own_server(
     from holdfast.engine import open_engine
     from holdfast.server.serving import serve_privately
 
-    # The command says itself what failed, and a search what it had to do without.
+    # The command reports its own errors, and a search reports that it is degraded.
     for name in ("holdfast.server", "holdfast.embeddings"):
         logging.getLogger(name).setLevel(logging.ERROR)
     async with AsyncExitStack() as stack:
@@ -175,7 +175,7 @@ def _say_which(invocation: Invocation, words: str) -> None:
 
 
 def _say_where(invocation: Invocation, config: Config) -> None:
-    """Tell a person that no server runs, and which database answers."""
+    """Tell the user that no server runs, and which database is used."""
     named = named_database(config)
     if named is None:
         words = f"No server runs on {config.data}: asking its database."
@@ -185,7 +185,7 @@ def _say_where(invocation: Invocation, config: Config) -> None:
 
 
 def _no_server(config: Config) -> Unavailable:
-    """No server runs that could be asked."""
+    """Return the error for a missing server."""
     named = named_database(config)
     beside = "" if named is None else f" with the database {named}"
     return Unavailable(f"no server runs on {config.data}{beside}", next="Start one with `holdfast up`.")

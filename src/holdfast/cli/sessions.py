@@ -15,7 +15,10 @@ from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.core.errors import InvalidInput, NotFound
 
-app = group("Conversations. SESSION is the id of a session or of its conversation.")
+app = group(
+    "List, search, show, fork and export conversations, and edit and delete messages. SESSION is the id of a session "
+    "or of its conversation."
+)
 
 PAGE = 1000
 INDENT = "    "
@@ -29,19 +32,19 @@ COLUMNS = {
 }
 
 Session = Annotated[str, typer.Argument(metavar="SESSION")]
-Number = Annotated[int, typer.Argument(metavar="N", min=1, help="Its number, as `show` prints it.")]
+Number = Annotated[int, typer.Argument(metavar="N", min=1, help="Number of the message, as `show` prints it.")]
 
 
 @command(app)
 async def ls(
     invocation: Invocation,
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one user.")] = None,
-    app: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one app.")] = None,
-    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Those with one agent.")] = None,
-    spoken: Annotated[bool, typer.Option("--spoken", help="Those in which something was said.")] = False,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = 50,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Only conversations of this user.")] = None,
+    app: Annotated[str | None, typer.Option(metavar="NAME", help="Only conversations of this app.")] = None,
+    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only conversations with this agent.")] = None,
+    spoken: Annotated[bool, typer.Option("--spoken", help="Only conversations in which something was said.")] = False,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of conversations.")] = 50,
 ) -> None:
-    """List conversations, the newest first."""
+    """List conversations, newest first."""
     asked = {"user": user, "app": app, "agent": agent, "spoken": "true" if spoken else None, "limit": limit}
     async with reach(invocation) as api:
         found = await api.get(f"/api/conversations?{_query(asked)}")
@@ -54,15 +57,15 @@ async def ls(
 async def search(
     invocation: Invocation,
     text: Annotated[str, typer.Argument(metavar="TEXT")],
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one user.")] = None,
-    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Those with one agent.")] = None,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many nodes.")] = 50,
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Only conversations of this user.")] = None,
+    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only conversations with this agent.")] = None,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of nodes.")] = 50,
 ) -> None:
-    """Print nodes with this text in them, whatever its case, those of the newest conversations first."""
+    """Search conversations for a text, ignoring case. Print matching nodes, newest conversations first."""
     found: list[dict[str, Any]] = []
     cursor: str | None = None
     async with reach(invocation) as api:
-        while len(found) < limit:  # a page may be empty and not the last
+        while len(found) < limit:  # an empty page may not be the last one
             asked = {"text": text, "user": user, "agent": agent, "limit": limit - len(found), "cursor": cursor}
             page = await api.get(f"/api/conversations/search?{_query(asked)}")
             found += page["found"]
@@ -81,7 +84,7 @@ async def search(
 
 @command(app)
 async def show(invocation: Invocation, session: Session) -> None:
-    """Print who said what, each node with its number; with --json every node with all there is to it."""
+    """Show the nodes of a conversation, with their numbers. With --json, print every field of every node."""
     nodes: list[dict[str, Any]] = []
     async with reach(invocation) as api:
         talk = await _find(api, session)
@@ -98,10 +101,12 @@ async def show(invocation: Invocation, session: Session) -> None:
 async def fork(
     invocation: Invocation,
     session: Session,
-    at: Annotated[int | None, typer.Option(metavar="N", help="The last node of the copy. [default: all]")] = None,
-    session_id: Annotated[str | None, typer.Option(metavar="ID", help="The copy's session. [default: made]")] = None,
+    at: Annotated[int | None, typer.Option(metavar="N", help="Last node to copy. [default: all nodes]")] = None,
+    session_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="Session id of the copy. [default: generated]")
+    ] = None,
 ) -> None:
-    """Copy a conversation up to a node; the copy's session goes to stdout.
+    """Fork a conversation: copy it up to a node. Print the session id of the copy.
 
     \b
     holdfast sessions show web-42
@@ -125,7 +130,7 @@ async def edit_message(
     number: Number,
     text: Annotated[str, typer.Argument(metavar="TEXT")],
 ) -> None:
-    """Change a message; what it was stays readable. To have a failed one answered, use `runs retry`.
+    """Edit a message. Its old text stays in the history. To retry a failed message, use `runs retry`.
 
     \b
     holdfast sessions show web-42
@@ -139,7 +144,7 @@ async def edit_message(
 
 @command(app, name="delete-message")
 async def delete_message(invocation: Invocation, session: Session, number: Number) -> None:
-    """Delete a message: the agent is not shown it any more, and does not answer it if it has not begun to."""
+    """Delete a message. The agent no longer sees it, and does not answer it unless it has already begun."""
     async with reach(invocation) as api:
         node = await _node(api, session, number)
         await api.delete(f"/api/nodes/{node['id']}?version={node['version']}")
@@ -148,7 +153,7 @@ async def delete_message(invocation: Invocation, session: Session, number: Numbe
 
 @command(app)
 async def export(invocation: Invocation, session: Session) -> None:
-    """Print the whole conversation as lines of JSON: first itself, then its nodes with all they were.
+    """Export a conversation as JSON lines. First the conversation, then its nodes with their old versions.
 
     \b
     holdfast sessions export web-42 > web-42.jsonl
@@ -159,7 +164,7 @@ async def export(invocation: Invocation, session: Session) -> None:
 
 
 def shown(node: dict[str, Any]) -> str:
-    """A node as a person reads it: its number, who speaks and when, then what is said."""
+    """Format a node for the terminal: its number, author and time, then its text."""
     _, kind, name = node["context"].split(":", 2)
     at = datetime.fromisoformat(node["created_at"]).astimezone().strftime("%Y-%m-%d %H:%M")
     said = "(deleted)" if node["deleted"] else node["content"].replace("\r\n", "\n")
@@ -169,7 +174,7 @@ def shown(node: dict[str, Any]) -> str:
 
 
 def _seen(name: str) -> str:
-    """A name on one line: one with a line end in it could forge a line."""
+    """Return a name on one line. A line end in a name could forge a line."""
     return name if name.isprintable() else repr(name)
 
 
@@ -179,14 +184,14 @@ def _calls(payload: dict[str, Any] | None) -> list[str]:
 
 
 def _retry(node: dict[str, Any]) -> list[str]:
-    """How to have a message answered whose run failed or was stopped."""
+    """Return the command that retries a message whose run failed or was cancelled."""
     payload: dict[str, Any] = node["payload"] or {}
     is_unanswered = node["context"].startswith("unanswered:") and "run" in payload
     return [f"try again: holdfast runs retry {payload['run']}"] if is_unanswered else []
 
 
 async def _node(api: Api, session: str, number: int) -> dict[str, Any]:
-    """The message of a conversation that has this number."""
+    """Return the message with this number."""
     talk = await _find(api, session)
     found = (await api.get(f"/api/conversations/{talk['id']}/nodes?since={number - 1}&limit=1"))["nodes"]
     if not found or found[0]["seq"] != number or found[0]["deleted"]:
@@ -195,7 +200,7 @@ async def _node(api: Api, session: str, number: int) -> dict[str, Any]:
 
 
 async def _find(api: Api, session: str) -> dict[str, Any]:
-    """The conversation with this id, of the session or its own."""
+    """Find a conversation by the id of its session, or by its own id."""
     try:
         return await api.get(f"/api/conversations/by-session?{_query({'session_id': session})}")
     except NotFound:

@@ -1,4 +1,4 @@
-"""`holdfast skills`: what agents know how to do, and with which tools."""
+"""`holdfast skills`: import, export, assign, enable and disable skills."""
 
 import base64
 import json
@@ -21,7 +21,7 @@ from holdfast.core.errors import InvalidInput
 if TYPE_CHECKING:
     from holdfast.skills.folders import FolderSkill
 
-app = group("Skills: instructions that agents read when they need them, and the tools that these speak of.")
+app = group("Import, export, assign, enable and disable skills: instructions and tools that agents load on demand.")
 
 PAGE = 200
 COLUMNS = {"name": "NAME", "label": "VERSION", "active": "ACTIVE", "parent": "PART OF", "description": "DESCRIPTION"}
@@ -31,18 +31,18 @@ CHANGES = {"at": "AT", "by": "BY", "operation": "OPERATION", "kind": "KIND", "wh
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 SkillName = Annotated[str, typer.Argument(metavar="SKILL")]
 Config = Annotated[
-    str | None, typer.Option(metavar="JSON", help="What overlays calls: arguments, defaults, timeout, approve.")
+    str | None, typer.Option(metavar="JSON", help="Overlay for tool calls: arguments, defaults, timeout, approve.")
 ]
-Undo = Annotated[bool, typer.Option("--undo", help="The opposite.")]
+Undo = Annotated[bool, typer.Option("--undo", help="Reverse it: disable, unlink or unassign.")]
 
 
 @command(app)
 async def ls(
     invocation: Invocation,
-    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="What it should be about, in words.")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = None,
+    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="What to search for.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of skills.")] = None,
 ) -> None:
-    """List skills by name, or those that fit a question, best first."""
+    """List skills by name, or search for skills, best match first."""
     async with reach(invocation) as api:
         found = await api.get(address("skills", query=query, limit=limit))
     rows: list[dict[str, Any]] = found["skills"]
@@ -52,7 +52,7 @@ async def ls(
 
 @command(app)
 async def show(invocation: Invocation, name: Name) -> None:
-    """Print a skill: what an agent reads of it, its tools, what it needs, and which agents have it."""
+    """Show a skill: instructions, tools, dependencies and agents."""
     async with reach(invocation) as api:
         skill = await api.get(skill_address(name))
     if invocation.json:
@@ -64,10 +64,10 @@ async def show(invocation: Invocation, name: Name) -> None:
 @command(app, "import")
 async def import_(
     invocation: Invocation,
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A folder with a SKILL.md, or a folder of those.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Put them in the place of skills of their names.")] = False,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder with a SKILL.md, or a folder of such folders.")],
+    replace: Annotated[bool, typer.Option("--replace", help="Replace existing skills of the same names.")] = False,
 ) -> None:
-    """Bring skills in from SKILL.md folders; each is stored whole, or not at all.
+    """Import skills from SKILL.md folders. Each skill is stored completely or not at all.
 
     \b
     holdfast skills import ./skills
@@ -89,11 +89,12 @@ async def import_(
 async def export(
     invocation: Invocation,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Which; without, all.", show_default=False)
+        list[str] | None,
+        typer.Argument(metavar="[NAME]...", help="Skills to export. [default: all]", show_default=False),
     ] = None,
-    to: Annotated[Path, typer.Option(metavar="DIR", help="Where their folders go.")] = Path(),
+    to: Annotated[Path, typer.Option(metavar="DIR", help="Target folder.")] = Path(),
 ) -> None:
-    """Write skills out as SKILL.md folders, one folder each.
+    """Export skills as SKILL.md folders, one folder per skill.
 
     \b
     holdfast skills export returns --to ./skills
@@ -111,7 +112,7 @@ async def export(
 
 @command(app)
 async def rm(invocation: Invocation, name: Name) -> None:
-    """Remove a skill that no other one needs; agents that had it do without."""
+    """Remove a skill that no other skill depends on. It is removed from all agents."""
     async with reach(invocation) as api:
         await api.delete(skill_address(name))
     invocation.output.record({"name": name})
@@ -120,7 +121,7 @@ async def rm(invocation: Invocation, name: Name) -> None:
 
 @command(app)
 async def activate(invocation: Invocation, name: Name, undo: Undo = False) -> None:
-    """Have a skill be used, or with --undo by nobody."""
+    """Enable a skill, or disable it with --undo."""
     async with reach(invocation) as api:
         skill = await api.put(skill_address(name, "active"), {"active": not undo})
     invocation.output.record(skill)
@@ -134,12 +135,12 @@ async def link(
     tool: Annotated[str, typer.Argument(metavar="TOOL")],
     access: Annotated[
         Literal["read", "write", "execute"] | None,
-        typer.Option(metavar="LEVEL", help="How far: read, write or execute. [default: what the tool takes]"),
+        typer.Option(metavar="LEVEL", help="Access level: read, write or execute. [default: what the tool requires]"),
     ] = None,
     config: Config = None,
     undo: Undo = False,
 ) -> None:
-    """Have a skill work with a tool; what is not said of a link that is there stays as it is.
+    """Link a tool to a skill. Omitted options of an existing link are unchanged.
 
     \b
     holdfast skills link returns refund --config '{"approve": true, "arguments": {"currency": "EUR"}}'
@@ -157,10 +158,10 @@ async def need(
     invocation: Invocation,
     skill: SkillName,
     other: Annotated[str, typer.Argument(metavar="OTHER")],
-    optional: Annotated[bool, typer.Option("--optional", help="It is loaded only when it is asked for.")] = False,
+    optional: Annotated[bool, typer.Option("--optional", help="Load the other skill only on request.")] = False,
     undo: Undo = False,
 ) -> None:
-    """Have a skill need another one, which is loaded with it."""
+    """Make a skill depend on another skill, which is loaded with it."""
     at = skill_address(skill, "needs", _twice(other))
     async with reach(invocation) as api:
         made = await (api.delete(at) if undo else api.put(at, {"required": not optional}))
@@ -173,11 +174,13 @@ async def assign(
     invocation: Invocation,
     agent: Annotated[str, typer.Argument(metavar="AGENT")],
     skill: SkillName,
-    priority: Annotated[int | None, typer.Option(metavar="N", help="The highest stand first. [default: 0]")] = None,
+    priority: Annotated[
+        int | None, typer.Option(metavar="N", help="Skills with the highest priority come first. [default: 0]")
+    ] = None,
     config: Config = None,
     undo: Undo = False,
 ) -> None:
-    """Give a skill to an agent; what is not said of one that it has stays as it is."""
+    """Assign a skill to an agent. Omitted options of an existing assignment are unchanged."""
     at = address("agents", agent, "skills", _twice(skill))
     said = given(priority=priority, config=_config(config))
     async with reach(invocation) as api:
@@ -190,9 +193,9 @@ async def assign(
 async def history(
     invocation: Invocation,
     name: Name,
-    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="How many.")] = 50,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Maximum number of changes.")] = 50,
 ) -> None:
-    """List what was changed of a skill and of its links, the newest first."""
+    """List changes of a skill and of its links, newest first."""
     async with reach(invocation) as api:
         found = [
             await api.get(address("registry", "history", name=name, kind=kind, limit=limit))
@@ -204,12 +207,12 @@ async def history(
 
 
 def skill_address(name: str, *names: str) -> str:
-    """The address of a skill, or of something of it."""
+    """Build the URL path of a skill or of a part of it."""
     return address("skills", _twice(name), *names)
 
 
 def sent(files: Mapping[str, bytes], executable: Collection[str]) -> dict[str, Any]:
-    """The files of a folder as the API takes them."""
+    """Encode the files of a folder for the API."""
     return {
         path: {"content": base64.b64encode(content).decode(), "executable": path in executable}
         for path, content in files.items()
@@ -217,7 +220,7 @@ def sent(files: Mapping[str, bytes], executable: Collection[str]) -> dict[str, A
 
 
 def in_order(folders: Iterable["FolderSkill"]) -> list["FolderSkill"]:
-    """Skills, each after those that it needs or is a part of, as far as they are among them."""
+    """Sort skills: each comes after its dependencies and its parent, as far as they are in the list."""
     known = {folder.name: folder for folder in folders}
     ordered: dict[str, FolderSkill] = {}
     begun = set[str]()
@@ -228,14 +231,14 @@ def in_order(folders: Iterable["FolderSkill"]) -> list["FolderSkill"]:
             begun.add(folder.name)
             names = (*folder.requires, *folder.optional, *([folder.parent] if folder.parent else []))
             stack += [known[name] for name in reversed(names) if name in known and name not in begun]
-        else:  # what it needs is done, or part of a circle, which is for the registry to refuse
+        else:  # its dependencies are done, or part of a circle, which the registry rejects
             stack.pop()
             ordered.setdefault(folder.name, folder)
     return list(ordered.values())
 
 
 def shown(skill: dict[str, Any]) -> Iterator[str]:
-    """A skill as a person reads it."""
+    """Format a skill for the terminal."""
     yield skill["name"]
     about = {
         "description": skill["description"],
@@ -278,7 +281,7 @@ def _needs(need: dict[str, Any]) -> str:
 
 
 def _what(change: dict[str, Any]) -> str:
-    """What a change is about: the other end of a link, or the columns that are not what they were."""
+    """Summarize a change: the other end of a link, or the changed columns."""
     before: dict[str, Any] = change["before"] or {}
     after: dict[str, Any] = change["after"] or {}
     other = {**before, **after}.get({"skill_tool": "tool", "skill_dependency": "needs"}.get(change["kind"], ""))
@@ -308,10 +311,10 @@ async def _exported(api: Api, name: str) -> "FolderSkill":
 
 
 def _free(folder: str, taken: Collection[str]) -> str:
-    """Names that differ in what no folder can have need folders that differ."""
+    """Return a free folder name: different names of skills can lead to the same folder name."""
     return folder if folder not in taken else next(one for n in count(2) if (one := f"{folder}-{n}") not in taken)
 
 
 def _twice(name: str) -> str:
-    """A path is decoded before it is taken apart: what would part it is encoded twice."""
+    """Encode slashes and percent signs, because the server decodes a path before it splits it."""
     return name.replace("%", "%25").replace("/", "%2F")

@@ -1,4 +1,4 @@
-"""`holdfast sources`: documents of back ends, and the tools that they give."""
+"""`holdfast sources`: import tools from documents of back ends."""
 
 import sys
 from collections.abc import Iterable, Mapping
@@ -13,10 +13,10 @@ from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import Progress, printable, write
 from holdfast.core.errors import InvalidInput, TooLarge, Unavailable
 
-app = group("Where tools come from: OpenAPI and Swagger documents of back ends.")
+app = group("Import tools from OpenAPI and Swagger documents of back ends.")
 
-MAX_BYTES = 50_000_000  # as holdfast.skills.sources has it, which takes too long to load
-FETCH_SECONDS = 60.0  # without a word from the other side
+MAX_BYTES = 50_000_000  # a copy from holdfast.skills.sources, which takes too long to load
+FETCH_SECONDS = 60.0  # without a response of the server
 
 COLUMNS = {"name": "NAME", "title": "TITLE", "tools": "TOOLS", "skipped": "LEFT OUT", "imported_at": "IMPORTED"}
 CHANGES = {"change": "CHANGE", "name": "TOOL", "what": "WHAT"}
@@ -24,33 +24,40 @@ TOOLS = {"name": "TOOL", "operation": "OPERATION", "access": "ACCESS", "active":
 SKIPPED = {"operation": "LEFT OUT", "path": "WHERE", "reason": "WHY"}
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Location = Annotated[str, typer.Argument(metavar="LOCATION", help="A file, - for stdin, or an http(s) address.")]
+Location = Annotated[str, typer.Argument(metavar="LOCATION", help="File, - for stdin, or http(s) URL.")]
 Elsewhere = Annotated[
-    str | None, typer.Argument(metavar="[LOCATION]", help="A file, - for stdin, or an address. [default: as before]")
+    str | None, typer.Argument(metavar="[LOCATION]", help="File, - for stdin, or http(s) URL. [default: as before]")
 ]
-All = Annotated[bool, typer.Option("--all", help="Every operation.")]
+All = Annotated[bool, typer.Option("--all", help="Select every operation.")]
 Operation = Annotated[
-    list[str] | None, typer.Option(metavar="X", help="An operation by its id, or as 'GET /items'; may be repeated.")
+    list[str] | None,
+    typer.Option(metavar="X", help="Select an operation by its id, or as 'GET /items'. Can be repeated."),
 ]
-Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="Operations with a tag; may be repeated.")]
+Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="Select operations with this tag. Can be repeated.")]
 Below = Annotated[
-    list[str] | None, typer.Option("--path", metavar="PATH", help="Operations below a path, or a pattern of paths.")
+    list[str] | None,
+    typer.Option(
+        "--path", metavar="PATH", help="Select operations below a path, or by a path pattern. Can be repeated."
+    ),
 ]
 BaseUrl = Annotated[
-    str | None, typer.Option(metavar="URL", help="Where the service is, if not where the document says.")
+    str | None, typer.Option(metavar="URL", help="Base URL of the service. [default: from the document]")
 ]
 Auth = Annotated[
     list[str] | None,
-    typer.Option(metavar="SCHEME=SECRET", help="The secret that a scheme of the document is shown; may be repeated."),
+    typer.Option(metavar="SCHEME=SECRET", help="Secret for a security scheme of the document. Can be repeated."),
 ]
 Header = Annotated[
     list[str] | None,
-    typer.Option(metavar="'NAME: VALUE'", help="Sent with each call; {{secret:NAME}} in it is put in then."),
+    typer.Option(
+        metavar="'NAME: VALUE'", help="Header of each call. {{secret:NAME}} is replaced by the secret. Can be repeated."
+    ),
 ]
 Accept = Annotated[
-    bool, typer.Option("--accept-address", help="Also where secrets would be shown at another address than before.")
+    bool,
+    typer.Option("--accept-address", help="Accept another address of the service, to which secrets are then sent."),
 ]
-Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="The time that a call has.", min=0.1)]
+Timeout = Annotated[float | None, typer.Option(metavar="SECONDS", help="Timeout of a call.", min=0.1)]
 
 
 @command(app)
@@ -67,7 +74,9 @@ async def add(
     header: Header = None,
     timeout: Timeout = None,
 ) -> None:
-    """Make tools of a document: of what it marks `x-ai-enabled`, and of what is chosen here.
+    """Import operations of a document as tools.
+
+    These are the operations that the document marks `x-ai-enabled`, and those that you select.
 
     \b
     holdfast sources add shop shop.yaml --tag orders --auth key=shop-key
@@ -92,7 +101,7 @@ async def add(
 
 @command(app)
 async def ls(invocation: Invocation) -> None:
-    """List sources, by name."""
+    """List sources by name."""
     async with reach(invocation) as api:
         found = await api.get(address("sources"))
     invocation.output.rows(found["sources"], COLUMNS)
@@ -100,7 +109,7 @@ async def ls(invocation: Invocation) -> None:
 
 @command(app)
 async def show(invocation: Invocation, name: Name) -> None:
-    """Print a source: its tools, and what of its document became none, and why."""
+    """Show a source: its tools, and skipped operations with reasons."""
     async with reach(invocation) as api:
         found = await api.get(address("sources", name))
     invocation.output.record(found)
@@ -129,9 +138,9 @@ async def change(
     timeout: Timeout = None,
     accept_address: Accept = False,
 ) -> None:
-    """Change what of a document is taken, or how its back end is reached; what is not given stays.
+    """Change the selected operations, or how the back end is called. Omitted options are unchanged.
 
-    A scheme or a header without a value is taken away. A choice takes the place of the one before.
+    A scheme or a header without a value is removed. A new selection replaces the old one.
 
     \b
     holdfast sources change shop --auth key=new-key --header 'X-Team:'
@@ -163,10 +172,10 @@ async def reload(
     invocation: Invocation,
     name: Name,
     location: Elsewhere = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Report changes without applying them.")] = False,
     accept_address: Accept = False,
 ) -> None:
-    """Read a source's document anew, and say what is different."""
+    """Import the document of a source again and report the changes."""
     async with reach(invocation) as api:
         with invocation.output.progress() as progress:
             document = read_document(location or await _known(api, name), progress)
@@ -181,7 +190,7 @@ async def reload(
 async def rm(
     invocation: Invocation,
     name: Name,
-    force: Annotated[bool, typer.Option("--force", help="Also when skills work with its tools.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Remove it even if skills use its tools.")] = False,
 ) -> None:
     """Remove a source and its tools."""
     async with reach(invocation) as api:
@@ -193,24 +202,24 @@ async def rm(
 def choice_of(
     *, all: bool, operations: list[str] | None, tags: list[str] | None, paths: list[str] | None
 ) -> dict[str, Any] | None:
-    """What is chosen of a document, as the API takes it; None where nothing is said."""
+    """Return the selected operations for the API, or None if nothing is selected."""
     said = given(everything=all or None, operations=operations or None, tags=tags or None, paths=paths or None)
     return said or None
 
 
 def pairs(option: str, texts: Iterable[str] | None, sign: str, form: str) -> dict[str, str]:
-    """What an option says by name."""
+    """Parse the values of an option into names and values."""
     found: dict[str, str] = {}
     for text in texts or ():
         name, sep, value = text.partition(sign)
         if not sep or not name.strip():
-            raise InvalidInput(f"{option} cannot be read", next=f"Write it as {form}.")  # it may hold a secret
+            raise InvalidInput(f"{option} cannot be read", next=f"Write it as {form}.")  # the value may be a secret
         found[name.strip()] = value.strip()
     return found
 
 
 def read_document(location: str, progress: Progress) -> str:
-    """The document at a location, from this machine: a file, stdin, or an address."""
+    """Read a document from a file, stdin or a URL, on this machine."""
     progress(f"reading {location}")
     if _url(location) is not None:
         data = _fetched(location)
@@ -236,7 +245,7 @@ def read_document(location: str, progress: Progress) -> str:
 
 
 def shown(source: Mapping[str, Any]) -> str:
-    """A source as a person reads it."""
+    """Format a source for the terminal."""
     backend, choice = source["backend"], source["choice"]
     chosen = ["everything"] if choice["everything"] else []
     chosen += [*choice["operations"], *(f"tag {tag}" for tag in choice["tags"]), *choice["paths"]]
@@ -272,7 +281,7 @@ def _fetched(url: str) -> bytes:
     from http.client import HTTPException
     from urllib import request
 
-    opener = request.OpenerDirector()  # without the ways to files and to other protocols
+    opener = request.OpenerDirector()  # without handlers for files and other protocols
     for handler in (
         request.ProxyHandler, request.HTTPHandler, request.HTTPSHandler, request.HTTPDefaultErrorHandler,
         request.HTTPRedirectHandler, request.HTTPErrorProcessor,
@@ -292,7 +301,7 @@ def _over(old: Mapping[str, str], said: Mapping[str, str]) -> dict[str, str]:
 
 
 def _tell(invocation: Invocation, report: dict[str, Any]) -> None:
-    """What an import did: a line for each tool that is another now, then what is to be known about it."""
+    """Report an import: a line for each changed tool, then a summary."""
     source, output = report["source"], invocation.output
     output.record(report)
     rows = [{"change": "added", "name": name} for name in report["added"]]
@@ -304,7 +313,7 @@ def _tell(invocation: Invocation, report: dict[str, Any]) -> None:
     output.say(f"{source['name']} {would} {_many(source['tools'], 'tool')}: {_counted(report)}.")
     chosen = [each for each in report["skipped"] if each["chosen"]]
     for each in chosen[:5]:
-        output.say(f"{each['operation']} is none of them: {each['reason']}.")
+        output.say(f"{each['operation']} was skipped: {each['reason']}.")
     if len(report["skipped"]) > min(len(chosen), 5):
         output.say(
             f"{len(report['skipped'])} were left out; `holdfast sources show {source['name']}` says which, and why."

@@ -1,4 +1,4 @@
-"""A talk with an agent: what is said goes to it and what happens comes back, over as many lines as that takes."""
+"""A chat session with an agent that reconnects when its connection breaks."""
 
 import asyncio
 import time
@@ -14,15 +14,15 @@ from holdfast.core.errors import Unavailable
 
 Result = TypeVar("Result")
 
-PATIENCE = 120.0  # seconds in which a line that broke must be replaced
+PATIENCE = 120.0  # seconds to replace a broken connection
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 2.0
 
 
 class Talk:
-    """One session with an agent, in which one message at a time is answered.
+    """A session with an agent that answers one message at a time.
 
-    A line that breaks is replaced by another, which goes on where the first ended: nothing is lost, nothing comes
-    twice, and a message that may not have arrived is sent again under the same key, by which it is heard once.
+    A new connection replaces a broken one and resumes where that ended: no frame is lost or repeated. A message that
+    may not have arrived is sent again with the same idempotency key, so it is stored once.
     """
 
     def __init__(self, door: Door, agent: str, session_id: str) -> None:
@@ -31,13 +31,13 @@ class Talk:
         self._session_id = session_id
         self._cursor: str | None = None
         self._line: Line | None = None
-        self._message: Frame | None = None  # not answered yet
-        self._held: list[Frame] = []  # what happened before it is known which run answers the message
-        self._unwanted = False  # an answer to it
-        self.run_id: str | None = None  # of what answers it
+        self._message: Frame | None = None  # the message that is not answered yet
+        self._held: list[Frame] = []  # frames that arrived before the run of the message is known
+        self._unwanted = False  # whether to cancel the run
+        self.run_id: str | None = None  # the run that answers the message
 
     async def frames(self) -> AsyncGenerator[Frame]:
-        """What happens from now on; `lost` and `found` are ours, for a line that broke and the one after it."""
+        """Yield frames. `lost` and `found` are added here, for a broken connection and for the next one."""
         deadline, pause, lost = 0.0, FIRST_PAUSE, False
         while True:
             try:
@@ -62,14 +62,14 @@ class Talk:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     async def say(self, text: str) -> None:
-        """Say something to the agent."""
+        """Send a message to the agent."""
         self._message = {"type": "message", "text": text, "key": uuid4().hex}
         self.run_id, self._unwanted = None, False
         if self._line is not None:
             await self._line.send(self._message)
 
     async def ends(self, frame: Frame) -> bool:
-        """Whether the message is answered with this frame, or will never be."""
+        """Return whether this frame ends the turn of the message."""
         match frame["kind"]:
             case "sent":
                 await self._activate()
@@ -84,27 +84,27 @@ class Talk:
         return self._message is None
 
     async def decide(self, approval_id: str, decision: Literal["approve", "deny"]) -> None:
-        """Allow a call that waits for it, or not."""
+        """Approve or deny a pending tool call."""
         await self._call(lambda api: api.post(address("approvals", approval_id), {"decision": decision}))
 
     async def cancel(self) -> None:
-        """Have the agent stop answering, now or as soon as it is known what to stop."""
+        """Cancel the run, now or as soon as it is known."""
         self._unwanted = True
         if self.run_id is not None:
             await self._call(lambda api: api.post(address("runs", self.run_id, "cancel"), {}))
 
     async def call(self, work: Callable[[Api], Awaitable[Result]]) -> Result:
-        """Call the API beside the lines, once."""
+        """Call the API once, without retries."""
         return await work(self._door.api)
 
     async def story(self) -> dict[str, Any] | None:
-        """The run that answers the message and all that it did, if it is known yet."""
+        """Return the run that answers the message, with its steps; None if it is not known yet."""
         return None if self.run_id is None else await self._call(lambda api: api.get(address("runs", self.run_id)))
 
     def _in_order(self, frame: Frame) -> list[Frame]:
-        """What is to be told now: that the message was taken or refused comes before all that came of it."""
+        """Return the frames to yield now. `sent` or `refused` of a message comes before its other frames."""
         if self._message is None or self.run_id is not None or frame["kind"] == "ready":
-            return [] if frame["kind"] == "sent" else [frame]  # it was sent again, and said before
+            return [] if frame["kind"] == "sent" else [frame]  # `sent` repeats after a resend
         if frame["kind"] not in ("sent", "refused") or frame.get("key") != self._message["key"]:
             self._held.append(frame)
             return []
@@ -113,12 +113,12 @@ class Talk:
         return [frame, *held]
 
     async def _activate(self) -> None:
-        """Make the session the one that the user is in."""
+        """Make the session the user's active session."""
         where = address("sessions", "active", agent_id=self._agent)
         await self._call(lambda api: api.put(where, {"session_id": self._session_id}))
 
     async def _call(self, work: Callable[[Api], Awaitable[Any]]) -> Any:
-        """Call the API, as often as it takes while the server is away."""
+        """Call the API, and retry while the server is unavailable."""
         deadline = time.monotonic() + PATIENCE
         while True:
             try:

@@ -1,4 +1,4 @@
-"""`holdfast tenants`: make and list tenants."""
+"""`holdfast tenants`: create and list tenants."""
 
 from typing import Annotated
 
@@ -7,12 +7,12 @@ import typer
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
 
-app = group("Tenants: rows that no other tenant sees.")
+app = group("Create and list tenants. No tenant sees the rows of another.")
 
 
 @command(app)
 async def ls(invocation: Invocation) -> None:
-    """List the tenants."""
+    """List tenants."""
     async with reach(invocation, of_a_tenant=False) as api:
         found = await api.get("/api/tenants")
     invocation.output.rows(found["tenants"], {"name": "NAME", "created_at": "MADE", "id": "ID"})
@@ -20,7 +20,7 @@ async def ls(invocation: Invocation) -> None:
 
 @command(app)
 async def create(invocation: Invocation, name: Annotated[str, typer.Argument(metavar="NAME")]) -> None:
-    """Make a tenant. A name is of a-z, 0-9, '.', '_' and '-'."""
+    """Create a tenant. Its name consists of a-z, 0-9, '.', '_' and '-'."""
     async with reach(invocation, of_a_tenant=False) as api:
         tenant = await api.post("/api/tenants", {"name": name})
     invocation.output.record(tenant)

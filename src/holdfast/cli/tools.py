@@ -1,4 +1,4 @@
-"""`holdfast tools`: what agents can call, by hand."""
+"""`holdfast tools`: list, call, enable and disable tools, and set permissions."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from holdfast.cli.output import printable, write
 from holdfast.cli.screens import called, shortened
 from holdfast.core.errors import CommandFailed, InvalidInput
 
-app = group("Tools: what agents can call, and users by hand.")
+app = group("List, call, enable and disable tools, set permissions, and inspect tool calls.")
 
 PAGE = 200
 FOUND = {"score": "SCORE", "name": "NAME", "description": "DESCRIPTION"}
@@ -34,17 +34,17 @@ CALLS = {"id": "ID", "call": "CALL", "status": "STATUS", "gave": "GAVE", "who": 
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 Level = Literal["none", "read", "write", "execute"]
-Limit = Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")]
+Limit = Annotated[int, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of calls.")]
 
 
 @command(app)
 async def ls(
     invocation: Invocation,
-    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="What it should do, in words.")] = None,
-    source: Annotated[str | None, typer.Option(metavar="NAME", help="Those of one source.")] = None,
-    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=PAGE, help="How many.")] = None,
+    query: Annotated[str | None, typer.Argument(metavar="[QUERY]", help="What to search for.")] = None,
+    source: Annotated[str | None, typer.Option(metavar="NAME", help="Only tools of this source.")] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, max=PAGE, help="Maximum number of tools.")] = None,
 ) -> None:
-    """List tools by name, or those that fit a question, best first; one line each, --json has all of it."""
+    """List tools by name, or search for tools, best match first. --json prints all fields."""
     async with reach(invocation) as api:
         found = await api.get(address("tools", query=query, source=source, limit=limit))
     rows: list[dict[str, Any]] = found["tools"]
@@ -56,7 +56,7 @@ async def ls(
 
 @command(app)
 async def show(invocation: Invocation, name: Name) -> None:
-    """Print a tool: its arguments, where it comes from, who may call it, and how often it was called."""
+    """Show a tool: arguments, origin, permissions and call counts."""
     async with reach(invocation) as api:
         tool = await api.get(address("tools", name))
     if invocation.json:
@@ -70,10 +70,12 @@ async def call(
     invocation: Invocation,
     name: Name,
     words: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]... | -", show_default=False)] = None,
-    arguments: Annotated[str | None, typer.Option(metavar="JSON", help="All arguments as one object.")] = None,
-    key: Annotated[str | None, typer.Option(metavar="TEXT", help="The same key twice calls once.")] = None,
+    arguments: Annotated[str | None, typer.Option(metavar="JSON", help="All arguments as one JSON object.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Idempotency key: the same key calls the tool once.")
+    ] = None,
 ) -> None:
-    """Call a tool; what it gives goes to stdout. A value is read as the tool's schema says.
+    """Call a tool and print its result. Values are parsed according to the tool's schema.
 
     \b
     holdfast tools call track parcel=AB-123
@@ -88,19 +90,19 @@ async def call(
     _refuse_failed(done)
     invocation.output.value(_text(done), done)
     if done["has_output"]:
-        invocation.output.say(f"That is a part: `holdfast tools output {done['id']}` prints all of it.")
+        invocation.output.say(f"The result is shortened: `holdfast tools output {done['id']}` prints all of it.")
 
 
 @command(app)
 async def calls(
     invocation: Invocation,
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Those of one tool.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only calls of this tool.")] = None,
     status: Annotated[
-        str | None, typer.Option(metavar="NAME", help="running, done, failed, cancelled or unknown.")
+        str | None, typer.Option(metavar="NAME", help="One status: running, done, failed, cancelled or unknown.")
     ] = None,
     limit: Limit = 50,
 ) -> None:
-    """List calls of tools, by agents and by hand, the newest first."""
+    """List tool calls, of agents and direct ones, newest first."""
     async with reach(invocation) as api:
         found = await api.get(address("executions", tool=name, status=status, limit=limit))
     rows: list[dict[str, Any]] = found["executions"]
@@ -111,14 +113,14 @@ async def calls(
 
 @command(app)
 async def output(invocation: Invocation, id: Id) -> None:
-    """Print the whole output of a call, as it came."""
+    """Print the full output of a call."""
     async with reach(invocation) as api:
         await api.fetch(address("executions", await whole_id(api, "execution", id), "output"), _pass_on)
 
 
 @command(app)
 async def cancel(invocation: Invocation, id: Id) -> None:
-    """Have a call stop."""
+    """Cancel a call."""
     async with reach(invocation) as api:
         done = await api.post(address("executions", await whole_id(api, "execution", id), "cancel"), {})
     invocation.output.record(done)
@@ -133,7 +135,7 @@ async def decide(
     id: Id,
     decision: Annotated[Literal["done", "failed", "again"], typer.Argument(metavar="done|failed|again")],
 ) -> None:
-    """Say of a call that nobody knows the end of what became of it, or have it made again."""
+    """Resolve a call with the status `unknown`. Mark it done or failed, or make it again."""
     async with reach(invocation) as api:
         call = await whole_id(api, "execution", id)
         decided = await api.post(address("executions", call, "decision"), {"decision": decision})
@@ -143,7 +145,7 @@ async def decide(
 
 @command(app)
 async def rm(invocation: Invocation, name: Name) -> None:
-    """Remove a tool that was registered; skills that worked with it do without."""
+    """Remove a registered tool. It is removed from all skills."""
     async with reach(invocation) as api:
         await api.delete(address("tools", name))
     invocation.output.record({"name": name})
@@ -152,13 +154,13 @@ async def rm(invocation: Invocation, name: Name) -> None:
 
 @command(app)
 async def activate(invocation: Invocation, name: Name) -> None:
-    """Have a tool be used."""
+    """Enable a tool."""
     await _activate(invocation, name, active=True)
 
 
 @command(app)
 async def deactivate(invocation: Invocation, name: Name) -> None:
-    """Have a tool be used by nobody."""
+    """Disable a tool."""
     await _activate(invocation, name, active=False)
 
 
@@ -167,14 +169,17 @@ async def permit(
     invocation: Invocation,
     name: Name,
     agent: Annotated[
-        str | None, typer.Argument(metavar="[AGENT]", help="An agent, or `default`: all that are not named.")
+        str | None, typer.Argument(metavar="[AGENT]", help="Agent, or `default` for all agents that are not named.")
     ] = None,
     level: Annotated[Level | None, typer.Argument(metavar="[LEVEL]")] = None,
-    users: Annotated[Level | None, typer.Option(metavar="LEVEL", help="How far users may go who call it.")] = None,
+    users: Annotated[
+        Level | None, typer.Option(metavar="LEVEL", help="Access level of users who call it directly.")
+    ] = None,
 ) -> None:
-    """Say how far an agent may go with a tool, or users who call it by hand: none, read, write or execute.
+    """Set the permissions of a tool.
 
-    Without a word of it no user may call a tool by hand, but for admins.
+    An agent gets an access level. --users sets the level of users who call the tool directly. Unless it is set, only
+    admins can do that.
 
     \b
     holdfast tools permit refund default none
@@ -192,18 +197,18 @@ async def permit(
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a description, on one line."""
+    """Return the first sentence of a description, on one line."""
     line = " ".join(text.split())
     return re.split(r"(?<=[.!?])\s|(?<=[\u3002\uff01\uff1f])", line, maxsplit=1)[0]
 
 
 def scored(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What a search found, with scores as a person reads them."""
+    """Format the scores of search results for the terminal."""
     return [{**row, "score": "" if row["score"] is None else f"{row['score']:.4f}"} for row in rows]
 
 
 def say_more(invocation: Invocation, found: Mapping[str, Any], listed: int) -> None:
-    """Say of a list that it is not all there is, and of a search that it went by words alone."""
+    """Say if a list is incomplete, or if a search used words only."""
     if found.get("cursor") is not None:
         invocation.output.say(f"There are more than these {listed}: --limit shows up to {PAGE}.")
     if found.get("reduced"):
@@ -213,7 +218,7 @@ def say_more(invocation: Invocation, found: Mapping[str, Any], listed: int) -> N
 def permitted(
     permissions: Mapping[str, Any], agent: str | None, level: str | None, users: str | None = None
 ) -> dict[str, Any]:
-    """Permissions with some of them changed; `default` is for all agents that are not named."""
+    """Return the changed permissions. `default` is for all agents that are not named."""
     changed = dict(permissions)
     if users is not None:
         changed["users"] = users
@@ -225,7 +230,7 @@ def permitted(
 
 
 def shown(tool: dict[str, Any]) -> Iterator[str]:
-    """A tool as a person reads it."""
+    """Format a tool for the terminal."""
     yield f"{tool['name']} ({tool['kind']})"
     about = {
         "description": shortened(tool["description"]),
@@ -312,7 +317,7 @@ def _refuse_failed(done: Mapping[str, Any]) -> None:
 
 
 def _text(done: Mapping[str, Any]) -> str:
-    """What a call gave: all of it, but where that is kept aside."""
+    """Return the result of a call: in full, unless it is stored separately."""
     result = done["result"]
     text: str = done["text"] if done["has_output"] or result is None else _written(result)
     return printable(text) if sys.stdout.isatty() else text

@@ -1,4 +1,4 @@
-"""`holdfast topics`: make topics, look into them, and see how far groups have read."""
+"""`holdfast topics`: manage topics, records and consumer groups."""
 
 import asyncio
 import json
@@ -16,10 +16,10 @@ from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
 from holdfast.core.errors import InvalidInput
 
-app = group("Topics of the log, their records, and the groups that read them.")
+app = group("Manage topics of the log: publish and read records, and show and reset consumer groups.")
 
 PAGE = 1000
-POLL = 0.5  # seconds between two looks for what is new
+POLL = 0.5  # seconds between two polls for new records
 COLUMNS = {
     "name": "TOPIC",
     "partitions": "PARTITIONS",
@@ -42,14 +42,14 @@ LAG_COLUMNS = {
 }
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
-Partition = Annotated[int | None, typer.Option(metavar="N", min=0, help="One partition. [default: all]")]
-Offset = Annotated[int | None, typer.Option(metavar="N", min=0, help="From this offset on.")]
-At = Annotated[str | None, typer.Option(metavar="TIME", help="From this time on, such as 2026-01-31T12:00.")]
+Partition = Annotated[int | None, typer.Option(metavar="N", min=0, help="Partition. [default: all]")]
+Offset = Annotated[int | None, typer.Option(metavar="N", min=0, help="Start at this offset.")]
+At = Annotated[str | None, typer.Option(metavar="TIME", help="Start at this time, such as 2026-01-31T12:00.")]
 
 
 @command(app)
 async def ls(invocation: Invocation) -> None:
-    """List the topics."""
+    """List topics."""
     async with reach(invocation) as api:
         found = (await api.get("/api/topics"))["topics"]
     if not invocation.json:
@@ -62,10 +62,13 @@ async def create(
     invocation: Invocation,
     name: Name,
     partitions: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="How many, for good. [default: the setting bus.partitions]")
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Number of partitions, which never changes. [default: the setting bus.partitions]"
+        ),
     ] = None,
 ) -> None:
-    """Make a topic, unless it is there."""
+    """Create a topic, unless it exists."""
     async with reach(invocation) as api:
         made = await api.post("/api/topics", given(name=name, partitions=partitions))
     invocation.output.record(made)
@@ -74,7 +77,7 @@ async def create(
 
 @command(app)
 async def rm(invocation: Invocation, name: Name) -> None:
-    """Remove a topic with its records and the positions of its groups, for good; dead letters stay."""
+    """Delete a topic permanently. Its records and the positions of its groups are deleted, dead letters remain."""
     async with reach(invocation) as api:
         await api.delete(address("topics", name))
     invocation.output.record({"name": name})
@@ -85,12 +88,14 @@ async def rm(invocation: Invocation, name: Name) -> None:
 async def publish(
     invocation: Invocation,
     name: Name,
-    value: Annotated[str, typer.Argument(metavar="JSON", help="The value; - reads it from stdin.")],
-    key: Annotated[str | None, typer.Option(metavar="TEXT", help="Records with one key stay in order.")] = None,
-    header: Annotated[list[str] | None, typer.Option(metavar="NAME=TEXT", help="May be repeated.")] = None,
-    id: Annotated[UUID | None, typer.Option(metavar="UUID", help="The record's id. [default: made]")] = None,
+    value: Annotated[str, typer.Argument(metavar="JSON", help="Value; - reads it from stdin.")],
+    key: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Key. Records with the same key stay in order.")
+    ] = None,
+    header: Annotated[list[str] | None, typer.Option(metavar="NAME=TEXT", help="Header. Can be repeated.")] = None,
+    id: Annotated[UUID | None, typer.Option(metavar="UUID", help="Id of the record. [default: generated]")] = None,
 ) -> None:
-    """Publish a record; its partition and offset go to stdout.
+    """Publish a record and print its partition and offset.
 
     \b
     holdfast topics publish orders '{"parcel": 7}' --key ann
@@ -106,17 +111,26 @@ async def publish(
 async def tail(
     invocation: Invocation,
     name: Name,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes; Ctrl-C ends it.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Wait for new records and print them; Ctrl-C exits.")
+    ] = False,
     partition: Partition = None,
     offset: Offset = None,
     at: At = None,
     limit: Annotated[
-        int | None, typer.Option("--limit", "-n", metavar="N", min=1, help="How many. [default: 10, or all from there]")
+        int | None,
+        typer.Option(
+            "--limit",
+            "-n",
+            metavar="N",
+            min=1,
+            help="Maximum number of records. [default: 10; with --offset or --at all]",
+        ),
     ] = None,
 ) -> None:
-    """Print the newest records, or those from an offset or a time on; no group notices.
+    """Print the newest records, or those from an offset or a time. Consumer groups are not affected.
 
-    A line is partition/offset, time, key and value; with --json it is the whole record.
+    A line has partition/offset, time, key and value. With --json, it is the whole record.
 
     \b
     holdfast topics tail orders -f
@@ -137,9 +151,9 @@ async def tail(
 @command(app)
 async def lag(
     invocation: Invocation,
-    group: Annotated[str | None, typer.Option(metavar="NAME", help="One group. [default: all]")] = None,
+    group: Annotated[str | None, typer.Option(metavar="NAME", help="Consumer group. [default: all]")] = None,
 ) -> None:
-    """Show how far groups are behind, partition by partition."""
+    """Show the lag of consumer groups, by partition."""
     async with reach(invocation) as api:
         found = await api.get(address("groups", group=group))
     invocation.output.rows(found["partitions"], LAG_COLUMNS)
@@ -153,9 +167,9 @@ async def reset(
     partition: Partition = None,
     offset: Offset = None,
     at: At = None,
-    end: Annotated[bool, typer.Option("--end", help="Behind the last record.")] = False,
+    end: Annotated[bool, typer.Option("--end", help="Go to the end, after the last record.")] = False,
 ) -> None:
-    """Have a group read a topic again, from the start unless said otherwise; nobody may be reading with it.
+    """Reset a consumer group to a position in a topic. The default is the start. The group must have no consumers.
 
     \b
     holdfast topics reset billing orders --at 2026-01-31T12:00
@@ -169,7 +183,7 @@ async def reset(
 
 
 def shown(record: dict[str, Any]) -> str:
-    """A record as one line: where it is, when it came, its key and its value."""
+    """Format a record as one line: its position, time, key and value."""
     at = datetime.fromisoformat(record["at"]).astimezone().strftime("%Y-%m-%d %H:%M:%S")
     key = "-" if record["key"] is None else json.dumps(record["key"], ensure_ascii=False)
     value = json.dumps(record["value"], ensure_ascii=False)
@@ -177,7 +191,7 @@ def shown(record: dict[str, Any]) -> str:
 
 
 def parsed(text: str) -> Any:
-    """The JSON that was given, or that stdin has where it is `-`."""
+    """Parse a value as JSON; `-` reads it from stdin."""
     try:
         return json.loads(sys.stdin.buffer.read() if text == "-" else text)
     except (ValueError, RecursionError) as error:
@@ -185,7 +199,7 @@ def parsed(text: str) -> Any:
 
 
 def moment(text: str) -> str:
-    """A time as the API takes it; without a zone it is this machine's."""
+    """Parse a time for the API. A time without a time zone is in this machine's time zone."""
     try:
         return datetime.fromisoformat(text).astimezone().isoformat()
     except (ValueError, OverflowError):
@@ -195,7 +209,7 @@ def moment(text: str) -> str:
 async def _records(
     api: Api, topic: str, start: dict[str, Any], *, limit: int | None, follow: bool
 ) -> AsyncGenerator[dict[str, Any]]:
-    """What is there, in order of time within a page; then, if asked, what comes."""
+    """Yield the stored records, sorted by time within a page. With `follow`, yield new records after them."""
     left = limit
     asked = {"limit": PAGE, **start}
     more = True

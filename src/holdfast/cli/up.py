@@ -1,4 +1,4 @@
-"""`holdfast up`: everything in one process."""
+"""`holdfast up`: start everything in one process."""
 
 import logging
 import socket
@@ -30,20 +30,20 @@ app = single()
 def up(
     invocation: Invocation,
     application: Annotated[
-        str | None, typer.Argument(metavar="APP", help=f"Your agents and tools: {NAMES}. [default: one agent]")
+        str | None, typer.Argument(metavar="APP", help=f"App with your agents and tools: {NAMES}. [default: one agent]")
     ] = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on. [default: 127.0.0.1]")] = None,
-    port: Annotated[int | None, typer.Option(help="The port; 0 picks a free one. [default: 4600]")] = None,
-    require_key: Annotated[bool, typer.Option("--require-key", help="Ask for a key on loopback, too.")] = False,
+    host: Annotated[str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 picks a free one. [default: 4600]")] = None,
+    require_key: Annotated[bool, typer.Option("--require-key", help="Require an API key on loopback, too.")] = False,
     root_path: Annotated[
-        str | None, typer.Option(metavar="PATH", help="The path that a proxy serves it under.")
+        str | None, typer.Option(metavar="PATH", help="Path under which a reverse proxy serves it.")
     ] = None,
-    no_agents: Annotated[bool, typer.Option("--no-agents", help="Serve no agent: others do.")] = False,
+    no_agents: Annotated[bool, typer.Option("--no-agents", help="Serve no agents: other processes do.")] = False,
 ) -> None:
-    """Start everything in one process; Ctrl-C stops it, a second one at once.
+    """Start everything in one process. Ctrl-C stops it; a second Ctrl-C stops it at once.
 
-    Without APP there is one agent, `default`. Without HOLDFAST_DATABASE_URL a PostgreSQL is started in the data folder.
-    On loopback nobody needs a key until the first one is made.
+    Without APP, there is one agent, `default`. Without HOLDFAST_DATABASE_URL, an embedded PostgreSQL is started in the
+    data folder. On loopback, callers need no API key until the first one is created.
 
     \b
     holdfast up
@@ -71,7 +71,7 @@ def _load(name: str) -> App:
 
 async def _up(invocation: Invocation, config: Config, listener: socket.socket, found: App, *, agents: bool) -> None:
     served: dict[str, Sequence[str]] = {}
-    async with AsyncExitStack() as stack:  # the server goes first, then runs are given back, then the rest goes
+    async with AsyncExitStack() as stack:  # stops the server, then gives runs back, then stops the rest
         with invocation.output.progress() as progress:
             engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
             tenant = await engine.tenants.find(config.tenant)
@@ -79,7 +79,7 @@ async def _up(invocation: Invocation, config: Config, listener: socket.socket, f
             engine.embeddings.prepare()
             if agents:
                 for name in dict.fromkeys([config.tenant, *config.agents.tenants]):
-                    # As requests have it, by id: what happens here is handed to sockets at once.
+                    # Select the tenant by id, as requests do: then sockets get the events of this process at once.
                     theirs = engine.tenant((await engine.tenants.find(name)).id)
                     serving = await stack.enter_async_context(theirs.serving(found, grace=config.server.shutdown_grace))
                     served["agents"] = sorted({*served.get("agents", ()), *serving.agents})
@@ -101,12 +101,12 @@ async def _up(invocation: Invocation, config: Config, listener: socket.socket, f
 
 
 def _on_terminal(invocation: Invocation) -> bool:
-    """Whether a person sees what is printed: a link in a log would let in whoever reads it."""
+    """Return whether a person sees the output. A sign-in link in a log would let every reader sign in."""
     return (sys.stdout if invocation.json else sys.stderr).isatty()
 
 
 async def _asks_for_keys(engine: Engine, listener: socket.socket) -> bool:
-    """Whether local access has ended, so that a browser needs a link to come in."""
+    """Return whether local access is off, so that a browser needs a sign-in link."""
     config = engine.config
     if config.server.require_key or config.access.issuers or not address_of(listener).is_loopback:
         return True

@@ -1,4 +1,4 @@
-"""`holdfast worker`: does commands of an app's skills, and calls of tools that go to workers."""
+"""`holdfast worker`: carry out commands with the handlers of an app, and tool calls that are routed to workers."""
 
 import asyncio
 import logging
@@ -25,13 +25,18 @@ app = single()
 @command(app, local=True)
 def worker(
     invocation: Invocation,
-    application: Annotated[str, typer.Argument(metavar="APP", help=f"Whose skills: {NAMES}.")],
-    concurrency: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Commands at once.")] = 10,
-    grace: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="Time for what runs to end.")] = 20,
+    application: Annotated[str, typer.Argument(metavar="APP", help=f"App with the handlers: {NAMES}.")],
+    concurrency: Annotated[
+        int, typer.Option(metavar="N", min=1, max=10_000, help="Commands to run at the same time.")
+    ] = 10,
+    grace: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, help="Time for running commands to finish on shutdown.")
+    ] = 20,
 ) -> None:
-    """Do commands of an app's skills, and calls of registered tools; Ctrl-C stops it, a second one at once.
+    """Start a worker that carries out commands with the handlers of an app, and calls of registered tools.
 
-    It then takes nothing new, and what is not done after the grace time is given back to others.
+    Ctrl-C stops it; a second Ctrl-C stops it at once. On shutdown, the worker takes no new commands. It gives commands
+    that do not finish in the grace time back to other workers.
     """
     logging.basicConfig(format="%(levelname)s %(name)s: %(message)s")
     found = load_app(application)
@@ -58,14 +63,14 @@ async def _work(invocation: Invocation, config: Config, found: App, concurrency:
 
 @contextmanager
 def _signals() -> Generator[tuple[asyncio.Event, asyncio.Event]]:
-    """What is set by the first and by the second signal that asks the process to end."""
+    """Yield two events: the first stop signal sets the first one, the second signal the second one."""
     first, second = asyncio.Event(), asyncio.Event()
     loop = asyncio.get_running_loop()
 
     def asked() -> None:
         (second if first.is_set() else first).set()
 
-    # `nohup` has it that a hang-up means nothing.
+    # `nohup` ignores SIGHUP: keep that.
     heard = [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
     for number in heard:
         loop.add_signal_handler(number, asked)
