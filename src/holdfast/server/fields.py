@@ -1,8 +1,8 @@
-"""Types of fields and parameters that several operations take.
+"""Types of fields and parameters that several operations share.
 
-What the engine refuses is in the document, from the constant that the engine checks with. Lengths and ranges are
-msgspec's own constraints. Where the engine's error says more than "does not match" would, the constraint is only
-`stated`: the document has it, and the engine checks.
+The document states each constraint from the constant that the engine checks with. Lengths and ranges are msgspec's
+own constraints. If the engine's error says more than "does not match", the constraint is only `stated`: it is in the
+document, and the engine checks it.
 """
 
 from datetime import datetime
@@ -23,24 +23,24 @@ from holdfast.skills.drafts import SKILL_NAME, TOOL_NAME
 from holdfast.skills.history import CURSOR as HISTORY_CURSOR
 from holdfast.skills.sources.settings import NAME as SOURCE_NAME
 
-LEAST_SECONDS = 1e-6  # what a time span can tell from none
-YEARS = r"^(?!000[01]|9999)"  # in the first and the last one, other time zones may have no such time
-# Less than what is taken: others are addresses too, and are tried.
+LEAST_SECONDS = 1e-6  # the smallest time span above zero
+YEARS = r"^(?!000[01]|9999)"  # the first and the last year can overflow in other time zones
+# Stricter than the engine, which also tries other addresses.
 WEB_ADDRESS = r"https?://[A-Za-z0-9]([A-Za-z0-9.-]{0,200}[A-Za-z0-9])?(:[1-9][0-9]{0,3})?(/[A-Za-z0-9._~/-]{0,500})?"
 
 
 def stated(**schema: object) -> msgspec.Meta:
-    """What the document says of a type beside what msgspec says of it."""
+    """Add keywords to the schema of a type in the document. msgspec does not check them."""
     return msgspec.Meta(extra_json_schema=schema)
 
 
 def matching(pattern: str) -> msgspec.Meta:
-    """What the document says of a text that matches a pattern as a whole."""
+    """State in the document that a pattern matches the whole text."""
     return stated(pattern=f"^{pattern}$")
 
 
 def present(*names: str) -> list[dict[str, object]]:
-    """What `anyOf` takes where at least one of these fields is needed; null is none."""
+    """Return the `anyOf` schemas that require at least one of these fields. A null field counts as missing."""
     return [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]
 
 
@@ -60,9 +60,9 @@ SkillName = Annotated[str, matching(SKILL_NAME)]
 SourceName = Annotated[str, matching(SOURCE_NAME)]
 TenantName = Annotated[str, matching(TENANT_NAME)]
 ToolName = Annotated[str, matching(TOOL_NAME)]
-TopicName = Annotated[str, matching(TOPIC_NAME)]  # and of a group
+TopicName = Annotated[str, matching(TOPIC_NAME)]  # also of a consumer group
 
-# A session and an agent have a name, a user may have one, and the organization has none.
+# A session and an agent need a name, a user can have one, and the organization has none.
 NamedOwner = Annotated[
     OwnerName,
     stated(

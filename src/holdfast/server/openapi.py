@@ -1,4 +1,4 @@
-"""The OpenAPI document, from the declarations of the operations."""
+"""The OpenAPI document, built from the declared operations."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -18,16 +18,16 @@ from holdfast.server.server_file import holdfast_version
 
 REFERENCE = "#/components/schemas/{name}"
 DESCRIPTION = (
-    "Errors are problem details with a stable `code`. `WS /ws/{agent}?session_id=&since=` is a socket to talk to an "
-    "agent: plain text in, plain text out; with the sub-protocol `holdfast.v1+json`, events as in "
+    "Errors are problem details (RFC 9457) with a stable `code`. `WS /ws/{agent}?session_id=&since=` opens a WebSocket "
+    "to an agent. Its frames are plain text. With the sub-protocol `holdfast.v1+json` they are JSON, with events as in "
     "`GET /api/conversations/{id}/events`."
 )
-# What any request can meet: a foreign Host or Origin, and an engine that cannot answer.
+# Errors that every request can get: a foreign Host or Origin, and an engine that cannot respond.
 EVERYWHERE: tuple[type[HoldfastError], ...] = (Forbidden, Overloaded, Broken, Unavailable, TimedOut)
 
 
 def document(operations: Sequence[Operation], *, root_path: str) -> dict[str, Any]:
-    """The API as OpenAPI 3.1 describes it."""
+    """Return the OpenAPI 3.1 document of the API."""
     types = [type for operation in operations for type in _types(operation)]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
     schema_of = {id(type): schema for type, schema in zip(types, schemas, strict=False)}
@@ -43,8 +43,17 @@ def document(operations: Sequence[Operation], *, root_path: str) -> dict[str, An
             "schemas": components,
             "responses": {_problem_name(status): _problem(status) for status in _statuses()},
             "securitySchemes": {
-                "key": {"type": "http", "scheme": "bearer", "description": "A key; local access needs none."},
-                "session": {"type": "apiKey", "in": "cookie", "name": COOKIE, "description": "A browser's session."},
+                "key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "An API key or a token. Local access needs none.",
+                },
+                "session": {
+                    "type": "apiKey",
+                    "in": "cookie",
+                    "name": COOKIE,
+                    "description": "The session cookie of a signed-in browser.",
+                },
             },
         },
     }
@@ -115,7 +124,7 @@ def _responses(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any
 
 
 def _is_required(body: Any) -> bool:
-    """Whether a request without a body is refused: it counts as one without fields."""
+    """Return whether the body is required. A request without a body counts as an empty object."""
     if body is bytes:
         return True
     struct, *stated = get_args(body) if get_origin(body) is Annotated else [body]

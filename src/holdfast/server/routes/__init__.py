@@ -1,1 +1,1 @@
-"""The operations, one module per subject."""
+"""The operations of the HTTP API, one module per subject."""

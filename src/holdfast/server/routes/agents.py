@@ -1,4 +1,4 @@
-"""Agents: who there is to talk to; what they are told and may do is for who administers the tenant."""
+"""Agents: every caller can list the active ones; their definitions need the scope `admin`."""
 
 from typing import Annotated, Literal
 
@@ -17,9 +17,9 @@ Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 
 class AgentChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An agent to store. `version` is the one that is changed, null where there is none yet.
+    """An agent to store. To change an agent, send its current `version`; for a new one, send null.
 
-    `tools` are names of those that the program which serves the agent knows; null limits are those of the settings.
+    `tools`: names of tools that the serving program knows. A null limit defaults to the settings.
     """
 
     instructions: str
@@ -34,7 +34,7 @@ class AgentChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentEntry(msgspec.Struct, frozen=True):
-    """An agent that can be talked to; `served`: a process answers for it now."""
+    """An agent. `served`: a process serves it now."""
 
     name: str
     kind: Literal["llm", "system", "ui"]
@@ -44,9 +44,10 @@ class AgentEntry(msgspec.Struct, frozen=True):
 
 
 class AgentList(msgspec.Struct, frozen=True):
-    """Agents, by name; to others than admins, those that are active.
+    """Agents, by name. Only an admin gets inactive ones.
 
-    `chosen`: the one that answers where none is named; null where several are served, or none is.
+    `chosen`: the agent that answers a message that names none. It is null if no agent is served, or if several are
+    served and none is called `default`.
     """
 
     agents: list[AgentEntry]
@@ -55,7 +56,7 @@ class AgentList(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/agents", needs="read")
 async def list_agents(call: Call) -> AgentList:
-    """Who there is to talk to."""
+    """List agents."""
     found = await call.engine.definitions.list()
     served = await call.engine.agents.served()
     everyone = call.authorization.is_admin
@@ -69,13 +70,13 @@ async def list_agents(call: Call) -> AgentList:
 
 @operations.declare("GET", "/api/agents/{name}", needs="admin", errors=[NotFound])
 async def get_agent(call: Call, name: str) -> Definition:
-    """An agent, with all that it is told and may do."""
+    """Get an agent with its instructions, tools and limits."""
     return await call.engine.definitions.get(name)
 
 
 @operations.declare("PUT", "/api/agents/{name}", needs="admin", errors=[AlreadyExists, Conflict])
 async def put_agent(call: Call, name: AgentName, body: AgentChange) -> Definition:
-    """Store an agent, or change one; those that a program declares are changed there."""
+    """Create or change a stored agent. An agent declared in an app can only be changed there."""
     return await call.engine.definitions.put(
         name,
         instructions=body.instructions,
@@ -93,5 +94,5 @@ async def put_agent(call: Call, name: AgentName, body: AgentChange) -> Definitio
 
 @operations.declare("DELETE", "/api/agents/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists])
 async def remove_agent(call: Call, name: str) -> None:
-    """Remove an agent; its conversations and its runs stay."""
+    """Remove a stored agent. Its conversations and runs are kept."""
     await call.engine.definitions.remove(name, by=call.principal.user)

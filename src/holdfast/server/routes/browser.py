@@ -1,4 +1,4 @@
-"""Signing in and out: a link becomes a session, which a cookie carries."""
+"""Sign browsers in and out: a one-time link is exchanged for a session, which is kept in a cookie."""
 
 import re
 from html import escape
@@ -46,20 +46,20 @@ FIELD = """<label for="link">The link, or the part after <code>link=</code></lab
 HELP = "<p>Where the engine runs, <code>holdfast keys link</code> makes a link. It works once, within ten minutes.</p>"
 
 _LINK = re.compile(rf"(?:^|link=)({PREFIX}[\w-]+)", re.ASCII)
-_PLAIN = re.compile(r"[!-\[\]-~]{1,2000}")  # ASCII that is seen, without the backslash that browsers take for a slash
+_PLAIN = re.compile(r"[!-\[\]-~]{1,2000}")  # printable ASCII without the backslash, which browsers treat as a slash
 
 
 class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the page sends: a link, or the text in it, and the screen that was wanted."""
+    """The sign-in form: a link or its token, and the screen to open afterwards."""
 
     link: str
     to: str = HOME
 
 
-# Reading must not use the link up: mail programs and browsers fetch links before anybody has opened them.
+# GET must not use up the link: mail programs and browsers prefetch links.
 @operations.declare("GET", "/login", needs="nobody")
 async def login_page(call: Call, link: str = "", to: str = HOME) -> Response:
-    """A page with one button, which signs the browser in; without a link it asks for one."""
+    """Show the sign-in page. Without a link, the page asks for one."""
     if not link:
         return _page(call, to, help=HELP)
     return _page(call, to, told=READY, asked=GIVEN.format(link=escape(link)))
@@ -70,13 +70,13 @@ async def login_page(call: Call, link: str = "", to: str = HOME) -> Response:
     "/login",
     needs="nobody",
     status=303,
-    or_status=401,  # with the page, which says why
+    or_status=401,  # with the page, which shows the reason
     errors=[Unauthenticated],
     body_format="application/x-www-form-urlencoded",
     signs_in=True,
 )
 async def login(call: Call, body: Login) -> Response:
-    """Use a link up, and give the browser a session."""
+    """Exchange a one-time link for a browser session."""
     try:
         session = await call.engine.keys.exchange_link(_link_in(body.link))
     except Unauthenticated as error:
@@ -87,7 +87,7 @@ async def login(call: Call, body: Login) -> Response:
 
 @operations.declare("POST", "/logout", needs="nobody", status=303)
 async def logout(call: Call) -> Response:
-    """End the browser's session."""
+    """End the browser session."""
     session = call.request.cookies.get(COOKIE)
     if session is not None:
         await call.engine.keys.end_session(session)
@@ -95,7 +95,7 @@ async def logout(call: Call) -> Response:
 
 
 def landing(wanted: str) -> str:
-    """The screen that was wanted, below the root path; anything that is no screen's address leads home."""
+    """Return the requested screen, without the root path, or home if it is not the path of a screen."""
     segments = unquote(wanted.partition("?")[0]).split("/")
     first = "/".join(segments[:2])
     is_screen = first != HOME and first in SCREENS and not {".", ".."} & set(segments)
@@ -103,7 +103,7 @@ def landing(wanted: str) -> str:
 
 
 def _link_in(text: str) -> str:
-    """The link's own text, of whatever was pasted; whose address stands before it does not matter."""
+    """Return the token in the pasted text. The address before it does not matter."""
     found = _LINK.search(text.strip())
     return found[1] if found else text
 

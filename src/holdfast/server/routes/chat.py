@@ -1,7 +1,7 @@
-"""Chat: a message to an agent, and its answer, whole or as it comes.
+"""Chat: send a message to an agent, and get its answer as one response or as a stream.
 
-The turn is the agent's, wherever it is served: it goes on when whoever asked has gone, and every process can tell of
-it. A chat may therefore last longer than other requests, as long as a turn may.
+A process that serves the agent carries out the turn. The turn continues if the client disconnects, and every process
+can deliver its events. A chat request can last as long as its turn, longer than other requests.
 """
 
 import asyncio
@@ -28,16 +28,17 @@ from holdfast.server.streams import EVENT_STREAM, SIGN_OF_LIFE, EventStream, fol
 
 operations = Operations("chat")
 
-MARGIN = 10.0  # seconds that an answer may take longer than its turn
+MARGIN = 10.0  # seconds that a response can take beyond the limit of its turn
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class ChatMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to say to an agent, by its name. Without a session a new one begins.
+    """A message to an agent. Without `session_id`, a new session starts.
 
-    Without an agent the only one that is served answers, else the one called `default`. `key`: the same one twice is
-    said once, and has one answer. `busy`: what happens when the agent still answers the message before.
+    Without `agent_id`, the only served agent answers, else the one called `default`. `key` is an idempotency key: a
+    message with the same key is stored and answered once. `busy`: what happens if the agent is still answering the
+    previous message.
     """
 
     message: NotBlank
@@ -48,10 +49,10 @@ class ChatMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChatReply(msgspec.Struct, frozen=True):
-    """What came of it: the agent's reply; or, where it waits for somebody to allow what it wants to do, `approvals`.
+    """The result of a message: the agent's reply or, if the agent waits for a person's decision, `approvals`.
 
-    `queued`: nobody serves the agent now. The message is kept, and answered once somebody does; `note` says what to do.
-    `cursor`: from where the conversation's events go on after this.
+    `queued`: no process serves the agent now. The message is stored, and is answered when a process serves the agent;
+    `note` says what to do. Pass `cursor` as `since` to read the events that follow.
     """
 
     state: Literal["done", "cancelled", "waiting", "queued"]
@@ -68,7 +69,7 @@ class ChatReply(msgspec.Struct, frozen=True):
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):
-    """The first event of a stream: whose answer it tells, and where it began."""
+    """The first event of a stream: the session, the conversation and the run, and the cursor at its start."""
 
     kind: Literal["ready"] = "ready"
     cursor: str
@@ -79,7 +80,10 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Queued(msgspec.Struct, frozen=True, kw_only=True):
-    """The last event of a stream where nobody serves the agent: the message is kept, and answered once one does."""
+    """The last event of a stream if no process serves the agent.
+
+    The message is stored, and is answered when a process serves the agent.
+    """
 
     kind: Literal["queued"] = "queued"
     cursor: str
@@ -88,7 +92,7 @@ class Queued(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventPage(msgspec.Struct, frozen=True):
-    """What happened, in order, and the cursor that more is asked for with."""
+    """Events, in order. Pass `cursor` as `since` to get the events that follow."""
 
     events: list[Event]
     cursor: str
@@ -103,14 +107,14 @@ class EventPage(msgspec.Struct, frozen=True):
     response_format=EVENT_STREAM,
 )
 async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
-    """Say something to an agent and have its answer; with `Accept: text/event-stream` its events as they come.
+    """Send a message to an agent and get its answer; with `Accept: text/event-stream`, stream the events.
 
-    Where nobody serves the agent, the answer is 202 with the state `queued`, within two seconds; a stream ends with
-    the event `queued`. The message is kept, and is answered once somebody serves the agent.
+    If no process serves the agent, the response is 202 with the state `queued`, within two seconds; a stream ends with
+    the event `queued`. The message is stored, and is answered when a process serves the agent.
     """
     call.principal.require("read")
     limit = call.engine.config.agents.max_seconds + MARGIN
-    call.visit.stay(limit + MARGIN)  # before anything is said: who is refused has said nothing
+    call.visit.stay(limit + MARGIN)  # before the message is stored: a refused request stores nothing
     call.engine.agents.check_message(body.message, body.busy)
     agent = body.agent_id or await call.engine.agents.choose()
     if wants_stream(call.request):
@@ -140,16 +144,16 @@ async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
 async def read_events(
     call: Call, id: UUID, since: EventCursor | None = None, limit: Limit = 500
 ) -> EventPage | Response:
-    """What happened in a conversation after a cursor; with `Accept: text/event-stream` also what happens from now on.
+    """List the events of a conversation after a cursor; with `Accept: text/event-stream`, also stream new ones.
 
-    A stream that broke off goes on after the `Last-Event-ID` that the caller sends.
+    To resume a stream that broke off, send the id of its last event in the header `Last-Event-ID`.
     """
     talk = await call.authorization.conversation(id)
     if wants_stream(call.request):
         if talk.agent is None:
             raise InvalidInput("this conversation has no agent", next="Ask without `Accept: text/event-stream`.")
         since = call.request.headers.get("last-event-id") or since
-        parse_cursor(since or "0")  # while it can still be refused
+        parse_cursor(since or "0")  # before the response starts, so that an error can still be returned
         call.visit.stay(None)
         return EventStream(_streamed(call, id, talk.agent, since))
     events: list[Event] = []
@@ -160,7 +164,7 @@ async def read_events(
 
 
 async def _answered(call: Call, sent: Sent, agent: str, session_id: str, watch: Watch) -> ChatReply:
-    """The end of a turn, or that it waits for somebody."""
+    """Wait until a turn ends, waits for an approval or is queued."""
     reply: str | None = None
     node: UUID | None = None
     asked: list[UUID] = []
@@ -185,7 +189,7 @@ async def _answered(call: Call, sent: Sent, agent: str, session_id: str, watch: 
                 elif event.kind == "done":
                     state = "cancelled" if event.state == "cancelled" else "done"
             waiting: list[Approval] = []
-            if asked and not watch.has_more:  # the agent asks for all that it wants at once; others may speak meanwhile
+            if asked and not watch.has_more:  # an agent requests its approvals together; other events can come between
                 waiting, asked = await _pending(call, asked), []
             if waiting:
                 state, call.status = "waiting", HTTPStatus.ACCEPTED
@@ -211,8 +215,8 @@ async def _session_of(call: Call, body: ChatMessage, sent: Sent) -> str:
 async def _followed(
     call: Call, sent: Sent, agent: str, watch: Watch, *, stops: bool = False
 ) -> AsyncGenerator[Event | Queued | None]:
-    """What happens, as `followed` tells it, and at last that the message is queued, where nobody serves the agent."""
-    heard, within = sent.held is not None, UNSERVED_AFTER  # a process that has just begun is waited for
+    """Yield the events of `followed`. If no process serves the agent, end with `Queued`."""
+    heard, within = sent.held is not None, UNSERVED_AFTER  # a process that has just started gets this time
     if not heard and await call.engine.agents.is_stranded(sent.run_id, agent, within=within):
         yield _queued(agent, sent, watch)
         return
@@ -242,7 +246,7 @@ def _saying(call: Call, body: ChatMessage, agent: str) -> AbstractAsyncContextMa
 
 
 async def _turn(call: Call, body: ChatMessage, agent: str) -> AsyncGenerator[bytes]:
-    """A turn: that it was asked for, then what its run does, until it is done."""
+    """Stream a turn: `ready`, then the events of its run until it ends."""
     async with _saying(call, body, agent) as (sent, watch):
         ready = Ready(
             cursor=str(start_of(sent)),
@@ -266,7 +270,7 @@ async def _turn(call: Call, body: ChatMessage, agent: str) -> AsyncGenerator[byt
 
 
 async def _streamed(call: Call, conversation: UUID, agent: str, since: str | None) -> AsyncGenerator[bytes]:
-    """What happens in a conversation."""
+    """Stream the events of a conversation."""
     async with (
         call.engine.agents.watch(conversation, agent, since=since) as watch,
         aclosing(followed(call, watch, stops=True)) as events,

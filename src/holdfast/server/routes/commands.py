@@ -1,7 +1,7 @@
-"""Commands: work for the tenant's workers; for who administers the tenant.
+"""Commands: work for the tenant's workers. Needs the scope `admin`.
 
-Correlation ids are whatever their invokers chose, slashes included. A path is decoded before it is taken apart, so
-a slash in an id, and with it the percent sign, is encoded twice: as %252F and %2525.
+Callers choose correlation ids, which can contain slashes. The server decodes a path before it splits it. So a client
+encodes a slash or a percent sign in an id twice: as %252F and %2525.
 """
 
 from contextlib import suppress
@@ -22,8 +22,8 @@ from holdfast.server.routes.topics import Headers, traced
 
 operations = Operations("commands")
 
-MAX_PAGE = 100  # each comes with its arguments
-SHARE = 0.8  # of the time that a request has, for waiting
+MAX_PAGE = 100  # each includes its arguments
+SHARE = 0.8  # of the request timeout, to wait for a result
 
 CorrelationId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
 SkillName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_NAME)]
@@ -34,9 +34,9 @@ Wait = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class NewCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A command to submit; the same one under the same id once more changes nothing.
+    """A command to submit. Submitting the same command with the same id again changes nothing.
 
-    `wait`: seconds to wait for the answer, as far as the time of a request allows.
+    `wait`: seconds to wait for the result, limited by the request timeout.
     """
 
     skill: SkillName
@@ -50,21 +50,21 @@ class NewCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CommandState(msgspec.Struct, frozen=True):
-    """A command, and the completion that counts once it is there: its result, or what it failed with."""
+    """A command and, once it is finished, the applied completion: its result or its error."""
 
     command: Command
     completion: Completion | None
 
 
 class CommandPage(msgspec.Struct, frozen=True):
-    """Commands, the newest first, and what the next page is asked for `before`; null: there is none."""
+    """Commands, newest first. Pass `cursor` as `before` to get the next page; it is null on the last page."""
 
     commands: list[Command]
     cursor: str | None
 
 
 class CompletionList(msgspec.Struct, frozen=True):
-    """What came back for a command, in the order it came; what came late or twice is not applied."""
+    """Completions of a command, in the order of their arrival. Late and duplicate ones are not applied."""
 
     completions: list[Completion]
 
@@ -77,7 +77,7 @@ async def list_commands(
     limit: Limit = 50,
     before: CorrelationId | None = None,
 ) -> CommandPage:
-    """Commands, the newest first."""
+    """List commands, newest first."""
 
     async def read(most: int, before: str | None) -> list[Command]:
         return await call.engine.commands.list(state=state, skill=skill, limit=most, before=before)
@@ -87,7 +87,7 @@ async def list_commands(
 
 @operations.declare("POST", "/api/commands", needs="admin", status=201, errors=[AlreadyExists])
 async def submit_command(call: Call, body: NewCommand) -> CommandState:
-    """Have a skill done by a worker, and wait a while for what comes of it."""
+    """Submit a command to the workers; with `wait`, wait for its result."""
     id = await call.engine.commands.submit(
         body.skill,
         body.arguments,
@@ -102,20 +102,20 @@ async def submit_command(call: Call, body: NewCommand) -> CommandState:
 
 @operations.declare("GET", "/api/commands/{id}", needs="admin", errors=[NotFound])
 async def get_command(call: Call, id: str, wait: Wait = 0) -> CommandState:
-    """A command and its answer, after a while if there is none yet."""
+    """Get a command and its completion; with `wait`, wait for the result."""
     return await _state(call, unquote(id), wait)
 
 
 @operations.declare("GET", "/api/commands/{id}/completions", needs="admin", errors=[NotFound])
 async def list_completions(call: Call, id: str) -> CompletionList:
-    """Everything that came back for a command, also what came late or twice."""
+    """List all completions of a command, including late and duplicate ones."""
     command = await call.engine.commands.get(unquote(id))
     return CompletionList(await call.engine.commands.completions(command.correlation_id))
 
 
 @operations.declare("POST", "/api/commands/{id}/cancel", needs="admin", errors=[NotFound])
 async def cancel_command(call: Call, id: str) -> CommandState:
-    """End a command that is not finished, and stop its worker; one that is finished stays as it is."""
+    """Cancel a command and stop its worker. A finished command is unchanged."""
     command = await call.engine.commands.cancel(unquote(id))
     return await _state(call, command.correlation_id, 0)
 
@@ -123,7 +123,7 @@ async def cancel_command(call: Call, id: str) -> CommandState:
 async def _state(call: Call, id: str, wait: float) -> CommandState:
     commands = call.engine.commands
     if wait:
-        # That it failed is part of the answer, and so is that it takes longer.
+        # Not an error of the request: the response says that the command failed or is not finished.
         with suppress(CommandFailed, TimedOut):
             await commands.result(id, timeout=min(wait, SHARE * call.engine.config.server.request_timeout))
     command = await commands.get(id)

@@ -1,4 +1,4 @@
-"""Conversations: those of the caller's user; who administers the tenant reaches all of them."""
+"""Conversations: those of the caller's user; with the scope `admin`, all of the tenant."""
 
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -29,7 +29,10 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class NewConversation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A conversation to make, or a document, which has no session; only an admin names another user, or none."""
+    """A conversation to create, or a document, which has no session.
+
+    Without `user`, it belongs to the caller. Only an admin can name another user, or null for no user.
+    """
 
     app: Name = APP
     agent: Name | None = None
@@ -45,16 +48,16 @@ SESSION_RULE = stated(
 
 
 class ConversationFork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where to fork: at the node of this number, or behind the last one. Without a session id one is made."""
+    """The number of the last node to copy, by default the newest. Without `session_id`, the fork gets a new one."""
 
     at: Number | None = None
     session_id: Name | None = None
 
 
 class ConversationPage(msgspec.Struct, frozen=True):
-    """Conversations, the newest first, and the cursor that the next page is asked for with; null: there is none.
+    """Conversations, newest first. Pass `cursor` to get the next page; it is null on the last page.
 
-    `openings`, if they were asked for: by conversation, the beginning of the first thing that a user said in it.
+    `openings`, if requested: the start of the first user message, by conversation.
     """
 
     conversations: list[Conversation]
@@ -63,21 +66,21 @@ class ConversationPage(msgspec.Struct, frozen=True):
 
 
 class FoundPage(msgspec.Struct, frozen=True):
-    """Nodes that were found, and the cursor that the next page is asked for with; null: there is none."""
+    """Matching nodes. Pass `cursor` to get the next page; it is null on the last page."""
 
     found: list[Found]
     cursor: str | None
 
 
 class Messages(msgspec.Struct, frozen=True):
-    """What a model is given, oldest first."""
+    """Messages for a model, oldest first."""
 
     messages: list[Message]
 
 
 @operations.declare("POST", "/api/conversations", needs="write", status=201, errors=[AlreadyExists])
 async def create_conversation(call: Call, body: Annotated[NewConversation, SESSION_RULE]) -> Conversation:
-    """Make a conversation."""
+    """Create a conversation."""
     user = call.principal.user if body.user is msgspec.UNSET else body.user
     if not await call.authorization.is_caller(user):
         call.principal.require("admin")
@@ -103,9 +106,9 @@ async def list_conversations(
     limit: Limit = 50,
     cursor: Cursor | None = None,
 ) -> ConversationPage:
-    """The caller's conversations, the newest first; for an admin those of the tenant, or of one user.
+    """List the caller's conversations, newest first; for an admin, those of the tenant or of one user.
 
-    With `spoken` only those in which something was said; with `openings` the page has what a user said first in each.
+    `spoken`: only conversations with messages. `openings`: include the first user message of each conversation.
     """
     of = await call.authorization.users(user)
 
@@ -120,7 +123,7 @@ async def list_conversations(
     return ConversationPage(page, cursor, {str(id): text for id, text in said.items()})
 
 
-# Names come before ids: the first path that fits is taken.
+# Fixed paths come before `{id}`: the first route that matches is used.
 @operations.declare("GET", "/api/conversations/search", needs="read", errors=[TooLarge])
 async def search_conversations(
     call: Call,
@@ -131,7 +134,7 @@ async def search_conversations(
     limit: Limit = 50,
     cursor: Cursor | None = None,
 ) -> FoundPage:
-    """Nodes whose content has this text in it, whatever its case."""
+    """Find nodes whose content contains a text, ignoring case."""
     of = await call.authorization.users(user)
 
     async def read(most: int, cursor: str | None) -> tuple[list[Found], str | None]:
@@ -143,26 +146,26 @@ async def search_conversations(
 
 @operations.declare("GET", "/api/conversations/by-session", needs="read", errors=[NotFound, Conflict])
 async def find_conversation(call: Call, session_id: str) -> Conversation:
-    """The conversation of a session of the caller's; for an admin who has none of this id, anybody's."""
+    """Get the conversation of the caller's session; for an admin without this session id, another user's."""
     return await call.authorization.session(session_id)
 
 
 @operations.declare("GET", "/api/conversations/{id}", needs="read", errors=[NotFound])
 async def get_conversation(call: Call, id: UUID) -> Conversation:
-    """What is known of a conversation without reading it."""
+    """Get a conversation, without its nodes."""
     return await call.authorization.conversation(id)
 
 
 @operations.declare("DELETE", "/api/conversations/{id}", needs="write", status=204, errors=[NotFound])
 async def remove_conversation(call: Call, id: UUID) -> None:
-    """Remove a conversation and all that belongs to it alone, for good."""
+    """Delete a conversation permanently, with its nodes, its own state and its session memories."""
     await call.authorization.conversation(id)
     await call.engine.conversations.remove(id)
 
 
 @operations.declare("POST", "/api/conversations/{id}/fork", needs="write", status=201, errors=[NotFound, AlreadyExists])
 async def fork_conversation(call: Call, id: UUID, body: ConversationFork) -> Conversation:
-    """A copy up to a node: the same nodes, and the state that there was."""
+    """Copy a conversation up to a node, with the state at that node."""
     await call.authorization.conversation(id)
     return await call.engine.conversations.fork(id, at=body.at, session_id=body.session_id)
 
@@ -171,7 +174,7 @@ async def fork_conversation(call: Call, id: UUID, body: ConversationFork) -> Con
     "GET", "/api/conversations/{id}/export", needs="read", errors=[NotFound], response_format=JSON_LINES
 )
 async def export_conversation(call: Call, id: UUID) -> Response:
-    """The whole conversation as lines of JSON: first itself, then its nodes with all they were."""
+    """Export a conversation as JSON lines: first the conversation, then its nodes with their former versions."""
     await call.authorization.conversation(id)
     return StreamingResponse(_lines(call.engine.conversations.export(id)), media_type=JSON_LINES)
 
@@ -180,9 +183,10 @@ async def export_conversation(call: Call, id: UUID) -> Response:
 async def read_messages(
     call: Call, id: UUID, reader: Name | None = None, limit: Limit = 40, tools: bool = False
 ) -> Messages:
-    """The newest nodes as an agent sees them, by default the conversation's own, ready for a model.
+    """List the newest messages in the form for a model, as an agent sees them.
 
-    Fewer than `limit` where those have more than 8 MB.
+    `reader`: the agent, by default that of the conversation. There are fewer than `limit` messages if their nodes
+    exceed 8 MB.
     """
     agent = (await call.authorization.conversation(id)).agent
 

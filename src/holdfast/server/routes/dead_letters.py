@@ -1,4 +1,4 @@
-"""Dead letters: what groups and workers could not process; for who administers the tenant."""
+"""Dead letters: records that consumer groups and workers gave up on. Needs the scope `admin`."""
 
 from typing import Annotated
 from uuid import UUID
@@ -13,27 +13,27 @@ from holdfast.server.pages import listed
 
 operations = Operations("dead letters")
 
-MAX_PAGE = 100  # each comes with its whole record
+MAX_PAGE = 100  # each includes its whole record
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 
 
 class DeadLetterPage(msgspec.Struct, frozen=True):
-    """Dead letters, the newest first, and what the next page is asked for `before`; null: there is none."""
+    """Dead letters, newest first. Pass `cursor` as `before` to get the next page; it is null on the last page."""
 
     dead_letters: list[DeadLetter]
     cursor: UUID | None
 
 
 class Redrive(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which dead letters are meant: those of a group, of a topic, of both, or all."""
+    """Which dead letters to redrive: those of a group, of a topic, of both, or all."""
 
     group: str | None = None
     topic: str | None = None
 
 
 class Redriven(msgspec.Struct, frozen=True):
-    """How many dead letters are on their way again."""
+    """The number of dead letters that were redriven."""
 
     redriven: int
 
@@ -42,7 +42,7 @@ class Redriven(msgspec.Struct, frozen=True):
 async def list_dead_letters(
     call: Call, group: str | None = None, topic: str | None = None, limit: Limit = 50, before: UUID | None = None
 ) -> DeadLetterPage:
-    """What could not be processed, the newest first."""
+    """List dead letters, newest first."""
 
     async def read(most: int, before: UUID | None) -> list[DeadLetter]:
         return await call.engine.dead_letters.list(**_narrowed(group, topic), limit=most, before=before)
@@ -50,31 +50,31 @@ async def list_dead_letters(
     return DeadLetterPage(*await listed(read, lambda found: found.id, limit=limit, start=before))
 
 
-# A name comes before ids: the first path that fits is taken.
+# A fixed path comes before `{id}`: the first route that matches is used.
 @operations.declare("POST", "/api/dead-letters/redrive", needs="admin")
 async def redrive_dead_letters(call: Call, body: Redrive) -> Redriven:
-    """Have every dead letter of a group, a topic or both processed once more."""
+    """Redrive all dead letters, or those of a group, of a topic or of both."""
     return Redriven(await call.engine.dead_letters.redrive_all(**_narrowed(body.group, body.topic)))
 
 
 @operations.declare("GET", "/api/dead-letters/{id}", needs="admin", errors=[NotFound])
 async def get_dead_letter(call: Call, id: UUID) -> DeadLetter:
-    """One dead letter, with the error and the whole record."""
+    """Get a dead letter with its error and its whole record."""
     return await call.engine.dead_letters.get(id)
 
 
 @operations.declare("POST", "/api/dead-letters/{id}/redrive", needs="admin", status=204, errors=[NotFound])
 async def redrive_dead_letter(call: Call, id: UUID) -> None:
-    """Have a dead letter processed once more; if it fails again it is dead again."""
+    """Redrive a dead letter: process it once more. If it fails again, it is a dead letter again."""
     await call.engine.dead_letters.redrive(id)
 
 
 @operations.declare("DELETE", "/api/dead-letters/{id}", needs="admin", status=204, errors=[NotFound])
 async def drop_dead_letter(call: Call, id: UUID) -> None:
-    """Forget a dead letter, for good."""
+    """Drop a dead letter permanently."""
     await call.engine.dead_letters.drop(id)
 
 
 def _narrowed(group: str | None, topic: str | None) -> dict[str, str | None]:
-    """The names as PostgreSQL can compare them: one that nothing can have finds nothing."""
+    """Return the names in the form that PostgreSQL stores. An impossible name matches nothing."""
     return {"group": None if group is None else store(group), "topic": None if topic is None else store(topic)}

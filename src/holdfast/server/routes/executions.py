@@ -1,4 +1,4 @@
-"""Executions: calls of tools; those that the caller made, and for who administers the tenant all of them."""
+"""Executions of tools: those of the caller and of its conversations; with the scope `admin`, all of the tenant."""
 
 from typing import Annotated, Any, Literal
 from uuid import UUID
@@ -16,8 +16,8 @@ from holdfast.skills.tool import LONGEST_TIMEOUT
 operations = Operations("executions")
 
 MAX_PAGE = 200
-ANY_TYPE = "*/*"  # what the tool's back end said that it is
-MARGIN = 30.0  # seconds beyond a call's own that its request may take
+ANY_TYPE = "*/*"  # the media type that the tool's back end returned
+MARGIN = 30.0  # seconds that a request can take beyond the timeout of its call
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -25,7 +25,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
 
 
 class DirectCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Arguments to call a tool with; the same `key` once more gives what the first call gave."""
+    """Arguments of a direct call. `key` is an idempotency key: the same key returns the result of the first call."""
 
     arguments: dict[str, Any] = {}
     key: Name | None = None
@@ -33,14 +33,14 @@ class DirectCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What became of a call that nobody knows the end of; `again` has it made once more."""
+    """A decision about a call with the status `unknown`. `again` makes the call once more."""
 
     decision: Literal["done", "failed", "again"]
     comment: str = ""
 
 
 class ExecutionPage(msgspec.Struct, frozen=True):
-    """Executions, the newest first, and what the next page is asked for `before`; null: there is none."""
+    """Executions, newest first. Pass `cursor` as `before` to get the next page; it is null on the last page."""
 
     executions: list[Execution]
     cursor: UUID | None
@@ -48,9 +48,9 @@ class ExecutionPage(msgspec.Struct, frozen=True):
 
 @operations.declare("POST", "/api/tools/{name}/call", needs="write", errors=[NotFound, AlreadyExists, Unavailable])
 async def call_tool(call: Call, name: str, body: DirectCall) -> Execution:
-    """Call a tool as the caller, and wait for what it gives; one that failed says so in its `status`.
+    """Call a tool as the caller and wait for its result. A failed call has the status `failed`.
 
-    It takes the scope `admin`, or permissions of the tool that let users call it.
+    This needs the scope `admin`, or permissions of the tool that let users call it.
     """
     await call.authorization.check_tool_call(name)
     call.visit.stay((body.timeout or call.engine.config.agents.tool_timeout) + MARGIN)
@@ -68,7 +68,7 @@ async def list_executions(
     limit: Limit = 50,
     before: UUID | None = None,
 ) -> ExecutionPage:
-    """Calls of tools, the newest first: those that the caller made, or for an admin all, also of agents."""
+    """List executions, newest first: the caller's direct calls; for an admin, all calls or one user's direct calls."""
     by = await call.authorization.users(user)
 
     async def read(most: int, before: UUID | None) -> list[Execution]:
@@ -79,13 +79,13 @@ async def list_executions(
 
 @operations.declare("GET", "/api/executions/{id}", needs="read", errors=[NotFound])
 async def get_execution(call: Call, id: UUID) -> Execution:
-    """A call of a tool, and what came of it."""
+    """Get an execution with its result."""
     return await call.authorization.execution(id)
 
 
 @operations.declare("GET", "/api/executions/{id}/output", needs="read", errors=[NotFound], response_format=ANY_TYPE)
 async def get_output(call: Call, id: UUID) -> Response:
-    """The whole output of a call, as it came."""
+    """Download the whole output of an execution, unchanged."""
     await call.authorization.execution(id)
     media_type, content = await call.engine.executions.output(id)
     return attachment(content, f"{id}", media_type)
@@ -93,14 +93,14 @@ async def get_output(call: Call, id: UUID) -> Response:
 
 @operations.declare("POST", "/api/executions/{id}/cancel", needs="write", errors=[NotFound])
 async def cancel_execution(call: Call, id: UUID) -> Execution:
-    """Have a call stop that was made directly. One that has ended is no error."""
+    """Cancel a direct call. A call that has ended is unchanged."""
     await call.authorization.execution(id)
     return await call.engine.executions.cancel(id, by=call.principal.user)
 
 
 @operations.declare("POST", "/api/executions/{id}/decision", needs="write", errors=[NotFound, Conflict, Unavailable])
 async def decide_execution(call: Call, id: UUID, body: Finding) -> Execution:
-    """Say what became of a call whose state is `unknown`, or have it made again and wait for what it gives."""
+    """Decide the outcome of a call with the status `unknown`, or make it again and wait for its result."""
     call.principal.require_person()
     found = await call.authorization.execution(id)
     if body.decision == "again":

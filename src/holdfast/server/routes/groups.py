@@ -1,4 +1,4 @@
-"""Groups: how far each has read, and where it reads again; for who administers the tenant."""
+"""Consumer groups: their lag, and resets of their positions. Needs the scope `admin`."""
 
 from typing import Annotated, Any
 
@@ -15,13 +15,13 @@ operations = Operations("groups")
 
 
 class GroupLag(msgspec.Struct, frozen=True):
-    """How far groups are behind, partition by partition."""
+    """The lag of consumer groups in each partition."""
 
     partitions: list[Lag]
 
 
 class GroupReset(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a group is to read from: an offset, a time, the end or (unless said) the start; of one partition or all."""
+    """Where a group continues: at an offset, a time, the end or (default) the start; in one partition or in all."""
 
     topic: TopicName
     partition: Partition | None = None
@@ -43,20 +43,20 @@ ONE_BEGINNING = stated(
 
 
 class GroupPositions(msgspec.Struct, frozen=True):
-    """The offset that a group reads next, of each partition."""
+    """The next offset of a group in each partition."""
 
     positions: dict[int, int]
 
 
 @operations.declare("GET", "/api/groups", needs="admin")
 async def list_lag(call: Call, group: str | None = None) -> GroupLag:
-    """How far every group, or one, is behind on each partition."""
+    """List the lag of all consumer groups, or of one, in each partition."""
     return GroupLag(await call.engine.log.lag(None if group is None else store(group)))
 
 
 @operations.declare("POST", "/api/groups/{group}/reset", needs="admin", errors=[NotFound, Busy])
 async def reset_group(call: Call, group: TopicName, body: Annotated[GroupReset, ONE_BEGINNING]) -> GroupPositions:
-    """Have a group read again from elsewhere; nobody may be reading with it meanwhile."""
+    """Reset the position of a consumer group. The group must have no active consumers."""
     return GroupPositions(
         await call.engine.log.reset(
             group, body.topic, partition=body.partition, offset=body.offset, at=body.at, end=body.end

@@ -1,4 +1,4 @@
-"""Whether the server lives, and whether it can work."""
+"""Health checks: liveness and readiness."""
 
 from http import HTTPStatus
 from typing import Literal
@@ -14,7 +14,7 @@ State = Literal["ok", "reduced", "down"]
 
 
 class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A part of the engine; `detail` is told to known callers only."""
+    """A part of the engine. `reduced` means degraded. Only authenticated callers get `detail`."""
 
     name: str
     state: State
@@ -22,7 +22,7 @@ class PartState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Readiness(msgspec.Struct, frozen=True):
-    """How the engine does: as its worst part."""
+    """The state of the engine, which is that of its worst part."""
 
     state: State
     parts: list[PartState]
@@ -30,13 +30,13 @@ class Readiness(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/healthz", needs="nobody")
 async def healthz(call: Call) -> Health:
-    """Whether the server lives; it does not ask the database."""
+    """Check whether the server is alive. This does not query the database."""
     return Health(SERVICE, holdfast_version(), call.instance)
 
 
 @operations.declare("GET", "/readyz", needs="anybody", or_status=503)
 async def readyz(call: Call) -> Readiness:
-    """Whether the engine can work, part by part; 503 when a part is down."""
+    """Check whether the engine is ready, with the state of each part; 503 if a part is down."""
     told = call.caller is not None
     parts = [PartState(part.name, part.state, part.detail if told else "") for part in await call.engine.parts()]
     states = {part.state for part in parts}

@@ -1,4 +1,4 @@
-"""Ids by their beginning: people type the first letters of one, as far as no other has them."""
+"""Find ids by prefix: people type only the first digits of an id."""
 
 import re
 from typing import Annotated, Literal
@@ -13,7 +13,7 @@ from holdfast.server.operations import Call, Operations
 
 operations = Operations("ids")
 
-MOST = 10  # ids that are told
+MOST = 10  # ids in a response
 PREFIX = r"-*([0-9A-Fa-f]-*){1,32}"
 
 Kind = Literal["run", "approval", "execution", "memory", "dead_letter"]
@@ -23,7 +23,7 @@ sql = statements(__name__)
 
 
 class IdList(msgspec.Struct, frozen=True):
-    """Ids that begin alike, at most ten; `more`: there are others."""
+    """Ids with the prefix, at most ten. `more`: there are others."""
 
     ids: list[UUID]
     more: bool
@@ -31,14 +31,14 @@ class IdList(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/ids", needs="admin")
 async def find_ids(call: Call, kind: Kind, prefix: Prefix) -> IdList:
-    """The ids of one kind that begin with some digits, with or without hyphens."""
+    """Find ids of one kind by a prefix of hexadecimal digits, with or without hyphens."""
     first, last = bounds(prefix)
     rows = await call.engine.database.all(sql(f"{kind}_ids"), first, last, MOST + 1)
     return IdList([row["id"] for row in rows[:MOST]], len(rows) > MOST)
 
 
 def bounds(prefix: str) -> tuple[UUID, UUID]:
-    """The least and the greatest id that begin with these digits."""
+    """Return the lowest and the highest id with this prefix."""
     if not re.fullmatch(PREFIX, prefix):
         raise InvalidInput(f"no id begins with {prefix[:80]!r}", next="Give the first digits of one: 0 to 9, a to f.")
     digits = prefix.replace("-", "")

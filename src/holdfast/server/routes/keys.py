@@ -1,4 +1,4 @@
-"""Keys of the caller's tenant, and links for browsers."""
+"""API keys of the caller's tenant, and sign-in links for browsers."""
 
 import re
 from datetime import timedelta
@@ -19,7 +19,7 @@ operations = Operations("keys")
 
 CENTURY = 100 * 365 * 24 * 3600
 
-# What a header and a log line can hold; halves of characters, of which a pattern cannot speak, are refused too.
+# One line, for headers and logs. A pattern cannot exclude lone surrogates, so they are checked separately.
 HALF = re.compile("[\ud800-\udfff]")
 ONE_LINE = r"^[^\x00-\x1f\x7f]*$"
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255, pattern=ONE_LINE)]
@@ -28,9 +28,9 @@ Label = Annotated[str, msgspec.Meta(max_length=255, pattern=ONE_LINE)]
 
 
 class KeyRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A key to make: for whom, and what it may do; without scopes, read, write and admin. It may end by itself.
+    """An API key to create. The default scopes are read, write and admin. `lifetime_seconds`: when it expires.
 
-    With `agent` its holder is taken for that agent where tools are called; such a key has read and write at most.
+    With `agent`, tool calls with this key act as that agent. Such a key has read and write at most, by default both.
     """
 
     principal: Name
@@ -49,20 +49,20 @@ AGENT_RULE = stated(
 
 
 class KeyList(msgspec.Struct, frozen=True):
-    """Keys, newest first, the revoked ones too, and the sessions of browsers."""
+    """API keys, newest first, including revoked ones, and sessions of browsers."""
 
     keys: list[Key]
 
 
 class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A link to make: for whom, if not for the caller, and what they may do; without scopes, read, write and admin."""
+    """A link to create, by default for the caller. The default scopes are read, write and admin."""
 
     principal: Name | None = None
     scopes: Scopes | None = None
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A link that signs a browser in, once."""
+    """A one-time link that signs a browser in."""
 
     url: str
     path: str
@@ -71,13 +71,13 @@ class Link(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/keys", needs="admin")
 async def list_keys(call: Call) -> KeyList:
-    """The keys of the tenant, newest first."""
+    """List the API keys of the tenant, newest first."""
     return KeyList(await call.engine.keys.list(call.principal.tenant))
 
 
 @operations.declare("POST", "/api/keys", needs="admin", status=201)
 async def create_key(call: Call, body: Annotated[KeyRequest, AGENT_RULE]) -> NewKey:
-    """Make a key; its text is shown this once."""
+    """Create an API key. Its text is shown only once."""
     _check_whole(body.principal, body.agent, body.label)
     scopes = _granted(call, body.scopes)
     lifetime = None if body.lifetime_seconds is None else timedelta(seconds=body.lifetime_seconds)
@@ -93,7 +93,7 @@ async def create_key(call: Call, body: Annotated[KeyRequest, AGENT_RULE]) -> New
 
 @operations.declare("POST", "/api/keys/link", needs="admin", status=201)
 async def create_link(call: Call, body: LinkRequest) -> Link:
-    """Make a one-time link for a person's browser."""
+    """Create a one-time link that signs a browser in."""
     _check_whole(body.principal)
     whom = body.principal or call.principal.user
     text = await call.engine.keys.create_link(call.principal.tenant, whom, scopes=_granted(call, body.scopes))
@@ -105,19 +105,19 @@ async def create_link(call: Call, body: LinkRequest) -> Link:
 
 @operations.declare("DELETE", "/api/keys/{id}", needs="admin", errors=[NotFound])
 async def revoke_key(call: Call, id: UUID) -> Key:
-    """End a key of the tenant; within a second nothing accepts it any more."""
+    """Revoke an API key of the tenant. This takes effect within a second."""
     return await call.engine.keys.revoke(call.principal.tenant, id)
 
 
 def _check_whole(*texts: str | None) -> None:
-    """Refuse texts with half a character in them."""
+    """Refuse texts with lone surrogates."""
     for text in texts:
         if text is not None and HALF.search(text):
             raise InvalidInput("a name has half a character in it", why=f"it is {text[:100]!a}", next="Correct it.")
 
 
 def _granted(call: Call, scopes: tuple[Scope, ...] | None) -> frozenset[str] | None:
-    """The scopes that the caller may give to others."""
+    """Return the requested scopes, if the caller may grant them."""
     if scopes is not None and "operator" in scopes:
-        call.principal.require("operator")  # or a tenant's owner would reach every other tenant
+        call.principal.require("operator")  # else an admin of one tenant could access all tenants
     return None if scopes is None else frozenset(scopes)

@@ -1,4 +1,4 @@
-"""Memories, one by one: remembered, read, corrected, forgotten."""
+"""Memories: store, read, edit, supersede and delete them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -18,7 +18,7 @@ from holdfast.server.pages import listed, page_of
 operations = Operations("memories")
 
 MAX_AT_ONCE = 1000
-MAX_AT_ONCE_BYTES = 1_000_000  # of all their texts: to index more may take longer than a request lasts
+MAX_AT_ONCE_BYTES = 1_000_000  # of all texts: indexing more can exceed the request timeout
 
 MAX_PAGE = 200
 
@@ -31,7 +31,7 @@ Place = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class MemoryDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something to remember. `ttl` is in seconds; `conversation`, `seq`, `author` and `at`: where, by whom and when."""
+    """A memory to store. `ttl` is in seconds. `conversation`, `seq`, `author` and `at` say where, who and when."""
 
     content: Content
     type: Name | None = None
@@ -51,14 +51,14 @@ Placed = Annotated[MemoryDraft, stated(anyOf=[{"properties": {"seq": {"type": "n
 
 
 class NewMemories(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Memories of one owner to store, all of them or none; without an owner they are the caller's."""
+    """Memories of one owner to store, all or none. The default owner is the caller."""
 
     memories: Annotated[list[Placed], msgspec.Meta(min_length=1, max_length=MAX_AT_ONCE)]
     owner: NamedOwner = OwnerName()
 
 
 class MemoryEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What to change of a memory. With a version it is done only if that is the current one."""
+    """Changes to a memory. Omitted fields are unchanged. A stale `version` is a conflict."""
 
     content: Content | None = None
     type: Name | None = None
@@ -73,7 +73,7 @@ EDITABLE = tuple(name for name in MemoryEdit.__struct_fields__ if name != "versi
 
 
 class Successor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is true instead, from now or from `at` on. With a version it is done only if that is the current one."""
+    """The text that replaces a memory, valid from now or from `at` on. A stale `version` is a conflict."""
 
     content: Content
     at: Moment | None = None
@@ -81,35 +81,36 @@ class Successor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Pinning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether a memory is kept from fading."""
+    """Whether a memory is pinned. A pinned memory does not fade."""
 
     pinned: bool = True
 
 
 class Burial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether a memory is kept from being recalled."""
+    """Whether a memory is buried. A buried memory is not recalled."""
 
     buried: bool = True
 
 
 class MemoryList(msgspec.Struct, frozen=True):
-    """Memories, in the order in which they were given."""
+    """Memories, in the order of the request."""
 
     memories: list[Memory]
 
 
 class MemoryPage(msgspec.Struct, frozen=True):
-    """Memories, the newest first, and the cursor that the next page is asked for with; null: there is none."""
+    """Memories, newest first. Pass `cursor` to get the next page; it is null on the last page."""
 
     memories: list[Memory]
     cursor: str | None
 
 
 class OwnerCount(msgspec.Struct, frozen=True):
-    """Somebody who has memories, by the name that a search takes; the organization has none.
+    """An owner of memories, by its name for a search. The organization has no name.
 
-    `agent` and `user`: of a session, who brought the newest in and whose it is, where that is known. `count`: how many
-    are recalled now, of at most 10,000 that are counted; `newest`: when the newest was made, recalled or not.
+    For a session, `agent` is the agent that stored the newest memory and `user` is the user of the session, if known.
+    `count`: memories that can be recalled now, counted up to 10,000. `newest`: when the newest memory was created, even
+    if it cannot be recalled.
     """
 
     scope: Scope
@@ -121,9 +122,9 @@ class OwnerCount(msgspec.Struct, frozen=True):
 
 
 class MemoryOwners(msgspec.Struct, frozen=True):
-    """Who has memories, and the cursor that the next page is asked for with; null: there is none.
+    """Owners of memories. Pass `cursor` to get the next page; it is null on the last page.
 
-    A page may be empty and have a cursor all the same.
+    A page can be empty and still have a cursor.
     """
 
     owners: list[OwnerCount]
@@ -131,13 +132,13 @@ class MemoryOwners(msgspec.Struct, frozen=True):
 
 
 class MemoryChain(msgspec.Struct, frozen=True):
-    """Memories that took each other's place, in the order in which they became valid; at most 100 of them."""
+    """A chain of supersessions, in the order in which its memories became valid; at most 100 memories."""
 
     memories: list[Memory]
 
 
 class MemoryHistory(msgspec.Struct, frozen=True):
-    """Versions of a memory, the newest first, and the version that the next page is asked for `before`; null: none."""
+    """Versions of a memory, newest first. Pass `cursor` as `before` to get the next page; null on the last page."""
 
     revisions: list[MemoryRevision]
     cursor: int | None
@@ -145,7 +146,7 @@ class MemoryHistory(msgspec.Struct, frozen=True):
 
 @operations.declare("POST", "/api/memories", needs="write", status=201, errors=[NotFound, Conflict])
 async def remember(call: Call, body: NewMemories) -> MemoryList:
-    """Remember texts; what is there already, by its key or its very words, is answered as it is."""
+    """Store memories. If a memory with the same key or the same words exists, return that one."""
     owner = await call.authorization.owner_to_change(body.owner)
     for draft in body.memories:
         call.authorization.check_trust(draft.trust)
@@ -164,7 +165,7 @@ async def list_memories(
     limit: Limit = 50,
     cursor: Cursor | None = None,
 ) -> MemoryPage:
-    """An owner's memories, the newest first; `also_past`: those too that are superseded, expired or buried."""
+    """List an owner's memories, newest first; with `also_past`, include superseded, expired and buried ones."""
     owner = await call.authorization.owner(OwnerName(scope, name, agent))
 
     async def read(most: int, cursor: str | None) -> tuple[list[Memory], str | None]:
@@ -174,14 +175,14 @@ async def list_memories(
     return MemoryPage(*await page_of(read, limit=limit, start=cursor))
 
 
-# Names come before ids: the first path that fits is taken.
+# Fixed paths come before `{id}`: the first route that matches is used.
 @operations.declare("GET", "/api/memories/owners", needs="read")
 async def list_owners(
     call: Call, scope: Scope | None = None, limit: Limit = 50, cursor: Cursor | None = None
 ) -> MemoryOwners:
-    """Who has memories: the organization, agents, users, and sessions, the newest of these first; of all, or one scope.
+    """List owners of memories: the organization, agents, users, then sessions, newest first; or one memory scope.
 
-    An admin sees everybody; others see themselves and their sessions beside what everybody is told of.
+    An admin sees all owners. Other callers see the organization, agents, themselves and their own sessions.
     """
     page = await call.authorization.memory_owners(scope, limit=limit, cursor=cursor)
     return MemoryOwners([_counted(holding) for holding in page], page.cursor)
@@ -189,13 +190,13 @@ async def list_owners(
 
 @operations.declare("GET", "/api/memories/{id}", needs="read", errors=[NotFound])
 async def get_memory(call: Call, id: UUID) -> Memory:
-    """A memory, whatever became of it, unless it was deleted."""
+    """Get a memory, also if it is superseded, expired or buried."""
     return await call.authorization.memory(id)
 
 
 @operations.declare("PATCH", "/api/memories/{id}", needs="write", errors=[NotFound, Conflict])
 async def edit_memory(call: Call, id: UUID, body: Annotated[MemoryEdit, stated(anyOf=present(*EDITABLE))]) -> Memory:
-    """Change what is given, and nothing else."""
+    """Edit a memory. Omitted fields are unchanged."""
     old = await call.authorization.memory_to_change(id)
     call.authorization.check_trust(body.trust)
     call.authorization.check_trust(old.trust if body.content is not None else None)
@@ -204,35 +205,35 @@ async def edit_memory(call: Call, id: UUID, body: Annotated[MemoryEdit, stated(a
 
 @operations.declare("DELETE", "/api/memories/{id}", needs="write", status=204, errors=[NotFound])
 async def forget_memory(call: Call, id: UUID) -> None:
-    """Delete a memory and all that was kept of it."""
+    """Delete a memory and its history."""
     await call.authorization.memory_to_change(id)
     await call.engine.memory.forget(id)
 
 
 @operations.declare("POST", "/api/memories/{id}/supersede", needs="write", status=201, errors=[NotFound, Conflict])
 async def supersede_memory(call: Call, id: UUID, body: Successor) -> Memory:
-    """Put a new memory in the place of one that is no longer true; the answer is the new one."""
+    """Supersede a memory that is no longer true, and return the new one."""
     call.authorization.check_trust((await call.authorization.memory_to_change(id)).trust)
     return await call.engine.memory.supersede(id, body.content, at=body.at, version=body.version)
 
 
 @operations.declare("POST", "/api/memories/{id}/pin", needs="write", errors=[NotFound])
 async def pin_memory(call: Call, id: UUID, body: Pinning) -> Memory:
-    """Keep a memory from fading and from being dropped, or let it go again."""
+    """Pin or unpin a memory. A pinned memory does not fade, and is not deleted to make room."""
     await call.authorization.memory_to_change(id)
     return await call.engine.memory.pin(id, pinned=body.pinned)
 
 
 @operations.declare("POST", "/api/memories/{id}/bury", needs="write", errors=[NotFound])
 async def bury_memory(call: Call, id: UUID, body: Burial) -> Memory:
-    """Keep a memory and recall it no more, or bring it back."""
+    """Bury or unbury a memory. A buried memory is kept, but not recalled."""
     await call.authorization.memory_to_change(id)
     return await call.engine.memory.bury(id, buried=body.buried)
 
 
 @operations.declare("GET", "/api/memories/{id}/history", needs="read", errors=[NotFound])
 async def memory_history(call: Call, id: UUID, before: Version | None = None, limit: Limit = MAX_PAGE) -> MemoryHistory:
-    """The versions that a memory has had, the newest first; `before`: those before a version."""
+    """List the versions of a memory, newest first; with `before`, those before a version."""
     await call.authorization.memory(id)
 
     async def read(most: int, before: int | None) -> list[MemoryRevision]:
@@ -243,7 +244,7 @@ async def memory_history(call: Call, id: UUID, before: Version | None = None, li
 
 @operations.declare("GET", "/api/memories/{id}/chain", needs="read", errors=[NotFound])
 async def memory_chain(call: Call, id: UUID) -> MemoryChain:
-    """A memory among those that took each other's place, the oldest first."""
+    """List the chain of supersessions of a memory, oldest first."""
     await call.authorization.memory(id)
     return MemoryChain(await call.engine.memory.chain(id))
 

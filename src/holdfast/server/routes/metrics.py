@@ -1,6 +1,7 @@
-"""Metrics: how the log and memory do, as Prometheus reads it.
+"""Metrics of the log and of memory, in the Prometheus format.
 
-Names of tenants, topics and groups are in them: who administers a tenant is told of that one, an operator of all.
+Their labels have the names of tenants, topics and groups. So the scope `admin` gives access to the metrics of the
+caller's tenant, and `operator` to those of all tenants.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,25 +19,25 @@ from holdfast.server.operations import Call, Operations
 
 operations = Operations("metrics")
 
-BOUND = f"The first {MOST} by name."
+BOUND = f"At most {MOST} series, the first by name."
 
 Series = Iterable[tuple[Sequence[str], float]]
 
 
 class Measured(Collector):
-    """What was measured, as a registry collects it."""
+    """Passes measured metrics to a registry."""
 
     def __init__(self, families: Sequence[Metric]) -> None:
         self._families = families
 
     def collect(self) -> Sequence[Metric]:
-        """All of it."""
+        """Return all metrics."""
         return self._families
 
 
 @operations.declare("GET", "/metrics", needs="somebody", response_format="text/plain")
 async def metrics(call: Call) -> Response:
-    """How the log and memory do, as Prometheus reads it: in the caller's tenant, or for an operator in every one."""
+    """Get metrics in the Prometheus format: of the caller's tenant, or for an operator of all tenants."""
     caller = call.principal
     if "operator" not in caller.scopes:
         caller.require("admin")
@@ -45,8 +46,8 @@ async def metrics(call: Call) -> Response:
     registry = CollectorRegistry()
     memories = await call.engine.memory_gauges.scopes(tenant)
     families = [*await _families(gauges), *_of_memory(memories)]
-    if tenant is None:  # it is of all tenants
-        open = GaugeMetricFamily("holdfast_sockets", "Sockets that are open to this process.", call.visit.sockets)
+    if tenant is None:  # it counts the sockets of all tenants
+        open = GaugeMetricFamily("holdfast_sockets", "Open WebSockets of this process.", call.visit.sockets)
         families.append(open)
     families.append(await _of_envelopes(call, tenant))
     registry.register(Measured(families))
@@ -57,36 +58,36 @@ async def _families(gauges: Gauges) -> list[Metric]:
     topics, groups, letters = await gauges.topics(), await gauges.groups(), await gauges.dead_letters()
     commands = await gauges.commands()
     by_topic, by_group, by_state = ("tenant", "topic"), ("tenant", "group", "topic"), ("tenant", "skill", "state")
-    records = CounterMetricFamily("holdfast_topic_records", f"Records published on a topic. {BOUND}", labels=by_topic)
+    records = CounterMetricFamily("holdfast_topic_records", f"Records published to a topic. {BOUND}", labels=by_topic)
     return [
         _filled(records, (((one.tenant, one.topic), one.records) for one in topics)),
         _gauge(
             "holdfast_topic_records_per_second",
-            "Rate of a topic's last records, up to a thousand of each partition.",
+            "Rate of the latest records of a topic, up to a thousand per partition.",
             by_topic,
             (((one.tenant, one.topic), one.per_second) for one in topics),
         ),
         _gauge(
             "holdfast_group_lag",
-            "Records that a group has not read.",
+            "Unread records of a consumer group.",
             by_group,
             (((one.tenant, one.group, one.topic), one.lag) for one in groups),
         ),
         _gauge(
             "holdfast_group_oldest_unread_seconds",
-            "Age of the oldest record that a group has not read, 0 if it has read all.",
+            "Age of the oldest unread record of a consumer group, 0 if there is none.",
             by_group,
             (((one.tenant, one.group, one.topic), one.age) for one in groups),
         ),
         _gauge(
             "holdfast_dead_letters",
-            "Dead letters that wait for somebody to decide.",
+            "Dead letters to redrive or drop.",
             by_group,
             (((one.tenant, one.group, one.topic), one.letters) for one in letters),
         ),
         _gauge(
             "holdfast_commands",
-            "Commands that are queued or running.",
+            "Queued and running commands.",
             by_state,
             (((one.tenant, one.skill, one.state), one.commands) for one in commands),
         ),
@@ -98,10 +99,10 @@ def _of_memory(scopes: Sequence[ScopeGauge]) -> list[Metric]:
     all_of_them = (((one.tenant, one.scope), one.memories) for one in scopes)
     unembedded = (((one.tenant, one.scope), one.unembedded) for one in scopes)
     return [
-        _gauge("holdfast_memories", "Memories of a scope.", by_scope, all_of_them),
+        _gauge("holdfast_memories", "Memories of a memory scope.", by_scope, all_of_them),
         _gauge(
             "holdfast_memories_unembedded",
-            "Memories of a scope that still lack the vector of their model.",
+            "Memories of a memory scope that have no vector of their embedding model yet.",
             by_scope,
             unembedded,
         ),
@@ -112,7 +113,7 @@ async def _of_envelopes(call: Call, tenant: TenantId | None) -> Metric:
     counts = call.gateways.envelope_calls.counts(tenant)
     tenants = call.engine.tenants
     names = {id: (await tenants.get(id)).name for id in {id for id, _ in counts}}
-    about = "Calls to this process by the envelope before JSON-RPC, which is deprecated."
+    about = "Calls to this process with the deprecated envelope before JSON-RPC."
     family = CounterMetricFamily("holdfast_envelope_calls", about, labels=("tenant", "service"))
     return _filled(family, (((names[id], method), count) for (id, method), count in sorted(counts.items())))
 

@@ -1,4 +1,4 @@
-"""Nodes: what is said in a conversation, and what a document is made of."""
+"""Nodes: the entries of a conversation and the parts of a document."""
 
 from typing import Annotated, Any
 from uuid import UUID
@@ -21,7 +21,7 @@ AfterVersion = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class NodeDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A node to append. Without a context it is the caller's: `text:user:NAME`. The same key twice stores once."""
+    """A node to append. The default context is the caller: `text:user:NAME`. `key` is an idempotency key."""
 
     content: str
     context: ContextText | None = None
@@ -30,10 +30,10 @@ class NodeDraft(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewNode(NodeDraft, frozen=True, forbid_unknown_fields=True):
-    """A node to append, and the state that changes with it.
+    """A node to append, with changes of the state.
 
-    `expect`: the revision the conversation must have. `parent`: the node of a document under which it goes.
-    `turn`: only while that turn holds the conversation.
+    `expect`: the revision that the conversation must have. `parent`: the parent node in a document.
+    `turn`: append only while this turn holds the conversation.
     """
 
     expect: Number | None = None
@@ -44,7 +44,7 @@ class NewNode(NodeDraft, frozen=True, forbid_unknown_fields=True):
 
 
 class NewNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Nodes that belong together: all of them are appended, with nothing between, or none."""
+    """Nodes to append together, with no other node between them: all or none."""
 
     nodes: Annotated[list[NodeDraft], msgspec.Meta(min_length=1, max_length=MAX_PAGE)]
     expect: Number | None = None
@@ -54,7 +54,7 @@ class NewNodes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Another content for a node of this version; without a payload it keeps its own, with null it has none."""
+    """New content for this version of a node. An omitted payload is unchanged; null removes it."""
 
     content: str
     version: Version
@@ -62,7 +62,7 @@ class NodeEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NodeMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Another place for a node of this version: under `parent`, before one of its children or as the last."""
+    """A new position for this version of a node: under `parent`, before one of its children or as the last."""
 
     version: Version
     parent: UUID
@@ -70,27 +70,27 @@ class NodeMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Nodes(msgspec.Struct, frozen=True):
-    """Nodes, in their order."""
+    """Nodes, in order."""
 
     nodes: list[Node]
 
 
 class NodePage(msgspec.Struct, frozen=True):
-    """Nodes, and the number that the next page is asked for with, `before` or `since` as this one; null: none."""
+    """Nodes. Pass `cursor` as `before` or `since`, as in this request, to get the next page; null on the last page."""
 
     nodes: list[Node]
     cursor: int | None
 
 
 class Subtree(msgspec.Struct, frozen=True):
-    """Nodes in reading order, and the id that the next page is asked for `after`; null: there is none."""
+    """Nodes in reading order. Pass `cursor` as `after` to get the next page; it is null on the last page."""
 
     nodes: list[Node]
     cursor: UUID | None
 
 
 class NodeRevisions(msgspec.Struct, frozen=True):
-    """What a node was and is, oldest first."""
+    """Versions of a node, oldest first. Pass `cursor` as `since` to get the next page; it is null on the last page."""
 
     revisions: list[NodeRevision]
     cursor: int | None
@@ -100,7 +100,7 @@ class NodeRevisions(msgspec.Struct, frozen=True):
 async def list_nodes(
     call: Call, id: UUID, before: Number | None = None, since: Number | None = None, limit: Limit = 50
 ) -> NodePage:
-    """The newest nodes, or those `before` a number; or those `since` one, the deleted ones too. Oldest first."""
+    """List the newest nodes, those `before` a number, or those `since` one with deleted ones. Oldest first."""
     await call.authorization.conversation(id)
     talks = call.engine.conversations
     if since is not None and before is not None:
@@ -127,7 +127,7 @@ async def list_nodes(
     errors=[NotFound, Conflict, Busy],
 )
 async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
-    """Add a node at the end; 200 when its key was used before: it is the node that was stored then."""
+    """Append a node; 200 if its key was used before, with the node that was stored then."""
     talk = await call.authorization.conversation(id)
     node = await call.engine.conversations.append(
         id,
@@ -140,7 +140,7 @@ async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
         parent=body.parent,
         turn=None if body.turn is None else Turn(id, body.turn),
     )
-    if node.seq <= talk.last_seq:  # of two at once with one key, both may be told that it is new
+    if node.seq <= talk.last_seq:  # two concurrent requests with the same key can both get 201
         call.status = 200
     return node
 
@@ -149,7 +149,7 @@ async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
     "POST", "/api/conversations/{id}/nodes/batch", needs="write", status=201, errors=[NotFound, Conflict, Busy]
 )
 async def append_nodes(call: Call, id: UUID, body: NewNodes) -> Nodes:
-    """Add nodes that belong together: all of them, or none."""
+    """Append nodes together: all or none."""
     talk = await call.authorization.conversation(id)
     drafts = [
         Draft(
@@ -173,13 +173,13 @@ async def append_nodes(call: Call, id: UUID, body: NewNodes) -> Nodes:
 
 @operations.declare("GET", "/api/nodes/{id}", needs="read", errors=[NotFound])
 async def read_node(call: Call, id: UUID) -> Node:
-    """One node; a deleted one says so."""
+    """Get a node, also a deleted one."""
     return await call.authorization.node(id)
 
 
 @operations.declare("PATCH", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
 async def edit_node(call: Call, id: UUID, body: NodeEdit) -> Node:
-    """Give a node another content; what it was stays readable."""
+    """Edit the content of a node. Former versions stay readable."""
     await call.authorization.node_to_change(id)
     if body.payload:
         call.authorization.check_role(body.payload.get("role"))
@@ -188,21 +188,21 @@ async def edit_node(call: Call, id: UUID, body: NodeEdit) -> Node:
 
 @operations.declare("DELETE", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
 async def delete_node(call: Call, id: UUID, version: Version) -> Node:
-    """Empty a node and all below it; their numbers stay, and what they were stays readable."""
+    """Empty a node and all nodes below it. Their numbers stay, and former versions stay readable."""
     await call.authorization.node_to_change(id)
     return await call.engine.conversations.delete(id, version=version)
 
 
 @operations.declare("POST", "/api/nodes/{id}/move", needs="write", errors=[NotFound, Conflict])
 async def move_node(call: Call, id: UUID, body: NodeMove) -> Node:
-    """Move a node and all below it to another place in its tree."""
+    """Move a node and all nodes below it to another position in the tree."""
     await call.authorization.node_to_change(id)
     return await call.engine.conversations.move(id, version=body.version, parent=body.parent, before=body.before)
 
 
 @operations.declare("GET", "/api/nodes/{id}/subtree", needs="read", errors=[NotFound, TooLarge])
 async def read_subtree(call: Call, id: UUID, after: UUID | None = None) -> Subtree:
-    """A node and all below it, in reading order, without what was deleted; `after` one of them: the rest."""
+    """List a node and all nodes below it, in reading order, without deleted ones; with `after`, those after a node."""
     await call.authorization.node(id)
     talks = call.engine.conversations
     ids = await talks.outline(id)
@@ -226,7 +226,7 @@ async def read_subtree(call: Call, id: UUID, after: UUID | None = None) -> Subtr
 async def list_node_revisions(
     call: Call, id: UUID, since: AfterVersion | None = None, limit: Limit = 1000
 ) -> NodeRevisions:
-    """What a node was and is, oldest first; or what it was after the version `since`."""
+    """List the versions of a node, oldest first; with `since`, those after a version."""
     await call.authorization.node(id)
 
     async def read(most: int, since: int | None) -> list[NodeRevision]:

@@ -1,4 +1,4 @@
-"""The notes about the caller; who administers the tenant may name another user."""
+"""Notes of agents about the caller; with the scope `admin`, about any user."""
 
 from typing import Annotated, Any, get_args
 
@@ -17,7 +17,7 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_REVISIONS)]
 
 
 def _takes(operation: Operation) -> dict[str, Any]:
-    """What an edit of this kind looks like: which arguments it needs, and which it does not take."""
+    """Return the schema of an edit with this operation: required arguments are strings, all others are null."""
     needs = {"content": operation in WITH_CONTENT, "section_header": operation in OF_SECTIONS}
     properties = {name: {"type": "string" if needed else "null"} for name, needed in needs.items()}
     required = ["operation", *(name for name, needed in needs.items() if needed)]
@@ -25,7 +25,7 @@ def _takes(operation: Operation) -> dict[str, Any]:
 
 
 class NoteEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An edit of the notes. With a version it is made only if that is the current one."""
+    """An edit of the notes. A stale `version` is a conflict."""
 
     operation: Operation
     content: str | None = None
@@ -37,21 +37,21 @@ ARGUMENTS = stated(anyOf=[_takes(operation) for operation in get_args(Operation)
 
 
 class NoteRestore(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A revision to bring back. With a version it is done only if that is the current one."""
+    """A revision to restore. A stale `version` is a conflict."""
 
     revision: Version
     version: Version | None = None
 
 
 class NoteRevisions(msgspec.Struct, frozen=True):
-    """Versions of the notes, the newest first."""
+    """Versions of the notes, newest first."""
 
     revisions: list[NoteRevision]
 
 
 @operations.declare("GET", "/api/notes", needs="read", errors=[TooLarge])
 async def read_notes(call: Call, agent_id: Name, user: Name | None = None) -> Note:
-    """What an agent has noted about the user."""
+    """Get an agent's notes about the user."""
     return await call.engine.notes.read(user=await call.authorization.user(user), agent=agent_id)
 
 
@@ -59,7 +59,7 @@ async def read_notes(call: Call, agent_id: Name, user: Name | None = None) -> No
 async def edit_notes(
     call: Call, agent_id: Name, body: Annotated[NoteEdit, ARGUMENTS], user: Name | None = None
 ) -> Note:
-    """Change the notes, and return them as they are now."""
+    """Edit the notes, and return the result."""
     return await call.engine.notes.edit(
         user=await call.authorization.user(user),
         agent=agent_id,
@@ -74,7 +74,7 @@ async def edit_notes(
 async def list_note_revisions(
     call: Call, agent_id: Name, user: Name | None = None, limit: Limit = MAX_REVISIONS, before: Version | None = None
 ) -> NoteRevisions:
-    """The versions that the notes have had, the newest first; `before` one of them for those further back."""
+    """List the versions of the notes, newest first; with `before`, those before a version."""
     found = await call.engine.notes.revisions(
         user=await call.authorization.user(user), agent=agent_id, limit=limit, before=before
     )
@@ -83,7 +83,7 @@ async def list_note_revisions(
 
 @operations.declare("POST", "/api/notes/restore", needs="write", errors=[NotFound, Conflict])
 async def restore_notes(call: Call, agent_id: Name, body: NoteRestore, user: Name | None = None) -> Note:
-    """Bring a former version of the notes back, as a new one."""
+    """Restore a former version of the notes, as a new version."""
     return await call.engine.notes.restore(
         user=await call.authorization.user(user), agent=agent_id, revision=body.revision, version=body.version
     )

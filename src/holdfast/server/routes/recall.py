@@ -1,4 +1,4 @@
-"""Recall: which memories answer a question, and why one does not."""
+"""Recall: search memories, and explain why a search does not return a memory."""
 
 from typing import Annotated, Any, get_args
 from uuid import UUID
@@ -22,7 +22,7 @@ Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is looked for, and where."""
+    """The query, the owner and the filters of a search."""
 
     query: Question
     owner: NamedOwner = OwnerName()
@@ -36,16 +36,17 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Search(Asked, frozen=True, kw_only=True):
-    """A question to one owner's memories, the caller's if none is named.
+    """A search in the memories of one owner, by default the caller.
 
-    `where` is contained in the metadata; `since` and `until` are about when it was said; `as_of`: what was valid then.
+    `where` must be contained in the metadata. `since` and `until` limit when it was said. `as_of`: search what was
+    valid at this time.
     """
 
     explain: bool = False
 
 
 class ContextSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A question to all four scopes; the user is the caller unless another, or null, is named."""
+    """A search in all four memory scopes. The default user is the caller; null means no user."""
 
     query: Question
     session: Name | None = None
@@ -58,15 +59,15 @@ class ContextSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Absence(Asked, frozen=True, kw_only=True):
-    """A memory that a search did not return, and that search."""
+    """A memory, and the search that did not return it."""
 
     id: UUID
 
 
 class FoundMemories(msgspec.Struct, frozen=True):
-    """What answers, best first; `reduced` says why it was found by words alone, where it was.
+    """Hits, best first. If the search used words only, `reduced` says why.
 
-    `omitted`: how many more were found that would have made the answer too large.
+    `omitted`: the number of hits that were left out because the response would be too large.
     """
 
     hits: list[Hit]
@@ -76,7 +77,7 @@ class FoundMemories(msgspec.Struct, frozen=True):
 
 @operations.declare("POST", "/api/memories/search", needs="read", errors=[NotFound, Conflict])
 async def search_memories(call: Call, body: Search) -> FoundMemories:
-    """The memories of an owner that answer a question."""
+    """Search the memories of an owner."""
     given = _without(body, "owner", "query")
     return await _found(
         await call.engine.memory.search(await call.authorization.owner(body.owner), body.query, **given)
@@ -85,7 +86,7 @@ async def search_memories(call: Call, body: Search) -> FoundMemories:
 
 @operations.declare("POST", "/api/memories/context", needs="read", errors=[NotFound, Conflict])
 async def memory_context(call: Call, body: ContextSearch) -> FoundMemories:
-    """What answers a question in the session, of the user, the agent and the organization, in one ranking."""
+    """Search the memories of the session, the user, the agent and the organization, in one ranking."""
     user = call.principal.user if body.user is msgspec.UNSET else body.user
     if user is not None:
         await call.authorization.owner(OwnerName("user", user))
@@ -97,7 +98,7 @@ async def memory_context(call: Call, body: ContextSearch) -> FoundMemories:
 
 @operations.declare("POST", "/api/memories/why-not", needs="read", errors=[NotFound, Conflict])
 async def why_not(call: Call, body: Absence) -> WhyNot:
-    """Why a search does not return a memory, or that it does."""
+    """Explain why a search does not return a memory, or say that it does."""
     owner = await call.authorization.owner(body.owner)
     await call.authorization.memory(body.id)
     return await call.engine.memory.why_not(body.id, owner, body.query, **_without(body, "id", "owner", "query"))

@@ -1,4 +1,4 @@
-"""Runs: the turns of agents; those in the caller's conversations, and for who administers the tenant all of them."""
+"""Runs of agents: those in the caller's conversations; with the scope `admin`, all of the tenant."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,9 +26,9 @@ StepNumber = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
 class RunPage(msgspec.Struct, frozen=True):
-    """Runs, the newest first, and the cursor that the next page is asked for with; null: there is none.
+    """Runs, newest first. Pass `cursor` to get the next page; it is null on the last page.
 
-    `questions`: by the ids of runs, the first 200 characters of what each answers.
+    `questions`: by run id, the first 200 characters of the message that the run answers.
     """
 
     runs: list[Run]
@@ -37,10 +37,10 @@ class RunPage(msgspec.Struct, frozen=True):
 
 
 class RunStory(msgspec.Struct, frozen=True):
-    """A run and all that it did: what the model was sent and why, what it replied, which tools ran, who was asked.
+    """A run with its steps: each prompt and the reasons for its parts, replies, executions of tools and approvals.
 
-    What the agent is told before all else, by whoever runs it, is shown to an admin alone: to others as `null`.
-    `cursor`: the step that the next page is asked for `since`; null: there is none.
+    Only an admin sees the agent's instructions. For other callers, the content of system messages is `null`.
+    Pass `cursor` as `since` to get the next page of steps; it is null on the last page.
     """
 
     run: Run
@@ -51,7 +51,7 @@ class RunStory(msgspec.Struct, frozen=True):
 
 
 class _Told(NamedTuple):
-    """A step with its tools, and who was asked about them."""
+    """A step with its executions and approvals."""
 
     step: Step
     executions: list[Execution]
@@ -67,9 +67,9 @@ async def list_runs(
     limit: Limit = 50,
     cursor: Cursor | None = None,
 ) -> RunPage:
-    """Runs, the newest first: of a conversation, of the caller, or for an admin of the tenant or of one user.
+    """List runs, newest first: of a conversation, of the caller, or for an admin of the tenant or of one user.
 
-    `state`: those alone that are in it, such as the failed ones.
+    `state`: only runs in this state, for example failed ones.
     """
     if conversation is not None:
         await call.authorization.conversation(conversation)
@@ -85,7 +85,7 @@ async def list_runs(
 
 @operations.declare("GET", "/api/runs/{id}", needs="read", errors=[NotFound])
 async def get_run(call: Call, id: UUID, since: StepNumber = 0) -> RunStory:
-    """A run, step by step; `since`: its steps after a number."""
+    """Get a run with its steps; with `since`, the steps after a number."""
     run = await call.authorization.run(id)
     sees = call.authorization.is_admin
 
@@ -112,7 +112,7 @@ async def get_run(call: Call, id: UUID, since: StepNumber = 0) -> RunStory:
 
 @operations.declare("POST", "/api/runs/{id}/cancel", needs="write", errors=[NotFound])
 async def cancel_run(call: Call, id: UUID) -> Run:
-    """Have a run stop; what it said so far stays. One that has ended is no error."""
+    """Cancel a run. Its text so far is kept. A run that has ended is unchanged."""
     await call.authorization.run(id)
     await call.engine.agents.cancel(id)
     return await call.engine.agents.runs.get(id)
@@ -120,7 +120,7 @@ async def cancel_run(call: Call, id: UUID) -> Run:
 
 @operations.declare("POST", "/api/runs/{id}/retry", needs="write", status=201, errors=[NotFound])
 async def retry_run(call: Call, id: UUID) -> Run:
-    """Try a run again that failed or was cancelled; the answer is the new one."""
+    """Retry a failed or cancelled run, and return the new run."""
     await call.authorization.run(id)
     return await call.engine.agents.retry(id)
 

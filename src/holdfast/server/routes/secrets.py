@@ -1,4 +1,4 @@
-"""Secrets: what back ends are shown. Values go in, and never out; who administers the tenant sees their names."""
+"""Secrets: credentials for back ends. Values can be written but never read. Needs the scope `admin`."""
 
 from typing import Annotated
 
@@ -15,7 +15,7 @@ SecretText = Annotated[str, matching(r"[^\x00]+")]
 
 
 class SecretValue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The value of a secret. With `hosts` it is sent to these alone; `*.example.com` stands for all below it."""
+    """The value of a secret. With `hosts`, it is sent only to these; `*.example.com` means all hosts below it."""
 
     value: SecretText
     hosts: list[HostName] = []
@@ -32,17 +32,17 @@ class SecretList(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/secrets", needs="admin")
 async def list_secrets(call: Call) -> SecretList:
-    """Which secrets there are, for which hosts, and who set them."""
+    """List secrets, without their values."""
     return SecretList(await call.engine.secrets.list())
 
 
 @operations.declare("PUT", "/api/secrets/{name}", needs="admin", errors=[TooLarge])
 async def set_secret(call: Call, name: SecretName, body: SecretValue) -> KnownSecret:
-    """Store a secret, or another value for it."""
+    """Create a secret or replace its value."""
     return await call.engine.secrets.set(name, body.value, hosts=body.hosts, by=call.principal.user)
 
 
 @operations.declare("DELETE", "/api/secrets/{name}", needs="admin", status=204, errors=[NotFound])
 async def remove_secret(call: Call, name: SecretName) -> None:
-    """Remove a secret; calls that need it are refused from then on."""
+    """Remove a secret. Calls that need it fail from then on."""
     await call.engine.secrets.remove(name, by=call.principal.user)

@@ -1,4 +1,4 @@
-"""Services: what a caller can call by JSON-RPC under the name of a method."""
+"""Services: JSON-RPC methods that a caller can call."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ operations = Operations("services")
 
 
 class Service(msgspec.Struct, frozen=True):
-    """A service: `method` is what it is called by on JSON-RPC, `tool` in the registry; `schema` is of its params."""
+    """A service: `method` is its JSON-RPC method, `tool` its name in the registry, `schema` that of its params."""
 
     method: str
     tool: str
@@ -20,14 +20,14 @@ class Service(msgspec.Struct, frozen=True):
 
 
 class Services(msgspec.Struct, frozen=True):
-    """Services in the order of their methods."""
+    """Services, by method."""
 
     services: list[Service]
 
 
 @operations.declare("GET", "/api/services", needs="read")
 async def list_services(call: Call) -> Services:
-    """The services that the caller can call."""
+    """List the services that the caller can call."""
     view = await call.gateways.of(call.principal.tenant).tools(call.principal)
     return Services([_service(each) for each in view.services])
 

@@ -1,4 +1,4 @@
-"""The caller's active sessions: one with each agent."""
+"""Active sessions of the caller, one with each agent."""
 
 from datetime import datetime
 from typing import Annotated
@@ -15,7 +15,7 @@ Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Active(msgspec.Struct, frozen=True):
-    """The session that the caller is in with an agent; null if there is none."""
+    """The caller's active session with an agent. `session_id` is null if there is none."""
 
     agent_id: str
     session_id: str | None
@@ -24,7 +24,10 @@ class Active(msgspec.Struct, frozen=True):
 
 
 class Activation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A session to go on with; `instead_of`: it yields to any other that is active, null: to whichever is."""
+    """A session to activate.
+
+    With `instead_of`, it replaces only that active session; with null, it replaces none.
+    """
 
     session_id: Name
     instead_of: Name | msgspec.UnsetType | None = msgspec.UNSET
@@ -38,14 +41,14 @@ class Ending(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @operations.declare("GET", "/api/sessions/active", needs="read", errors=[TooLarge])
 async def active_session(call: Call, agent_id: Name) -> Active:
-    """The session that the caller is in with an agent."""
+    """Get the caller's active session with an agent."""
     found = await call.engine.sessions.active(user=call.principal.user, agent=agent_id)
     return Active(agent_id, None, None, None) if found is None else _shown(found)
 
 
 @operations.declare("PUT", "/api/sessions/active", needs="write", errors=[NotFound])
 async def activate_session(call: Call, agent_id: Name, body: Activation) -> Active:
-    """Make a session the active one; the answer is the one in force. One with another agent is not found."""
+    """Activate a session, and return the active one. A session with another agent is not found."""
     return _shown(
         await call.engine.sessions.activate(
             user=call.principal.user,
@@ -59,7 +62,7 @@ async def activate_session(call: Call, agent_id: Name, body: Activation) -> Acti
 
 @operations.declare("POST", "/api/sessions/end", needs="write", status=204, errors=[NotFound, Conflict])
 async def end_session(call: Call, body: Ending) -> None:
-    """End a session of the caller's; with the scope `admin`, if they have none of this id, anybody's of the tenant."""
+    """End a session of the caller; for an admin without this session id, another user's."""
     try:
         await call.engine.sessions.end(body.session_id, user=call.principal.user)
     except NotFound:

@@ -1,7 +1,7 @@
-"""Skills: what agents know how to do. What there is, every caller may know; what agents read of it is for admins.
+"""Skills: every caller can list the active ones; their content and all changes need the scope `admin`.
 
-Skills may be called anything. A path is decoded before it is taken apart, so a slash in a name, and with it the percent
-sign, is encoded twice: as %252F and %2525.
+Names of skills can contain slashes. The server decodes a path before it splits it. So a client encodes a slash or a
+percent sign in a name twice: as %252F and %2525.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ from holdfast.skills.transfer import ImportedSkill
 operations = Operations("skills")
 
 MAX_PAGE = 200
-LISTED, FOUND = 100, 10  # unless it is said how many
+LISTED, FOUND = 100, 10  # default limits of a list and of a search
 MAX_FOLDER_BYTES = 16 * 1024 * 1024  # of a request with a skill's files, in base64
-MAX_CHANGES = 100  # each comes with what was there before and since
+MAX_CHANGES = 100  # each includes the old and the new value
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 ChangeLimit = Annotated[int, msgspec.Meta(ge=1, le=MAX_CHANGES)]
@@ -49,7 +49,7 @@ LinkVersion = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class SkillSummary(msgspec.Struct, frozen=True):
-    """A skill in a list; of one that was searched for, how well it answers, and no more."""
+    """A skill in a list. A search result has a `score`, but no `label` and no `parent`."""
 
     name: str
     description: str
@@ -60,9 +60,9 @@ class SkillSummary(msgspec.Struct, frozen=True):
 
 
 class SkillPage(msgspec.Struct, frozen=True):
-    """Skills by name, and what the next page is asked for `after`; or what a search found, best first.
+    """Skills by name, or the results of a search, best first. If the search used words only, `reduced` says why.
 
-    `reduced` says why it was found by words alone, where it was.
+    Pass `cursor` as `after` to get the next page; it is null on the last page and for a search.
     """
 
     skills: list[SkillSummary]
@@ -71,7 +71,7 @@ class SkillPage(msgspec.Struct, frozen=True):
 
 
 class SkillFile(msgspec.Struct, frozen=True):
-    """A file that lies beside a skill's instructions."""
+    """A file of a skill, beside its instructions."""
 
     path: str
     bytes: int
@@ -79,7 +79,7 @@ class SkillFile(msgspec.Struct, frozen=True):
 
 
 class SkillDetail(msgspec.Struct, frozen=True):
-    """A skill: what an agent reads of it, what it works with, what it needs, and which agents have it."""
+    """A skill with its instructions, files, tools, dependencies and agents."""
 
     id: UUID
     name: str
@@ -101,9 +101,9 @@ class SkillDetail(msgspec.Struct, frozen=True):
 
 
 class SkillChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A skill to store. `version` is the one that is changed, null where there is none yet.
+    """A skill to store. To change a skill, send its current `version`; for a new one, send null.
 
-    `files` are contents in base64, by path. What is left out of a change stays as it is.
+    `files`: contents in base64, by path. Omitted fields are unchanged.
     """
 
     instructions: str
@@ -117,9 +117,9 @@ class SkillChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SkillFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A skill as a folder: a SKILL.md and what lies beside it, contents in base64, by path.
+    """A skill as a folder: SKILL.md and other files, by path, with contents in base64.
 
-    With `replace` it takes the place of a skill of its name.
+    `replace`: replace an existing skill of the same name.
     """
 
     files: Annotated[dict[str, File], stated(required=["SKILL.md"])]
@@ -127,9 +127,9 @@ class SkillFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SkillTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a skill works with a tool: `access` null grants what the tool takes; `config` overlays its calls.
+    """A link from a skill to a tool. A null `access` grants what the tool requires. `config` overlays its calls.
 
-    What is left out of a link that is there stays as it is.
+    Omitted fields of an existing link are unchanged.
     """
 
     access: Access | UnsetType | None = UNSET
@@ -139,9 +139,9 @@ class SkillTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SkillNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a skill needs another one: `required` to be loaded with it, or only when it is asked for.
+    """A dependency on another skill. A `required` skill is loaded with it, an optional one only on request.
 
-    What is left out of one that is there stays as it is.
+    Omitted fields of an existing dependency are unchanged.
     """
 
     required: bool | UnsetType = UNSET
@@ -150,9 +150,9 @@ class SkillNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentSkill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How an agent has a skill: its place in the prompt, and what overlays calls of its tools.
+    """The assignment of a skill to an agent: its position in the prompt, and an overlay for calls of its tools.
 
-    What is left out of one that it has stays as it is.
+    Omitted fields of an existing assignment are unchanged.
     """
 
     config: Config | UnsetType = UNSET
@@ -163,13 +163,13 @@ class AgentSkill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AgentSkillList(msgspec.Struct, frozen=True):
-    """The skills of an agent, in the order in which its prompt has them."""
+    """The skills of an agent, in the order of its prompt."""
 
     skills: list[Assignment]
 
 
 class RegistryChange(msgspec.Struct, frozen=True):
-    """A change of the registry: what was there before, and what is there since."""
+    """A change of the registry, with the old and the new value."""
 
     revision: int
     number: int
@@ -183,7 +183,7 @@ class RegistryChange(msgspec.Struct, frozen=True):
 
 
 class RegistryHistory(msgspec.Struct, frozen=True):
-    """Changes, the newest first, and what the next page is asked for `before`; null: there is none."""
+    """Changes, newest first. Pass `cursor` as `before` to get the next page; it is null on the last page."""
 
     changes: list[RegistryChange]
     cursor: str | None
@@ -193,7 +193,7 @@ class RegistryHistory(msgspec.Struct, frozen=True):
 async def list_skills(
     call: Call, query: Query | None = None, limit: Limit | None = None, after: str | None = None
 ) -> SkillPage:
-    """Skills by name, or those that answer a `query`; to others than admins, those that are active."""
+    """List skills by name, or search them with `query`. Only an admin gets inactive ones."""
     if query is not None:
         found = await call.engine.finding.search(query, kinds=("skill",), limit=min(limit or FOUND, MAX_LIMIT))
         return SkillPage(
@@ -217,7 +217,7 @@ async def list_skills(
     max_body_bytes=MAX_FOLDER_BYTES,
 )
 async def import_skill(call: Call, body: SkillFolder) -> ImportedSkill:
-    """Store the skill that a folder is, with its tools and what it needs: all of it, or nothing."""
+    """Import a skill from a folder, with its links to tools and other skills: all or nothing."""
     contents = {path: file.content for path, file in body.files.items()}
     folder = read_folder(contents, executable=[path for path, file in body.files.items() if file.executable])
     return await call.engine.skill_transfer.load(folder, replace=body.replace, by=call.principal.user)
@@ -225,7 +225,7 @@ async def import_skill(call: Call, body: SkillFolder) -> ImportedSkill:
 
 @operations.declare("GET", "/api/skills/{name}", needs="admin", errors=[NotFound])
 async def get_skill(call: Call, name: str) -> SkillDetail:
-    """A skill, with all that an agent reads of it."""
+    """Get a skill with its instructions, files and links."""
     return await _detail(call, await call.engine.skills.get(unquote(name)))
 
 
@@ -237,7 +237,7 @@ async def get_skill(call: Call, name: str) -> SkillDetail:
     max_body_bytes=MAX_FOLDER_BYTES,
 )
 async def put_skill(call: Call, name: SkillName, body: SkillChange) -> SkillDetail:
-    """Store a skill, or change one; those that a program declares are changed there."""
+    """Create or change a stored skill. A skill declared in an app can only be changed there."""
     given = {field: getattr(body, field) for field in body.__struct_fields__}
     return await _detail(call, await call.engine.skills.put(unquote(name), **given, by=call.principal.user))
 
@@ -246,27 +246,27 @@ async def put_skill(call: Call, name: SkillName, body: SkillChange) -> SkillDeta
     "DELETE", "/api/skills/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists, Conflict]
 )
 async def remove_skill(call: Call, name: str, version: Version | None = None) -> None:
-    """Remove a skill that no other one needs; agents that had it do without."""
+    """Remove a skill, also from its agents. No other skill may depend on it or have it as its parent."""
     await call.engine.skills.remove(unquote(name), version=version, by=call.principal.user)
 
 
 @operations.declare("PUT", "/api/skills/{name}/active", needs="admin", errors=[NotFound, Conflict])
 async def activate_skill(call: Call, name: str, body: ActiveChange) -> SkillDetail:
-    """Have a skill be used or not, wherever it comes from."""
+    """Enable or disable a skill, stored or declared in an app."""
     skill = await call.engine.skills.activate(unquote(name), body.active, version=body.version, by=call.principal.user)
     return await _detail(call, skill)
 
 
 @operations.declare("GET", "/api/skills/{name}/files/{path}", needs="admin", errors=[NotFound], response_format=BYTES)
 async def get_skill_file(call: Call, name: str, path: str) -> Response:
-    """A file that lies beside a skill's instructions."""
+    """Download a file of a skill."""
     file = await call.engine.skills.file(unquote(name), path)
     return attachment(file.content, PurePosixPath(path).name)
 
 
 @operations.declare("GET", "/api/skills/{name}/export", needs="admin", errors=[NotFound])
 async def export_skill(call: Call, name: str) -> SkillFolder:
-    """A skill as a folder: its SKILL.md, and what lies beside it."""
+    """Export a skill as a folder: its SKILL.md and its other files."""
     folder = await call.engine.skill_transfer.export(unquote(name))
     return SkillFolder(
         {path: File(content, path in folder.executable) for path, content in write_folder(folder).items()}
@@ -275,7 +275,7 @@ async def export_skill(call: Call, name: str) -> SkillFolder:
 
 @operations.declare("PUT", "/api/skills/{name}/tools/{tool}", needs="admin", errors=[NotFound, Conflict])
 async def link_tool(call: Call, name: str, tool: str, body: SkillTool) -> Link:
-    """Have a skill work with a tool."""
+    """Link a tool to a skill, or change the link."""
     return await call.engine.skills.link(
         unquote(name),
         tool,
@@ -289,13 +289,13 @@ async def link_tool(call: Call, name: str, tool: str, body: SkillTool) -> Link:
 
 @operations.declare("DELETE", "/api/skills/{name}/tools/{tool}", needs="admin", status=204, errors=[NotFound, Conflict])
 async def unlink_tool(call: Call, name: str, tool: str, version: Version | None = None) -> None:
-    """Have a skill do without a tool."""
+    """Remove the link of a skill to a tool."""
     await call.engine.skills.unlink(unquote(name), tool, version=version, by=call.principal.user)
 
 
 @operations.declare("PUT", "/api/skills/{name}/needs/{other}", needs="admin", errors=[NotFound, Conflict])
 async def need_skill(call: Call, name: str, other: str, body: SkillNeed) -> Need:
-    """Have a skill need another one; a circle is refused."""
+    """Add or change a dependency on another skill. Circular dependencies are rejected."""
     return await call.engine.skills.depend(
         unquote(name),
         unquote(other),
@@ -310,19 +310,19 @@ async def need_skill(call: Call, name: str, other: str, body: SkillNeed) -> Need
     "DELETE", "/api/skills/{name}/needs/{other}", needs="admin", status=204, errors=[NotFound, Conflict]
 )
 async def spare_skill(call: Call, name: str, other: str, version: Version | None = None) -> None:
-    """Have a skill do without another one."""
+    """Remove a dependency on another skill."""
     await call.engine.skills.undepend(unquote(name), unquote(other), version=version, by=call.principal.user)
 
 
 @operations.declare("GET", "/api/agents/{agent}/skills", needs="admin", errors=[NotFound])
 async def list_agent_skills(call: Call, agent: str) -> AgentSkillList:
-    """The skills of an agent, in the order in which its prompt has them."""
+    """List the skills of an agent, in the order of its prompt."""
     return AgentSkillList(await call.engine.skills.skills_of(agent))
 
 
 @operations.declare("PUT", "/api/agents/{agent}/skills/{name}", needs="admin", errors=[NotFound, Conflict])
 async def assign_skill(call: Call, agent: str, name: str, body: AgentSkill) -> Assignment:
-    """Give a skill to an agent."""
+    """Assign a skill to an agent, or change the assignment."""
     return await call.engine.skills.assign(
         agent,
         unquote(name),
@@ -339,7 +339,7 @@ async def assign_skill(call: Call, agent: str, name: str, body: AgentSkill) -> A
     "DELETE", "/api/agents/{agent}/skills/{name}", needs="admin", status=204, errors=[NotFound, Conflict]
 )
 async def unassign_skill(call: Call, agent: str, name: str, version: Version | None = None) -> None:
-    """Take a skill from an agent."""
+    """Remove a skill from an agent."""
     await call.engine.skills.unassign(agent, unquote(name), version=version, by=call.principal.user)
 
 
@@ -351,9 +351,9 @@ async def registry_history(
     limit: ChangeLimit = 50,
     before: HistoryCursor | None = None,
 ) -> RegistryHistory:
-    """Changes of agents, skills, tools, sources, secrets and their links, the newest first.
+    """List changes of agents, skills, tools, sources, secrets and their links, newest first.
 
-    A link is told under the name of the skill or the agent that has it.
+    A link is listed under the name of its skill or agent.
     """
     found = await call.engine.history.of(kind, name, limit=limit + 1, before=before)
     changes = [msgspec.convert(change, RegistryChange, from_attributes=True) for change in found[:limit]]

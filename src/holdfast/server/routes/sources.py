@@ -1,4 +1,4 @@
-"""Sources: documents whose operations are tools. All of it is for who administers the tenant."""
+"""Sources: documents of REST services, whose operations become tools. Needs the scope `admin`."""
 
 from typing import Annotated
 
@@ -24,8 +24,8 @@ from holdfast.skills.tool import LONGEST_TIMEOUT
 
 operations = Operations("sources")
 
-MAX_BODY_BYTES = 64 * 1024 * 1024  # a document of 50 MB, with what JSON adds to it
-IMPORT_SECONDS = 115.0  # to fetch a large document and import it on a busy machine
+MAX_BODY_BYTES = 64 * 1024 * 1024  # a document of 50 MB, as a JSON string
+IMPORT_SECONDS = 115.0  # to fetch and import a large document on a busy machine
 FETCHING = (TooLarge, LimitReached, Overloaded, Unavailable, TimedOut)
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -38,7 +38,7 @@ Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
 
 
 class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What of a document becomes tools beside what it marks: everything, or operations, tags and paths."""
+    """Operations to import in addition to the marked ones: all, or by operation, tag or path."""
 
     everything: bool = False
     operations: Entries = ()
@@ -47,9 +47,9 @@ class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A source to add: a `document` as it is written, in JSON or YAML, or a `url` to fetch it from.
+    """A source to add: a `document` as text, in JSON or YAML, or a `url` to fetch it from.
 
-    With both, `url` says where the document is from. `auth` names the secret that each scheme of the document is shown.
+    With both, `url` says where the document comes from. `auth` names the secret of each security scheme.
     """
 
     name: SourceName
@@ -63,10 +63,11 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said anew of a source; what is left out stays as it is. `version` is the one that is changed.
+    """Changes to a source. Omitted fields are unchanged. `version` is the current version.
 
-    The document is needed where what it gives changes, and it was not fetched from an address; `url` is where it is
-    from. `accept_address`: also where it would have secrets be shown at another address than before.
+    If the change affects the tools, the document is read again. Send it, unless the source has the address to fetch it
+    from. `url`: where the document comes from. `accept_address`: allow secrets to be sent to another address than
+    before.
     """
 
     version: Version
@@ -81,9 +82,9 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Reloading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A document to read anew; without one, it is fetched from `url`, or else from where it was before.
+    """A document to reload. Without one, it is fetched from `url`, by default from its previous address.
 
-    `accept_address`: also where it would have secrets be shown at another address than before.
+    `accept_address`: allow secrets to be sent to another address than before.
     """
 
     document: Text | None = None
@@ -100,14 +101,14 @@ class SourceList(msgspec.Struct, frozen=True):
 
 
 class Removed(msgspec.Struct, frozen=True):
-    """The tools that went with a source."""
+    """The tools that were removed with a source."""
 
     tools: list[str]
 
 
 @operations.declare("GET", "/api/sources", needs="admin")
 async def list_sources(call: Call) -> SourceList:
-    """Where tools come from."""
+    """List sources."""
     return SourceList([*await call.engine.sources.list()])
 
 
@@ -116,7 +117,7 @@ async def list_sources(call: Call) -> SourceList:
     max_body_bytes=MAX_BODY_BYTES,
 )  # fmt: skip
 async def add_source(call: Call, body: Annotated[NewSource, stated(anyOf=present("document", "url"))]) -> SourceReport:
-    """Make tools of a document: of the operations that it marks, and of those that are chosen."""
+    """Add a source: import the marked and the chosen operations of a document as tools."""
     if body.document is None and body.url is None:
         raise InvalidInput("there is no document", next="Give it as `document`, or its address as `url`.")
     call.visit.stay(IMPORT_SECONDS)
@@ -135,7 +136,7 @@ async def add_source(call: Call, body: Annotated[NewSource, stated(anyOf=present
 
 @operations.declare("GET", "/api/sources/{name}", needs="admin", errors=[NotFound])
 async def get_source(call: Call, name: str) -> SourceDetails:
-    """A source, its tools, and what of its document became none."""
+    """Get a source with its tools and its skipped operations."""
     return await call.engine.sources.get(name)
 
 
@@ -143,7 +144,7 @@ async def get_source(call: Call, name: str) -> SourceDetails:
     "PUT", "/api/sources/{name}", needs="admin", errors=[NotFound, Conflict, *FETCHING], max_body_bytes=MAX_BODY_BYTES
 )
 async def change_source(call: Call, name: str, body: SourceChange) -> SourceReport:
-    """Change what of a document is taken, or how its back end is reached."""
+    """Change which operations a source imports, or how its back end is called."""
     call.visit.stay(IMPORT_SECONDS)
     return await call.engine.sources.change(
         name,
@@ -162,7 +163,7 @@ async def change_source(call: Call, name: str, body: SourceChange) -> SourceRepo
 
 @operations.declare("DELETE", "/api/sources/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
 async def remove_source(call: Call, name: str, force: bool = False, version: Version | None = None) -> Removed:
-    """Remove a source and its tools; while skills work with these, only with `force`."""
+    """Remove a source and its tools. If skills link one of the tools, this needs `force`."""
     removed = await call.engine.sources.remove(name, force=force, version=version, by=call.principal.user)
     return Removed([*removed])
 
@@ -172,7 +173,7 @@ async def remove_source(call: Call, name: str, force: bool = False, version: Ver
     max_body_bytes=MAX_BODY_BYTES,
 )  # fmt: skip
 async def reload_source(call: Call, name: str, body: Reloading) -> SourceReport:
-    """Read the document anew, and tell what is different; with `dry_run`, change nothing."""
+    """Reload the document of a source, and report the differences; with `dry_run`, change nothing."""
     call.visit.stay(IMPORT_SECONDS)
     return await call.engine.sources.reload(
         name,

@@ -1,4 +1,4 @@
-"""State: what a conversation keeps, what its user does, and what its app shares."""
+"""State: key-value pairs of a conversation, of its user (`user:`) and of its app (`app:`)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -18,7 +18,7 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_CHANGES)]
 
 
 class StateChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Keys to set, and keys to delete. `expect`: the versions that keys must have, 0 for one that must not be there."""
+    """Keys to set and to delete. `expect`: the versions that keys must have, 0 for a key that must not exist."""
 
     state: dict[str, Any] = {}
     delete: list[str] = []
@@ -33,13 +33,13 @@ class StateEntry(msgspec.Struct, frozen=True):
 
 
 class StateEntries(msgspec.Struct, frozen=True):
-    """Everything a conversation sees: its own state, its user's under `user:` and its app's under `app:`."""
+    """The state that a conversation sees: its own, that of its user (`user:`) and that of its app (`app:`)."""
 
     state: dict[str, StateEntry]
 
 
 class StateChanges(msgspec.Struct, frozen=True):
-    """Changes of state, in their order, and the revision that the next are asked for `since`; null: there are none."""
+    """Changes of state, in order. Pass `next` as `since` to get the next page; it is null on the last page."""
 
     changes: list[StateChanged]
     next: int | None
@@ -47,7 +47,7 @@ class StateChanges(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/conversations/{id}/state", needs="read", errors=[NotFound])
 async def read_state(call: Call, id: UUID) -> StateEntries:
-    """The state, each value with its version."""
+    """Get the state, each value with its version."""
     await call.authorization.conversation(id)
     found = await call.engine.state.versions(id)
     return StateEntries({name: StateEntry(entry.value, entry.version) for name, entry in found.items()})
@@ -57,10 +57,11 @@ async def read_state(call: Call, id: UUID) -> StateEntries:
 async def list_state_changes(
     call: Call, id: UUID, since: Version | None = None, limit: Limit = MAX_CHANGES
 ) -> StateChanges:
-    """Every change of state that was made in this conversation, in order, or those after a revision.
+    """List the changes of state that were made in this conversation, in order; with `since`, after a revision.
 
-    Of its own state these are all there were: folded up to a node, they are the state that a fork there has. Of the
-    user's (`user:`) and the app's (`app:`) they are those that were made here; other conversations change them too.
+    For the conversation's own state the list is complete: applied up to a node, the changes give the state of a fork at
+    that node. For the state of the user (`user:`) and of the app (`app:`) it has only the changes that were made here;
+    other conversations change them, too.
     """
     await call.authorization.conversation(id)
 
@@ -72,7 +73,7 @@ async def list_state_changes(
 
 @operations.declare("PATCH", "/api/conversations/{id}/state", needs="write", errors=[NotFound, Conflict])
 async def change_state(call: Call, id: UUID, body: StateChange) -> StateEntries:
-    """Change these keys and no others, all at once; the answer is the state as it is now."""
+    """Set and delete keys atomically, and return the new state. Other keys are unchanged."""
     await call.authorization.conversation(id)
     await call.engine.state.set(id, change(call, body.state, body.delete), expect=body.expect)
     return await read_state(call, id)
@@ -80,12 +81,12 @@ async def change_state(call: Call, id: UUID, body: StateChange) -> StateEntries:
 
 @operations.declare("DELETE", "/api/conversations/{id}/state", needs="write", status=204, errors=[NotFound, TooLarge])
 async def delete_state(call: Call, id: UUID, key: str) -> None:
-    """Delete a key; one that is not there is no error."""
+    """Delete a key. A missing key is no error."""
     await call.authorization.conversation(id)
     await call.engine.state.set(id, change(call, {}, [key]))
 
 
 def change(call: Call, state: dict[str, Any], deleted: Sequence[str] = ()) -> dict[str, object]:
-    """The change that sets these values and deletes these keys, if the caller may make it."""
+    """Return the change that sets these values and deletes these keys, if the caller may make it."""
     call.authorization.check_state((*state, *deleted))
     return {**state, **dict.fromkeys(deleted, DELETED)}

@@ -1,4 +1,4 @@
-"""Tenants, and who calls in which of them."""
+"""Tenants, and the identity of the caller."""
 
 import msgspec
 
@@ -17,13 +17,13 @@ class TenantList(msgspec.Struct, frozen=True):
 
 
 class NewTenant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tenant to make."""
+    """A tenant to create."""
 
     name: TenantName
 
 
 class Me(msgspec.Struct, frozen=True):
-    """Who calls, and the name of their tenant. `local`: without a key, from the server's own machine: no sign-out."""
+    """The caller, and the name of its tenant. `local`: local access without a key, which has no sign-out."""
 
     tenant: str
     user: str
@@ -33,18 +33,18 @@ class Me(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/tenants", needs="operator")
 async def list_tenants(call: Call) -> TenantList:
-    """Every tenant, by name."""
+    """List tenants, by name."""
     return TenantList(await call.engine.tenants.list())
 
 
 @operations.declare("POST", "/api/tenants", needs="operator", status=201, errors=[AlreadyExists])
 async def create_tenant(call: Call, body: NewTenant) -> Tenant:
-    """Make a tenant."""
+    """Create a tenant."""
     return await call.engine.tenants.create(body.name)
 
 
 @operations.declare("GET", "/api/me", needs="somebody")
 async def me(call: Call) -> Me:
-    """Who the caller is taken for."""
+    """Get the tenant, the user and the scopes of the caller."""
     tenant = await call.engine.tenants.get(call.principal.tenant)
     return Me(tenant.name, call.principal.user, sorted(call.principal.scopes), call.principal.local)

@@ -1,4 +1,4 @@
-"""Tools: what agents can call, and users by hand; how they are run and who may use them is for admins."""
+"""Tools: every caller can list the active ones; how they run and who may use them needs the scope `admin`."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -21,7 +21,7 @@ from holdfast.skills.tools import MAX_SHOWN_NAME
 operations = Operations("tools")
 
 MAX_PAGE = 200
-LISTED, FOUND = 100, 10  # unless it is said how many
+LISTED, FOUND = 100, 10  # default limits of a list and of a search
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
@@ -36,7 +36,7 @@ Permissions = Annotated[dict[str, Any], stated(**PERMISSIONS_SCHEMA)]
 
 
 class ToolSummary(msgspec.Struct, frozen=True):
-    """A tool in a list; of one that was searched for, how well it answers, and a skill that works with it."""
+    """A tool in a list. A search result has a `score`, and a `skill` that uses the tool, but no `calls`."""
 
     name: str
     description: str
@@ -50,9 +50,9 @@ class ToolSummary(msgspec.Struct, frozen=True):
 
 
 class ToolPage(msgspec.Struct, frozen=True):
-    """Tools by name, and what the next page is asked for `after`; or what a search found, best first.
+    """Tools by name, or the results of a search, best first. If the search used words only, `reduced` says why.
 
-    `reduced` says why it was found by words alone, where it was.
+    Pass `cursor` as `after` to get the next page; it is null on the last page and for a search.
     """
 
     tools: list[ToolSummary]
@@ -61,7 +61,7 @@ class ToolPage(msgspec.Struct, frozen=True):
 
 
 class ToolDetail(msgspec.Struct, frozen=True):
-    """A tool, with all that is registered of it; how it is run, and who may use it, is null to others than admins."""
+    """A registered tool. Only an admin gets `reference`, `request` and `permissions`; for others they are null."""
 
     id: UUID
     name: str
@@ -94,12 +94,11 @@ class ToolDetail(msgspec.Struct, frozen=True):
 
 
 class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool to register. `version` is the one that is changed, null where there is none yet.
+    """A tool to register. To change a tool, send its current `version`; for a new one, send null.
 
-    `endpoint` and `method` are a `rest` tool's; `request` says how its arguments are sent, where that is not in the
-    body or the query. `reference` names a `function` as module:name, or a `java` class; `script` is of a kind that is
-    one; `server` an `mcp_server`'s name; `service` its method on JSON-RPC. What is left out of a change stays as it is,
-    but for a script.
+    `endpoint` and `method` are for a `rest` tool. `request` says how its arguments are sent, if not in the body or the
+    query. `reference` is a `function` as module:name, or a `java` class. `script` is the code of a script. `server` is
+    the name of an `mcp_server`. `service` is the JSON-RPC method. Omitted fields are unchanged, except `script`.
     """
 
     description: str
@@ -134,14 +133,17 @@ FUNCTION_RULE = stated(
 
 
 class ToolPermissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What agents may do with a tool: `{"default": LEVEL, "agents": {NAME: LEVEL}}`, of none, read, write, execute."""
+    """Permissions of a tool: `{"default": LEVEL, "agents": {NAME: LEVEL}, "users": LEVEL}`.
+
+    A level is none, read, write or execute. `users` is for direct calls.
+    """
 
     permissions: Permissions
     version: Version | None = None
 
 
 class ActiveChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether something is used."""
+    """Whether a tool or a skill is enabled."""
 
     active: bool
     version: Version | None = None
@@ -156,7 +158,7 @@ async def list_tools(
     limit: Limit | None = None,
     after: str | None = None,
 ) -> ToolPage:
-    """Tools by name, or those that answer a `query`; to others than admins, those that are active."""
+    """List tools by name, or search them with `query`. Only an admin gets inactive ones."""
     if query is not None:
         return await _search(call, query, source=source, kind=kind, limit=limit or FOUND)
     active = None if call.authorization.is_admin else True
@@ -168,13 +170,13 @@ async def list_tools(
 
 @operations.declare("GET", "/api/tools/{name}", needs="read", errors=[NotFound])
 async def get_tool(call: Call, name: str) -> ToolDetail:
-    """A tool: what it takes, where it comes from, how often it was called."""
+    """Get a tool with its parameters, its origin and the number of its calls."""
     return _detail(call, await call.authorization.tool(name))
 
 
 @operations.declare("PUT", "/api/tools/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
 async def put_tool(call: Call, name: ToolName, body: Annotated[ToolChange, FUNCTION_RULE]) -> ToolDetail:
-    """Register a tool, or change one; those of programs and of sources are changed there."""
+    """Register or change a tool. A tool of an app or of a source can only be changed there."""
     given = {field: getattr(body, field) for field in body.__struct_fields__}
     return _detail(call, await call.engine.tools.put(name, **given, by=call.principal.user))
 
@@ -183,20 +185,20 @@ async def put_tool(call: Call, name: ToolName, body: Annotated[ToolChange, FUNCT
     "DELETE", "/api/tools/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists, Conflict]
 )
 async def remove_tool(call: Call, name: str, version: Version | None = None) -> None:
-    """Remove a tool that was registered; skills that worked with it do without."""
+    """Remove a registered tool, also from the skills that link it."""
     await call.engine.tools.remove(name, version=version, by=call.principal.user)
 
 
 @operations.declare("PUT", "/api/tools/{name}/permissions", needs="admin", errors=[NotFound, Conflict])
 async def permit_tool(call: Call, name: str, body: ToolPermissions) -> ToolDetail:
-    """Say what agents may do with a tool, wherever it comes from."""
+    """Set the permissions of a tool, registered or from an app or a source."""
     entry = await call.engine.tools.permit(name, body.permissions, version=body.version, by=call.principal.user)
     return _detail(call, entry)
 
 
 @operations.declare("PUT", "/api/tools/{name}/active", needs="admin", errors=[NotFound, Conflict])
 async def activate_tool(call: Call, name: str, body: ActiveChange) -> ToolDetail:
-    """Have a tool be used or not, wherever it comes from."""
+    """Enable or disable a tool, registered or from an app or a source."""
     entry = await call.engine.tools.activate(name, body.active, version=body.version, by=call.principal.user)
     return _detail(call, entry)
 
@@ -219,7 +221,7 @@ async def _search(call: Call, query: str, *, source: str | None, kind: Kind | No
 
 
 def source_of(tool: Tool) -> str | None:
-    """The name of the source that a tool comes from."""
+    """Return the name of the source of a tool, if it has one."""
     return None if tool.backend is None else tool.backend.source
 
 

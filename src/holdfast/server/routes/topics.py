@@ -1,6 +1,6 @@
 """Topics and their records.
 
-Records are the tenant's, and may tell of any of its users: all of this is for who administers the tenant, as are
+Records belong to the tenant and can contain data of all its users. So topics need the scope `admin`, as do consumer
 groups, dead letters and commands.
 """
 
@@ -31,14 +31,14 @@ Positions = Annotated[str, msgspec.Meta(pattern=r"^\d{1,9}:\d{1,18}(,\d{1,9}:\d{
 
 
 class NewTopic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A topic to make; the number of its partitions never changes. Without one, it is that of the settings."""
+    """A topic to create. The number of partitions never changes. Its default is in the settings."""
 
     name: TopicName
     partitions: Partitions | None = None
 
 
 class MadeTopic(msgspec.Struct, frozen=True):
-    """A topic that is there now."""
+    """A topic that was created or existed already."""
 
     name: str
     partitions: int
@@ -51,7 +51,7 @@ class TopicList(msgspec.Struct, frozen=True):
 
 
 class NewRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A record to publish. Those with one key stay in order; who sends an id can tell a duplicate by it."""
+    """A record to publish. Records with the same key stay in order. `id` lets consumers detect duplicates."""
 
     value: Any
     key: str | None = None
@@ -60,7 +60,7 @@ class NewRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PublishedRecord(msgspec.Struct, frozen=True):
-    """A record of a topic: `offset` counts its partition's records from 0."""
+    """A record of a topic. `offset` is its position in the partition, starting at 0."""
 
     topic: str
     partition: int
@@ -73,7 +73,7 @@ class PublishedRecord(msgspec.Struct, frozen=True):
 
 
 class RecordPage(msgspec.Struct, frozen=True):
-    """Records, and the offset at which each partition goes on: for the next page, ask with `positions=0:17,1:5`."""
+    """Records, and the next offset of each partition. To get the next page, pass these: `positions=0:17,1:5`."""
 
     records: list[PublishedRecord]
     next: dict[int, int]
@@ -81,22 +81,22 @@ class RecordPage(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/topics", needs="admin")
 async def list_topics(call: Call) -> TopicList:
-    """Every topic, with its rate and its oldest record."""
+    """List topics, with the rate and the oldest record of each."""
     return TopicList(await call.engine.log.topics())
 
 
 @operations.declare("POST", "/api/topics", needs="admin", status=201, errors=[Conflict])
 async def create_topic(call: Call, body: NewTopic) -> MadeTopic:
-    """Make a topic, unless it is there."""
+    """Create a topic, unless it exists."""
     return MadeTopic(body.name, await call.engine.log.create(body.name, partitions=body.partitions))
 
 
 @operations.declare("DELETE", "/api/topics/{name}", needs="admin", status=204, errors=[NotFound])
 async def remove_topic(call: Call, name: TopicName) -> None:
-    """Remove a topic with its records and the positions of its groups, for good; dead letters stay."""
+    """Delete a topic permanently, with its records and the positions of its groups. Dead letters are kept."""
     try:
         await call.engine.log.remove(name)
-    except NotFound as error:  # which advises to make it
+    except NotFound as error:  # its advice is to create the topic
         raise NotFound(error.what, next="`holdfast topics ls` lists them.") from None
 
 
@@ -111,7 +111,7 @@ async def read_records(
     newest: bool = False,
     limit: Limit = 100,
 ) -> RecordPage:
-    """Records from an offset or a time on, from where a page ended, or the newest; no group notices."""
+    """Read records from an offset, a time or `positions` on, or the newest. This moves no consumer group."""
     if (offset is not None or at is not None) + (positions is not None) + newest > 1:
         raise InvalidInput("it is said twice where to begin", next="Give an offset, a time, positions or newest.")
     replay = Replay(call.engine.database, call.engine.config.bus)
@@ -126,7 +126,7 @@ async def read_records(
 
 @operations.declare("POST", "/api/topics/{name}/records", needs="admin", status=201, errors=[NotFound])
 async def publish_record(call: Call, name: TopicName, body: NewRecord) -> PublishedRecord:
-    """Publish a record; it is durable when the answer comes."""
+    """Publish a record. It is durable when the response arrives."""
     return _shown(
         await call.engine.log.publish(
             name, value=body.value, key=body.key, headers=traced(call, body.headers), id=body.id
@@ -135,7 +135,7 @@ async def publish_record(call: Call, name: TopicName, body: NewRecord) -> Publis
 
 
 def traced(call: Call, headers: Mapping[str, str]) -> dict[str, str]:
-    """A record's headers: those that were given, and the trace that the request is part of."""
+    """Return the given headers together with the trace headers of the request."""
     sent = call.request.headers
     return {**{name: sent[name] for name in TRACE_HEADERS if name in sent}, **headers}
 
@@ -145,7 +145,7 @@ def _told(page: Page) -> RecordPage:
 
 
 def _shown(record: Record) -> PublishedRecord:
-    """The record without what only its consumer needs."""
+    """Return the record without the fields that only consumers need."""
     return PublishedRecord(
         record.topic, record.partition, record.offset, record.at, record.id, record.key, record.headers, record.value
     )

@@ -1,4 +1,4 @@
-"""Memories by the file, and the sweep that deletes what is over."""
+"""Export and import of memories, and the sweep that deletes expired and faded ones."""
 
 import io
 from collections.abc import AsyncGenerator
@@ -22,13 +22,13 @@ LineNumber = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 
 
 class SweepRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether to delete, or only to say what would be."""
+    """Whether to delete memories, or only to report them (`dry_run`, the default)."""
 
     dry_run: bool = True
 
 
 class SweptCount(msgspec.Struct, frozen=True):
-    """How many memories of a scope were over, and why."""
+    """How many memories of a memory scope have expired or faded."""
 
     scope: Scope
     reason: Reason
@@ -36,7 +36,7 @@ class SweptCount(msgspec.Struct, frozen=True):
 
 
 class SweepReport(msgspec.Struct, frozen=True):
-    """What was deleted, or would be with `dry_run`; the ids of the first of them."""
+    """The deleted memories or, with `dry_run`, those that would be deleted. `ids` has the first of them."""
 
     dry_run: bool
     total: int
@@ -48,7 +48,7 @@ class SweepReport(msgspec.Struct, frozen=True):
     "GET", "/api/memories/export", needs="read", errors=[NotFound, Conflict], response_format=JSON_LINES
 )
 async def export_memories(call: Call, scope: Scope = "user", name: Name | None = None, all: bool = False) -> Response:
-    """The memories of an owner as lines of JSON, or, for an admin, `all` of a scope; a header comes first."""
+    """Export an owner's memories as JSON lines, with a header; for an admin, `all` exports a whole memory scope."""
     if all:
         call.principal.require("admin")
         whose: Owner | Scope = scope
@@ -66,9 +66,10 @@ async def import_memories(
     agent: Name | None = None,
     line: LineNumber = 1,
 ) -> Imported:
-    """Import what was exported: into one owner, or, for an admin who names none, to whose it was.
+    """Import exported memories into one owner; for an admin who names none, to their original owners.
 
-    A file larger than a request may be is sent in parts, each behind the header; `line` says where a part begins.
+    Send a file that is too large for one request in parts, each with the header as its first line. `line` is the number
+    of the line before the first memory of the part, so that errors name the lines of the whole file.
     """
     by_admin = call.authorization.is_admin
     into = None
@@ -79,7 +80,7 @@ async def import_memories(
 
 @operations.declare("POST", "/api/memories/sweep", needs="admin")
 async def sweep_memories(call: Call, body: SweepRequest) -> SweepReport:
-    """Delete what has expired or faded, as is done from time to time anyway; unless told otherwise only say what."""
+    """Delete expired and faded memories now, which also happens regularly. The default is a dry run."""
     swept = await call.engine.memory.sweep(dry_run=body.dry_run)
     counts = [SweptCount(scope, reason, count) for (scope, reason), count in sorted(swept.counts.items())]
     return SweepReport(body.dry_run, swept.total, counts, swept.ids)

@@ -1,4 +1,4 @@
-"""Turns: who may work on a conversation when several want to at once."""
+"""Turns: claims on a conversation, so that one caller at a time works on it."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -21,7 +21,7 @@ Holder = Annotated[str, msgspec.Meta(max_length=255)]
 
 
 class TurnClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A claim on a conversation: what happens when another turn is under way, and how long it lasts without renewal."""
+    """A claim on a conversation. `busy`: what happens if another turn holds it. The claim expires unless renewed."""
 
     busy: Policy = "reject"
     lease_seconds: LeaseSeconds = LEASE.total_seconds()
@@ -29,14 +29,14 @@ class TurnClaim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TurnRenewal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long a claim is to last from now on."""
+    """The lease of a claim, starting now."""
 
     lease_seconds: LeaseSeconds = LEASE.total_seconds()
 
 
 @operations.declare("POST", "/api/conversations/{id}/turns", needs="write", status=201, errors=[NotFound, Busy])
 async def claim_turn(call: Call, id: UUID, body: TurnClaim) -> Claim:
-    """Claim a conversation, or a place in the queue for it; with `fork` the claim is on a copy if it is busy."""
+    """Claim a conversation or a place in its queue; with `fork`, claim a copy if the conversation is busy."""
     await call.authorization.conversation(id)
     return await call.engine.turns.claim(
         id, busy=body.busy, holder=body.holder or call.principal.user, lease=timedelta(seconds=body.lease_seconds)
@@ -45,13 +45,13 @@ async def claim_turn(call: Call, id: UUID, body: TurnClaim) -> Claim:
 
 @operations.declare("PUT", "/api/conversations/{id}/turns/{number}", needs="write", errors=[NotFound, Busy])
 async def renew_turn(call: Call, id: UUID, number: Number, body: TurnRenewal) -> Claim:
-    """Keep a claim, and learn whether its turn has come or was interrupted."""
+    """Renew a claim. The response says whether it holds the conversation and whether it was interrupted."""
     await call.authorization.conversation(id)
     return await call.engine.turns.renew(id, number, lease=timedelta(seconds=body.lease_seconds))
 
 
 @operations.declare("DELETE", "/api/conversations/{id}/turns/{number}", needs="write", status=204, errors=[NotFound])
 async def release_turn(call: Call, id: UUID, number: Number) -> None:
-    """Give a claim up; one that is gone already is no error."""
+    """Release a claim. A claim that no longer exists is no error."""
     await call.authorization.conversation(id)
     await call.engine.turns.release(id, number)

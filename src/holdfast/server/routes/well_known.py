@@ -1,4 +1,4 @@
-"""What clients are told without being asked who they are: who issues the tokens that are taken here (RFC 9728)."""
+"""OAuth metadata (RFC 9728), without authentication: the issuers whose tokens the server accepts."""
 
 import msgspec
 
@@ -13,7 +13,7 @@ MCP = "/mcp"
 
 
 class ProtectedResource(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A resource, and whose tokens open it."""
+    """A protected resource, and the issuers whose tokens it accepts."""
 
     resource: str
     authorization_servers: list[str]
@@ -24,13 +24,13 @@ class ProtectedResource(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @operations.declare("GET", METADATA, needs="nobody", errors=[NotFound])
 async def protected_resource(call: Call) -> ProtectedResource:
-    """Whose tokens are taken by this server."""
+    """Get the issuers whose tokens this server accepts."""
     return _described(call, "")
 
 
 @operations.declare("GET", f"{METADATA}/{{path}}", needs="nobody", errors=[NotFound])
 async def protected_resource_at(call: Call, path: str) -> ProtectedResource:
-    """Whose tokens are taken at one of its addresses: `mcp`, with or without the path that a proxy serves it under."""
+    """Get the issuers whose tokens one address accepts: `mcp`, with or without the root path behind a proxy."""
     asked = f"/{path}".removeprefix(call.engine.config.server.root_path)
     if asked not in ("", MCP):
         raise NotFound("there is no such resource", next=f"{METADATA}{MCP} is about the one that there is.")
