@@ -119,11 +119,10 @@ def test_a_key_is_revoked_by_its_tenant_alone(served: Program, tenant: str) -> N
     assert listed["revoked_at"]
 
 
-def test_a_link_for_a_browser_needs_a_server(served: Program, program: str) -> None:
-    done = served("keys", "link")
+def test_a_link_for_a_browser_needs_a_server(served: Program, prepared: Program) -> None:
+    made = served("keys", "link")
+    refused = prepared("keys", "link")
 
-    if program == "served":
-        assert (done.code, done.stdout.count("/login?link=hf_")) == (0, 1)
-    else:
-        assert (done.code, done.stdout) == (6, "")
-        assert "holdfast up" in done.stderr
+    assert (made.code, made.stdout.count("/login?link=hf_")) == (0, 1)
+    assert (refused.code, refused.stdout) == (6, "")
+    assert "holdfast up" in refused.stderr

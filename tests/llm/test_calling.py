@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.core.errors import BadSetting, ModelFailed
 from holdfast.llm import Caller, Request, ScriptedModel, Shown, Text, ToolSpec, Usage
+from holdfast.llm.answering import Patience
 from holdfast.llm.calling import KEPT_MODELS
 from holdfast.llm.model import ChatMessage
 from tests.llm.asking import HELLO, shown
@@ -265,13 +266,14 @@ async def test_no_more_answers_are_waited_for_than_allowed(open_caller: OpenCall
 
 
 async def test_waiting_for_a_free_place_has_an_end(open_caller: OpenCaller) -> None:
-    caller = await open_caller(ScriptedModel([{"stall": 60, "repeat": True}]), concurrency=1, timeout=0.3)
+    caller = await open_caller(ScriptedModel(["Hello."]), concurrency=1, timeout=0.3)
+    patience = Patience(60, 60, time.monotonic() + 60)
 
-    first, second = await asyncio.gather(failure(caller), failure(caller))
+    async with caller._slot("scripted", patience):  # pyright: ignore[reportPrivateUsage] - an answer that lasts longer
+        refused = await failure(caller)
 
-    assert "the model scripted did not end its answer in time" in str(first)
-    assert "the model scripted was not asked: all answers of models are taken; there are 1" in str(second)
-    assert "none came free within 0.3 seconds" in str(second)
+    assert "the model scripted was not asked: all answers of models are taken; there are 1" in str(refused)
+    assert "none came free within 0.3 seconds" in str(refused)
 
 
 async def test_after_failures_and_cancellations_every_place_is_free(open_caller: OpenCaller) -> None:
