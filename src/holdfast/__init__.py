@@ -3,7 +3,7 @@
     async with holdfast.open_engine() as engine:
         ...
 
-Everything a program needs is here; it is loaded when it is first used, so that `import holdfast` costs nothing.
+This module exports the public names. Each is imported at its first use, so that `import holdfast` costs nothing.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""`App`: what a program declares for the engine to run.
+"""`App`: declares the agents, tools, handlers and services of a program.
 
     app = holdfast.App()
 
@@ -19,7 +19,7 @@
     @app.prompt
     def complaint(order: str) -> str: ...
 
-`holdfast up shop:app` serves the agents of `app` in `shop.py`, `holdfast worker shop:app` runs its skills.
+`holdfast up shop:app` serves the agents of `app` in `shop.py`. `holdfast worker shop:app` runs its handlers.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,15 +44,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class Teller(Protocol):
-    """Whoever runs what an app declares, as far as the app has to know them."""
+    """The part of an engine that an app needs: it publishes changes of resources."""
 
     def updated(self, uri: str) -> None:
-        """Tell those who follow a resource that it has changed."""
+        """Notify the subscribers of a resource that it has changed."""
         ...
 
 
 class App:
-    """Collects what is declared by its decorators."""
+    """Collects the declarations of a program."""
 
     def __init__(self, name: str = "") -> None:
         self.name = name
@@ -66,37 +66,37 @@ class App:
 
     @property
     def skills(self) -> Mapping[str, Skill]:
-        """The skills by name."""
+        """The handlers of commands, by name."""
         return MappingProxyType(self._skills)
 
     @property
     def tools(self) -> Mapping[str, Tool]:
-        """The tools by name."""
+        """The tools, by name."""
         return MappingProxyType(self._tools)
 
     @property
     def agents(self) -> Mapping[str, Agent]:
-        """The agents by name, channels among them."""
+        """The agents, by name. Channels are included."""
         return MappingProxyType(self._agents)
 
     @property
     def resources(self) -> Mapping[str, Resource]:
-        """The resources by address, or by the template of their addresses."""
+        """The resources, by URI or URI template."""
         return MappingProxyType(self._resources)
 
     @property
     def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by name."""
+        """The prompts, by name."""
         return MappingProxyType(self._prompts)
 
     @property
     def expertise(self) -> Mapping[str, Declared]:
-        """The skills that agents read, by name: `add_skill` and `add_skills` bring them."""
+        """The skills of agents, by name, as declared with `add_skill` and `add_skills`."""
         return MappingProxyType(self._expertise)
 
     @property
     def brought(self) -> Mapping[str, Tool]:
-        """Everything of the app that can be called as a tool, by name: also what its agents and workers have."""
+        """All tools of the app, by name: declared tools, tools of its agents, and handlers that can be tools."""
         tools = dict(self._tools)
         for tool in (tool for agent in self._agents.values() for tool in agent.tools):
             _bring(tool, tools)
@@ -108,11 +108,11 @@ class App:
     def skill(
         self, name: str, *, rate: float | None = None, attempts: int = ATTEMPTS, timeout: float | None = None
     ) -> Callable[[Function], Function]:
-        """Declare a function as a skill: async ones run on the event loop, plain ones each in a thread.
+        """Declare a function as a handler of commands. Async functions run on the event loop, others in a thread.
 
-        `rate`: how many may start in a second, over all workers. `attempts`: how often it is tried, where the invoker
-        does not say. `timeout`: seconds that an attempt may take. Arguments come by name; the result must be JSON.
-        An attempt may be repeated after a crash: `current_command().correlation_id` stays the same.
+        `rate`: maximum number of starts per second, over all workers. `attempts`: maximum number of attempts, unless
+        the caller sets it. `timeout`: seconds per attempt. Arguments are passed by name; the result must be JSON.
+        An attempt can be repeated after a crash. `current_command().correlation_id` is the same in each attempt.
         """
         if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"{name!r:.200} is no name of a skill", next='Write @app.skill("name").')
@@ -155,13 +155,13 @@ class App:
         mode: Mode = "inline",
         schema: Mapping[str, Any] | None = None,
     ) -> Function | Callable[[Function], Function]:
-        """Declare a function as a tool: its name, description and JSON Schema come from signature and docstring.
+        """Declare a function as a tool. Its name, description and JSON Schema come from its signature and docstring.
 
-        Async ones run on the event loop, plain ones each in a thread. A parameter annotated `Run` is the engine's to
-        give. `idempotent`: after a crash a call may be made again, else a person is asked. `timeout`: seconds that a
-        call may take. `approve`: a person has to allow each call. `access`: what an agent must be allowed to do to call
-        it: read, write or execute. `mode`: `event` has it run by workers (`holdfast worker APP`), not here. `schema`:
-        the JSON Schema of its arguments, where the signature does not tell it, as of a service.
+        Async functions run on the event loop, others in a thread. The engine passes the parameter annotated `Run`.
+        `idempotent`: a call can be repeated after a crash; otherwise a person is asked. `timeout`: seconds per call.
+        `approve`: each call needs an approval. `access`: the access that an agent needs to call it: read, write or
+        execute. `mode`: with `event`, workers run it (`holdfast worker APP`), not this process. `schema`: the JSON
+        Schema of its arguments, if the signature cannot express it (see `service`).
         """
 
         def declare(function: Function) -> Function:
@@ -193,11 +193,12 @@ class App:
         approve: bool = False,
         access: Access = "execute",
     ) -> Callable[[Function], Function]:
-        """Declare a function as a service: a method `host/service/action/version` of JSON-RPC, and a tool at once.
+        """Declare a function as a service: a JSON-RPC method `host/service/action/version` that is also a tool.
 
-        `schema` is the JSON Schema of its params, which come by name where the function's parameters are its
-        properties, or else as one object to its one parameter; without it the signature tells, as of a tool. `name` is
-        the tool's, else made of the method; the others are as of a tool.
+        `schema` is the JSON Schema of the params. They are passed by name if the function's parameters are the
+        properties of the schema, otherwise as one object to its only parameter. Without it, the schema comes from the
+        signature, as for a tool. `name` is the name of the tool, by default derived from the method. The other options
+        are those of a tool.
         """
 
         def declare(function: Function) -> Function:
@@ -233,12 +234,12 @@ class App:
         approve: Iterable[str] = (),
         limits: Limits | None = None,
     ) -> Agent:
-        """Declare an agent that asks a language model.
+        """Declare an agent that uses a language model.
 
-        `instructions` may hold `{long_term_memory_notes}`, where its notes about the user go. `model`: another than the
-        settings' `llm.model`. `tools`: functions of the app or any others, and names of registered tools. `skills`:
-        those that it can load, the first first. `memory`: it recalls and remembers what users say. `approve`: names of
-        tools that a person has to allow, call by call. `limits`: what a turn may take.
+        `instructions`: the agent's notes about the user replace `{long_term_memory_notes}` in it. `model`: overrides
+        the setting `llm.model`. `tools`: functions, whether declared in the app or not, and names of registered tools.
+        `skills`: names of the skills that it can load, in this order. `memory`: it recalls and stores what users say.
+        `approve`: names of tools whose calls need an approval. `limits`: limits of a turn.
         """
         agent = Agent(
             name,
@@ -268,10 +269,10 @@ class App:
         parent: str | None = None,
         version: str = "1.0.0",
     ) -> None:
-        """Declare a skill that agents load when they need it: instructions in Markdown, and the tools they speak of.
+        """Declare a skill that agents load when they need it: instructions in Markdown, and the tools that they use.
 
-        `description` is what an agent knows of it before. `requires`: skills that are loaded with it; `optional`: those
-        it can use when it is asked to. `parent`: the skill that it is a part of.
+        `description`: what an agent sees before it loads the skill. `requires`: skills that are loaded with it.
+        `optional`: related skills that are loaded only on request. `parent`: the skill that it is a part of.
         """
         given = [each if isinstance(each, str) else self._tool_of(each) for each in tools]
         for tool in given:
@@ -292,7 +293,7 @@ class App:
         )
 
     def add_skills(self, folder: Path | str) -> None:
-        """Declare the skills of a folder: of its SKILL.md, or of one in each folder below it."""
+        """Declare the skills of a folder: its own SKILL.md, or the SKILL.md of each subfolder."""
         for each in load_folders(Path(folder)):
             self._add(_declared(each))
 
@@ -311,12 +312,12 @@ class App:
         mime_type: str | None = None,
         complete: Mapping[str, Completing] | None = None,
     ) -> Callable[[Function], Function]:
-        """Declare a function as what clients of MCP read under an address, or under each that a template makes.
+        """Declare a function as an MCP resource, under a URI or a URI template.
 
-        `shop://orders/{order}` gives the function its `order`, decoded once; a value that could lead out of a folder,
-        such as `..`, is refused before. It returns a text, bytes, `ResourceContents`, or a list of these; a parameter
-        annotated `Run` is the engine's to give. `complete`: for each parameter what it could be, a list or a function
-        of what was typed so far.
+        `shop://orders/{order}` passes `order` to the function, decoded once. Values that could leave a folder, such as
+        `..`, are refused. The function returns a text, bytes, `ResourceContents`, or a list of these. The engine passes
+        the parameter annotated `Run`. `complete`: completions for each parameter, as a list or as a function of the
+        text typed so far.
         """
 
         def declare(function: Function) -> Function:
@@ -362,11 +363,11 @@ class App:
         description: str | None = None,
         complete: Mapping[str, Completing] | None = None,
     ) -> Function | Callable[[Function], Function]:
-        """Declare a function as a prompt that people choose in clients of MCP: its parameters are what they fill in.
+        """Declare a function as an MCP prompt, which people choose in their client. They fill in its parameters.
 
-        It returns a text, a block such as `Image`, a `Message`, or a list of these; a parameter annotated `Run` is the
-        engine's to give. `complete`: for each parameter what it could be, a list or a function of what was typed so
-        far.
+        The function returns a text, a block such as `Image`, a `Message`, or a list of these. The engine passes the
+        parameter annotated `Run`. `complete`: completions for each parameter, as a list or as a function of the text
+        typed so far.
         """
 
         def declare(function: Function) -> Function:
@@ -379,22 +380,22 @@ class App:
         return declare if function is None else declare(function)
 
     def updated(self, uri: str) -> None:
-        """Tell the clients that follow a resource that it has changed, whichever process they are connected to.
+        """Notify MCP clients that subscribe to a resource that it has changed, in all processes.
 
-        Call it once the change can be read, anywhere in a program that is served or that works: in a tool, in a thread.
-        It returns at once. All tenants that the program is served for are told; elsewhere there is nobody to tell.
+        Call it after the change can be read, from any thread of a server or a worker, for example in a tool. It returns
+        at once. It notifies clients of all tenants that the program is served for. In other programs it does nothing.
         """
         for teller in [*self._tellers]:
             teller.updated(uri)
 
     def run_by(self, teller: Teller) -> None:
-        """Have an engine tell what is updated, as long as it is there."""
+        """Publish changes of resources with this engine too, as long as the engine exists."""
         self._tellers.add(teller)
 
     def system(self, name: str, *, description: str = "") -> Callable[[Handler], Handler]:
-        """Declare a function as an agent: it is given each message as an `Incoming`, and what it returns is the answer.
+        """Declare a function as an agent. It gets each message as an `Incoming` and returns the answer.
 
-        It may be called again after a crash, with the same `run_id`; what it answers is said once.
+        It can be called again after a crash, with the same `run_id`. Only one answer is stored.
         """
 
         def declare(handler: Handler) -> Handler:
@@ -404,11 +405,11 @@ class App:
         return declare
 
     def ui(self, name: str, *, description: str = "") -> Callable[[Channel], Channel]:
-        """Declare a function as a channel: a way to agents that the engine does not know, such as mail.
+        """Declare a function as a channel: it connects agents to something outside the engine, such as mail.
 
-        It is given `Agents` and its own name, and runs as long as a process serves the app's agents: once in each
-        process, and for each tenant there. When it fails it begins anew, ever later; at the end it is cancelled. What
-        it hears it sends with `agents.send`, what comes back it sees with `agents.watch`.
+        It gets `Agents` and its own name. It runs once per process and tenant, while the process serves the app's
+        agents. If it fails, it is restarted with a growing delay. When the process stops, it is cancelled. It passes
+        messages to agents with `agents.send`, and receives their events with `agents.watch`.
         """
 
         def declare(channel: Channel) -> Channel:
@@ -450,7 +451,7 @@ def _declared(folder: FolderSkill) -> Declared:
 
 
 def _bring(tool: Tool, tools: dict[str, Tool]) -> None:
-    """Have a tool be among others, under a name that is its own."""
+    """Add a tool, or raise AlreadyExists if its name is reserved or taken by another function."""
     if tool.name in RESERVED:
         raise AlreadyExists(
             f"no tool can be called {tool.name}",
@@ -467,7 +468,7 @@ def _bring(tool: Tool, tools: dict[str, Tool]) -> None:
 
 
 def _tool_of_skill(skill: Skill) -> Tool | None:
-    """A worker's skill as a tool that goes to workers; None where a model could not be told what it takes."""
+    """Return a handler as a tool that workers run; None if it cannot be a tool, because of its name or signature."""
     if skill.name in RESERVED:
         return None
     try:

@@ -1,16 +1,16 @@
-"""Authorization: who may read and change what. Every entry point asks here.
+"""Authorization: what a caller may read and change. The HTTP API and the gateway check access here.
 
-Users of a tenant are kept apart as tenants are: what is another user's is answered exactly as what does not exist.
-Whoever has the scope `admin` reads and changes everything in their tenant.
+Users of a tenant are isolated like tenants: an object of another user gets the same error as an object that does not
+exist. A caller with the scope `admin` can read and change everything in the tenant.
 
-- A conversation is its user's, and so are its nodes, state, runs, approvals and executions. One that is nobody's is for
-  admins, and for those who may adopt it.
-- A user's memories are theirs, and a session's are those of its conversation's user. Everybody reads the memories of
-  agents and of the organization. Admins change them: what stands there is told to everybody.
-- Skills, tools and agents that are switched off are shown to admins alone.
-- To name another user needs the scope `admin`, whether there is such a user or not.
+- A conversation belongs to its user, together with its nodes, state, runs, approvals and executions. A conversation
+  without a user is accessible to admins, and to callers who may adopt it.
+- A user's memories belong to the user. A session's memories belong to the user of its conversation. Everybody can read
+  the memories of agents and of the organization, but only admins can change them, because all users get them.
+- Only admins can see inactive skills, tools and agents.
+- Naming another user needs the scope `admin`, whether that user exists or not.
 
-Scopes are checked before: see `Principal.require`.
+Scopes are checked earlier: see `Principal.require`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -38,16 +38,16 @@ from holdfast.skills.tools import unknown_tool
 
 SHARED: frozenset[Scope] = frozenset({"agent", "organization"})
 SECTIONS: tuple[Scope, ...] = ("organization", "agent", "user", "session")
-SESSIONS_READ = 200  # of the caller's, for one page of owners
-START = UUID(int=0)  # of a section: nobody has this id
+SESSIONS_READ = 200  # sessions of the caller that are read for one page of owners
+START = UUID(int=0)  # the start of a section in a cursor; no owner has this id
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class OwnerName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whose memories are meant: a user's (the caller's without a name), a session's, an agent's, the organization's.
+    """An owner of memories: a user (without a name, the caller), a session, an agent or the organization.
 
-    `agent` is who brings a memory in, or, in a search, whose are meant alone.
+    `agent` is the agent that stores a memory. In a search, only memories that this agent stored are found.
     """
 
     scope: Scope = "user"
@@ -56,7 +56,7 @@ class OwnerName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Authorization:
-    """What one caller may read and change in their tenant."""
+    """Checks what one caller may read and change in its tenant."""
 
     def __init__(self, engine: Engine, caller: Principal) -> None:
         self._engine = engine
@@ -66,18 +66,18 @@ class Authorization:
 
     @property
     def is_admin(self) -> bool:
-        """Whether everything in the tenant is the caller's to read and change."""
+        """Whether the caller may read and change everything in the tenant."""
         return "admin" in self._caller.scopes
 
     async def is_caller(self, user: str | None) -> bool:
-        """Whether a user is the caller, who may have more than one name: the one mapped to an id, and the id itself."""
+        """Whether a user is the caller. A user can be named by name and by id."""
         if user is None or user == self._caller.user:
             return user is not None
         identities = self._engine.identities
         return await identities.known_as("user", user) == await identities.known_as("user", self._caller.user)
 
     async def user(self, named: str | None) -> str:
-        """Whose things are meant by a caller who names this user, or nobody for themselves."""
+        """Return the user that the caller names, by default the caller. Naming another user needs `admin`."""
         if named is None:
             return self._caller.user
         if not await self.is_caller(named):
@@ -85,14 +85,17 @@ class Authorization:
         return named
 
     async def users(self, named: str | None) -> str | None:
-        """Whose things are listed for a caller who names this user, or nobody; None: everybody's."""
+        """Return the user whose objects a list shows to the caller, or None for all users.
+
+        By default, an admin sees those of all users, and any other caller its own.
+        """
         if self.is_admin:
             return named
         await self.user(named)
         return self._caller.user
 
     def agent(self, named: str) -> str:
-        """An agent that the caller may name; for whoever speaks for an agent there is no other."""
+        """Return the named agent. A caller who acts for an agent may name only that agent."""
         own = self._caller.agent
         if own is not None and named != own:
             raise NotFound(f"there is no agent {named!r:.200}", next=f"You speak for {own}: name that one.")
@@ -101,14 +104,14 @@ class Authorization:
     # Conversations
 
     async def conversation(self, id: UUID) -> Conversation:
-        """The conversation, if the caller may read it."""
+        """Return the conversation, if the caller may read it."""
         found = await self._engine.conversations.get(id)
         if not await self._has(found):
             raise unknown(id)
         return found
 
     async def session(self, session_id: str) -> Conversation:
-        """The conversation that the caller means by a session id: their own, or for an admin anybody's."""
+        """Return the conversation of a session: the caller's own, or for an admin also another user's."""
         found = await self._own_session(session_id)
         if found is None and self.is_admin:
             found = await self._engine.conversations.find(session_id=session_id)
@@ -117,19 +120,19 @@ class Authorization:
         return found
 
     async def own_session(self, session_id: str) -> Conversation | None:
-        """The same, of the caller's own alone; for whoever speaks for an agent, only with that agent."""
+        """Return the caller's own conversation of a session. A caller who acts for an agent gets only that agent's."""
         found = await self._own_session(session_id)
         return found if found is not None and self._caller.agent in (None, found.agent) else None
 
     async def node(self, id: UUID) -> Node:
-        """The node, if the caller may read its conversation."""
+        """Return the node, if the caller may read its conversation."""
         node = await self._engine.conversations.read(id)
         if not self.is_admin and not await self._has(await self._engine.conversations.get(node.root)):
             raise unknown_node(id)
         return node
 
     async def node_to_change(self, id: UUID) -> Node:
-        """The node, if the caller may change it: what the system says, a user may not reword."""
+        """Return the node, if the caller may change it. Only admins may edit nodes of the system."""
         node = await self.node(id)
         if node.context:
             context = parse_context(node.context)
@@ -137,7 +140,7 @@ class Authorization:
         return node
 
     def context(self, talk: Conversation, context: str | None, payload: Mapping[str, Any] | None) -> Context:
-        """The context of what a caller writes: as themselves or as an agent; in a document as anybody."""
+        """Return the context of a new node. Callers write as themselves or as an agent; in a document, as anybody."""
         parsed = by_user(self._caller.user) if context is None else parse_context(context)
         if talk.kind == "conversation" and parsed.name != "agent" and parsed.value != self._caller.user:
             self._require_admin_to_write_as(str(parsed))
@@ -145,12 +148,12 @@ class Authorization:
         return parsed
 
     def check_role(self, role: str | None) -> None:
-        """Refuse to speak as the system: a model obeys it."""
+        """Refuse the role `system` to all but admins, because a model obeys it."""
         if role == "system":
             self._require_admin_to_write_as(role)
 
     def check_state(self, keys: Iterable[str]) -> None:
-        """Refuse to change state that every user of an app shares."""
+        """Refuse changes of `app:` state to all but admins, because all users of an app share it."""
         shared = next((key for key in keys if key.startswith("app:")), None)
         if shared is not None and not self.is_admin:
             raise Forbidden(
@@ -162,21 +165,21 @@ class Authorization:
     # Runs
 
     async def run(self, id: UUID) -> Run:
-        """The run, if the caller may read its conversation."""
+        """Return the run, if the caller may read its conversation."""
         run = await self._engine.agents.runs.get(id)
         if not await self._has(await self._engine.conversations.get(run.conversation)):
             raise unknown_run(id)
         return run
 
     async def approval(self, id: UUID) -> Approval:
-        """The approval, if the caller may read its conversation."""
+        """Return the approval, if the caller may read its conversation."""
         approval = await self._engine.agents.approvals.get(id)
         if not await self._has(await self._engine.conversations.get(approval.conversation)):
             raise NotFound(f"there is no approval {id}")
         return approval
 
     async def execution(self, id: UUID) -> Execution:
-        """The execution, if it is the caller's."""
+        """Return the execution, if the caller made it or may read its conversation."""
         found = await self._engine.executions.get(id)
         if not self.is_admin and not await self._made(found):
             raise unknown_execution(id)
@@ -185,14 +188,14 @@ class Authorization:
     # Tools
 
     async def tool(self, name: str) -> Entry:
-        """The tool, if the caller may know of it."""
+        """Return the tool, if the caller may see it. Only admins can see inactive tools."""
         entry = await self._engine.tools.get(name)
         if not entry.active and not self.is_admin:
             raise unknown_tool(name)
         return entry
 
     async def check_tool_call(self, name: str) -> None:
-        """Refuse a direct call of a tool that is not open to users. Those who speak for an agent use the gateway."""
+        """Refuse a direct call of a tool that is not open to users. A caller who acts for an agent uses the gateway."""
         caller = self._caller
         if caller.agent is not None:
             raise Forbidden(
@@ -214,7 +217,7 @@ class Authorization:
     # Memories
 
     async def owner(self, named: OwnerName) -> Owner:
-        """The owner, if the caller may read their memories."""
+        """Return the owner, if the caller may read its memories."""
         match named.scope:
             case "user":
                 return Owner("user", await self.user(named.name), named.agent)
@@ -226,13 +229,13 @@ class Authorization:
                 return Owner("organization", named.name or "", named.agent)
 
     async def owner_to_change(self, named: OwnerName) -> Owner:
-        """The owner, if the caller may change their memories."""
+        """Return the owner, if the caller may change its memories."""
         owner = await self.owner(named)
         self._check_shared(owner)
         return owner
 
     async def memory(self, id: UUID) -> Memory:
-        """The memory, if the caller may read it."""
+        """Return the memory, if the caller may read it."""
         try:
             memory = await self._engine.memory.get(id)
         except NotFound:
@@ -241,17 +244,17 @@ class Authorization:
         else:
             if await self._reads(memory.owner):
                 return memory
-        # When and why one was deleted is for those who could have read it, and of that nothing is known any more.
+        # Only an admin learns when and why a memory was deleted: its owner is no longer known.
         raise NotFound(f"there is no memory {id}", next="Search for it.")
 
     async def memory_to_change(self, id: UUID) -> Memory:
-        """The memory, if the caller may change it."""
+        """Return the memory, if the caller may change it."""
         memory = await self.memory(id)
         self._check_shared(memory.owner)
         return memory
 
     def check_trust(self, trust: Trust | None) -> None:
-        """Refuse to be trusted as the system is."""
+        """Refuse the trust `system` to all but admins."""
         if trust == "system" and not self.is_admin:
             raise Forbidden(
                 f"{self._caller.user!r} may not be trusted as the system",
@@ -260,7 +263,10 @@ class Authorization:
             )
 
     async def memory_owners(self, scope: Scope | None, *, limit: int, cursor: str | None) -> Page[Holding]:
-        """Those whose memories the caller may read, scope by scope; of other users not even that they have some."""
+        """List the owners whose memories the caller may read, one memory scope after the other.
+
+        For callers who are not admins, the list does not reveal other users or their sessions.
+        """
         places = range(len(SECTIONS)) if scope is None else [SECTIONS.index(scope)]
         first, behind = _place(cursor, places)
         found: list[Holding] = []
@@ -274,21 +280,21 @@ class Authorization:
             behind = None
         return Page(found)
 
-    # How it is decided
+    # Decisions
 
     async def _has(self, conversation: Conversation) -> bool:
-        """Whether a conversation is the caller's."""
+        """Whether the caller may read and change a conversation."""
         return self.is_admin or await self.is_caller(conversation.user)
 
     async def _made(self, execution: Execution) -> bool:
-        """Whether the caller made a call, or it was made in a conversation of theirs."""
+        """Whether the caller made an execution, or it belongs to a run in a conversation of the caller."""
         if execution.run_id is None:
             return await self.is_caller(execution.user)
         run = await self._engine.agents.runs.get(execution.run_id)
         return await self._has(await self._engine.conversations.get(run.conversation))
 
     async def _own_session(self, session_id: str) -> Conversation | None:
-        """The caller's conversation of this session id, or one of nobody's that they may adopt."""
+        """Return the caller's conversation of a session, or one without a user that the caller may adopt."""
         caller = self._caller
         return await self._engine.conversations.find(session_id=session_id, user=caller.user, adopts=caller.adopts)
 
@@ -307,7 +313,7 @@ class Authorization:
         except NotFound:
             if not self.is_admin:
                 raise
-            return Owner("session", session_id, agent)  # which begins with what an admin has it remember
+            return Owner("session", session_id, agent)  # an admin's first memory of it creates the session
         return Owner("session", session_id, agent, talk.user, talk.id)
 
     async def _owners_of(self, scope: Scope, *, limit: int, cursor: str | None) -> Page[Holding]:
@@ -318,7 +324,7 @@ class Authorization:
         return await self._own_sessions(limit=limit, cursor=cursor)
 
     async def _own_sessions(self, *, limit: int, cursor: str | None) -> Page[Holding]:
-        """The caller's sessions that have memories, the newest conversation first."""
+        """List the caller's sessions that have memories, the newest conversation first."""
         talks = await self._engine.conversations.list(user=self._caller.user, limit=SESSIONS_READ, cursor=cursor)
         sessions = [Owner("session", talk.session_id, None, talk.user, talk.id) for talk in talks if talk.session_id]
         held = await self._engine.memory.holdings("session", sessions)
@@ -351,7 +357,7 @@ def _needed(named: OwnerName) -> str:
 
 
 def _place(cursor: str | None, places: Sequence[int]) -> tuple[int, str | None]:
-    """In which section a page begins, and behind what."""
+    """Return the index of the section in which a page begins, and the cursor inside that section."""
     if cursor is None:
         return places[0], None
     id, place = read_cursor(cursor)

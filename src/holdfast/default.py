@@ -1,4 +1,4 @@
-"""The default app: what there is to talk to for those who have declared nothing themselves."""
+"""The default app, for users who have declared no app."""
 
 from holdfast.agents.definitions import DEFAULT_AGENT
 from holdfast.app import App
@@ -16,7 +16,7 @@ you something that will matter later, such as who they are, what they prefer or 
 
 
 def default_app() -> App:
-    """An app with one agent, `default`, which remembers and has no tools but those of its memory."""
+    """Return an app with one agent, `default`. It has memory, and no tools other than those of its memory."""
     app = App()
     app.agent(DEFAULT_AGENT, description="A friendly assistant who remembers.", instructions=INSTRUCTIONS)
     return app

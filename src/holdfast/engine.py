@@ -1,4 +1,4 @@
-"""The composition root: opens what the settings ask for, wires the services, closes in reverse."""
+"""The composition root: opens the parts that the settings ask for, wires the services, and closes in reverse order."""
 
 import asyncio
 from collections import OrderedDict
@@ -95,14 +95,14 @@ from holdfast.skills.updates import Updates
 Result = TypeVar("Result")
 Progress = Callable[[str], None]
 
-REMEMBERED = 1000  # tenants whose services are kept
+REMEMBERED = 1000  # tenants whose engines are cached
 
 sql = statements("holdfast.postgres.sql")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of the engine and how it does."""
+    """A part of the engine and its state. `reduced` means degraded."""
 
     name: str
     state: Literal["ok", "reduced", "down"]
@@ -111,7 +111,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the database is, and how the engine reaches it."""
+    """The URL of the database's owner, the options of connections, and the embedded server, if one is used."""
 
     owner_url: str
     options: Options
@@ -120,7 +120,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What the engines of all tenants have in common."""
+    """The services that the engines of all tenants share."""
 
     config: Config
     place: Place
@@ -138,11 +138,11 @@ class Shared:
     memory_gauges: MemoryGauges
     caller: Caller
     egress: Egress
-    sealing: bytes  # what the key is derived from that seals secrets of back ends
+    sealing: bytes  # the encryption key of stored secrets is derived from it
     tool_usage: ToolUsage
     functions: FunctionRunner
     updates: Updates
-    connect: Callable[[], Postgres]  # another way to the server, with a connection or two of its own
+    connect: Callable[[], Postgres]  # opens another `Postgres`, with a pool of one connection
     tool_calls: Shares
     turns: Shares
     searches: Shares
@@ -153,7 +153,7 @@ class Shared:
 
 
 class Engine:
-    """The services of one tenant; `tenant(name)` gives the same for another."""
+    """The services of one tenant. `tenant(name)` returns those of another tenant."""
 
     def __init__(self, shared: Shared, tenant: str | TenantId) -> None:
         self._shared = shared
@@ -164,7 +164,7 @@ class Engine:
         self.tenants = shared.tenants
         self.keys = shared.keys
         self.tokens = shared.tokens
-        self.loop = shared.loop  # the one that everything here runs on
+        self.loop = shared.loop  # everything here runs on this event loop
         self.database: Database = self.postgres.tenant(lambda: self.tenants.id_of(tenant))
         self.log: Log = shared.bus.log(self.database)
         self.dead_letters = DeadLetters(self.database, shared.wakes)
@@ -250,7 +250,7 @@ class Engine:
         )
 
     def tenant(self, tenant: str | TenantId) -> "Engine":
-        """The same services for another tenant, by name or id; one that does not exist is an error at its first use."""
+        """Return the engine of another tenant, by name or id. An unknown tenant is an error at the first use."""
         engines = self._shared.engines
         found = engines.get(tenant)
         if found is None:
@@ -265,15 +265,15 @@ class Engine:
 
     @property
     def is_busy(self) -> bool:
-        """Whether it serves agents, or somebody watches its conversations."""
+        """Whether it serves agents, or clients watch its conversations."""
         return self._watching.is_busy
 
     def updated(self, uri: str) -> None:
-        """Tell those who follow a resource that it has changed, on every node; from any thread, without waiting."""
+        """Notify the subscribers of a resource, in all processes, that it has changed. Thread-safe; does not wait."""
         self._shared.updates.send(self.database, uri)
 
     def worker(self, app: App, *, concurrency: int = 10) -> Worker:
-        """Does commands of the app's skills, so many at once, as long as `async with` lasts."""
+        """Return a worker. Inside `async with` it runs the app's handlers and event tools, `concurrency` at a time."""
         if not isinstance(app, App):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"{app!r:.200} is no holdfast.App", next="Give the app whose skills the worker has.")
         app.run_by(self)
@@ -290,7 +290,7 @@ class Engine:
 
         async def skills() -> Mapping[str, Skill]:
             nonlocal declared
-            if not declared:  # before the first look
+            if not declared:  # the tools must be stored before they are first listed
                 await Declaring(self.database).declare(app.name, brought.values())
                 declared = True
             return await more.skills()
@@ -298,9 +298,10 @@ class Engine:
         return Worker(self._shop, app.skills, more=skills, concurrency=concurrency)
 
     def serving(self, app: App, *, grace: float = 0) -> Serving:
-        """Does the work of the app's agents, and of those that are stored as rows, as long as `async with` lasts.
+        """Return an object that, inside `async with`, serves the app's agents and the agents stored as rows.
 
-        At its end, turns under way have `grace` seconds to end; then they are given back for others to go on with.
+        At the end, current turns have `grace` seconds to finish. Then they are released, and other processes continue
+        them.
         """
         app.run_by(self)
         settings = self.config.agents
@@ -343,15 +344,15 @@ class Engine:
         return Serving(self.agents, self.log, runner, turns, app.agents.values(), brought, declare)
 
     def transaction(self) -> AbstractAsyncContextManager[Transaction]:
-        """What services do with `tx=` takes effect together, or not at all."""
+        """Begin a transaction. Calls of services with `tx=` take effect together, or not at all."""
         return self.database.transaction()
 
     async def atomically(self, work: Callable[[Transaction], Awaitable[Result]]) -> Result:
-        """Run `work` in a transaction, and again when it lost a race."""
+        """Run `work` in a transaction. Retry it after a serialization failure or a deadlock."""
         return await self.database.atomically(work)
 
     async def parts(self) -> list[Part]:
-        """How each part does, for readiness and for the doctor."""
+        """Return the state of each part, for the readiness check and `holdfast doctor`."""
         started = perf_counter()
         try:
             await self.postgres.system.now()
@@ -373,7 +374,7 @@ class Engine:
         return [*parts, *([Part("log", *self._shared.bus.state)] if self._shared.bus.state else [])]
 
     def log_gauges(self, tenant: TenantId | None) -> Gauges:
-        """How the log does in numbers, of one tenant or of all."""
+        """Return the gauges of the log, of one tenant or of all."""
         return self._shared.bus.gauges(tenant)
 
 
@@ -386,7 +387,7 @@ async def open_engine(
     config: Config | None = None,
     progress: Progress | None = None,
 ) -> AsyncGenerator[Engine]:
-    """Open the engine on `url`, else on the settings' database, else on an embedded server in the data folder."""
+    """Open an engine on `url`, else on the database of the settings, else on an embedded server in the data folder."""
     flags = {"database.url": url, "data": data, "tenant": tenant}
     config = config or load_config({key: value for key, value in flags.items() if value is not None})
     async with AsyncExitStack() as stack:
@@ -434,7 +435,7 @@ async def open_engine(
 async def _open_tools(
     stack: AsyncExitStack, config: Config, postgres: Postgres, embeddings: Embeddings, secret: bytes
 ) -> tuple[Egress, bytes, ToolUsage, FunctionRunner, Updates]:
-    """What tools of all tenants are found, run and counted with, and resources told of."""
+    """Open the services for tools and resources that all tenants share."""
     settings = config.execution
     allowed = Allowed.parse(settings.allow_private)
     egress = await stack.enter_async_context(Egress(allowed, connections=settings.connections, limits=config.limits))
@@ -451,7 +452,7 @@ async def _open_tools(
 
 @asynccontextmanager
 async def open_place(config: Config, progress: Progress) -> AsyncGenerator[Place]:
-    """Hold the embedded server, or take the one the settings name."""
+    """Hold the embedded server, and start it if necessary; or use the server that the settings name."""
     settings = config.database
     if settings.url is not None:
         owner = settings.owner_url or settings.url
@@ -472,7 +473,7 @@ async def open_place(config: Config, progress: Progress) -> AsyncGenerator[Place
 
 
 async def prepare(config: Config, place: Place, progress: Progress | None = None) -> str:
-    """Bring the schema up to date; the address that statements of tenants go to."""
+    """Apply the migrations, and return the URL with which the engine runs the statements of tenants."""
     async with open_owner(place.owner_url, place.options) as owner:
         found = await owner.one(sql("server_version"))
         assert found is not None
@@ -491,7 +492,7 @@ async def _check_login(config: Config, place: Place, postgres: Postgres) -> None
     try:
         await refuse_bypass(postgres.system)
     except HoldfastError as error:
-        # The login's password follows the owner's: when that one changes, this one is renewed.
+        # The password of the login is derived from the owner's. If the owner's has changed, renew the login's.
         if error.details.get("sqlstate") not in REFUSED_LOGIN or config.database.owner_url is not None:
             raise
         async with open_owner(place.owner_url, place.options) as owner:
@@ -500,7 +501,7 @@ async def _check_login(config: Config, place: Place, postgres: Postgres) -> None
 
 
 def login_limits(config: Config) -> LoginLimits:
-    """What a tenant's own login may take of the server."""
+    """Return the limits of a tenant's own login to the database."""
     settings = config.database
     return LoginLimits(settings.login_connections, settings.login_statement_timeout, settings.login_idle_timeout)
 

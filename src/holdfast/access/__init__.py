@@ -1,5 +1,6 @@
-"""Who may do what: tenants, the principals in them, their keys, and what a string stands for.
+"""Authentication: tenants, principals, API keys, tokens, and the UUIDs of users, agents and sessions.
 
-`Tenants` makes and finds tenants; `Keys` makes, lists, revokes and recognises keys, `Tokens` recognises those of other
-issuers; `Identities` gives every user, agent and session its uuid. A `Principal` is who a request comes from.
+`Tenants` creates and finds tenants. `Keys` creates, lists, revokes and verifies API keys. `Tokens` verifies the tokens
+of other issuers. `Identities` maps the names of users, agents and sessions to UUIDs. A `Principal` is who makes a
+request.
 """

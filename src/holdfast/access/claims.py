@@ -1,4 +1,4 @@
-"""What a token says of its holder, judged by what its issuer may say. Pure: the signature was checked before."""
+"""Validates the claims of a token by the settings of its issuer. The caller has already verified the signature."""
 
 import math
 import re
@@ -11,25 +11,25 @@ from holdfast.core.errors import Unauthenticated
 from holdfast.core.issuers import Issuer
 
 SCOPE_PREFIX = "holdfast:"
-SHOWN = 100  # characters of what a token says
+SHOWN = 100  # characters of a claim in an error
 
-# What a key's owner can be called: what a header and a log line can hold.
+# A user, agent or tenant: as long as in keys, without characters that a header or a log line cannot contain.
 _NAME = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """Whom a token is of, what they may do, and until when."""
+    """The validated claims of a token."""
 
     tenant: str
     user: str
     scopes: frozenset[str]
     agent: str | None
-    until: float  # by our clock
+    until: float  # by our clock, the issuer's leeway included
 
 
 def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collection[str], now: float) -> Claimed:
-    """What a token says that `issuer` has signed, if it is one for us and for now."""
+    """Return the claims of a token that `issuer` signed, if it is valid now and for one of `audiences`."""
     audience = claims.get("aud")
     given = cast(list[object], audience) if isinstance(audience, list) else [audience]
     if not any(isinstance(each, str) and each in audiences for each in given):
@@ -43,7 +43,7 @@ def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collecti
     for name in ("nbf", "iat"):
         if (_moment(claims, name) or -math.inf) > now + issuer.leeway:
             raise refused("it is not valid yet")
-    if "cnf" in claims:  # who took it on its way must not be able to use it
+    if "cnf" in claims:  # as a bearer token, a thief could use it
         raise refused("it is bound to a key of its holder, which is not asked for here", "Ask for a bearer token.")
     agent = None if issuer.agent_claim is None else _name(claims, issuer.agent_claim, required=False)
     scopes = _scopes(claims, issuer)
@@ -57,7 +57,7 @@ def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collecti
 
 
 def refused(why: str, next: str = "Get another one from its issuer.") -> Unauthenticated:
-    """What is told of a token that is not taken."""
+    """Return the error for a token that is not accepted."""
     return Unauthenticated("this token is not valid", why=why, next=next)
 
 
@@ -81,7 +81,7 @@ def _name(claims: Mapping[str, object], path: str, *, required: bool = True) -> 
 
 def _user(claims: Mapping[str, object], issuer: Issuer) -> str:
     user = _name(claims, issuer.user_claim) or ""
-    if user == LOCAL_USER:  # whose things are those of whoever set the server up
+    if user == LOCAL_USER:  # the user of the person who set up the server
         raise refused(f"its {issuer.user_claim} is {LOCAL_USER!r}, which no issuer speaks for")
     return user
 
@@ -96,14 +96,14 @@ def _tenant(claims: Mapping[str, object], issuer: Issuer) -> str:
 
 
 def _scopes(claims: Mapping[str, object], issuer: Issuer) -> frozenset[str]:
-    """What its holder may do: no more than the issuer's tokens may, and no more than it says."""
+    """Return the scopes that a token names, or a user's scopes if it names none; at most those of its issuer."""
     possible = frozenset[str](issuer.scopes)
     named = frozenset(_entries(_at(claims, issuer.scope_claim)))
     return possible & (named or USER_SCOPES)
 
 
 def _entries(value: object) -> Iterator[str]:
-    """The scopes among what a token names, which may be others', too: a text with spaces, or a list."""
+    """Yield the scopes of Holdfast in a claim: a list, or a string with spaces. Skips scopes of other services."""
     entries = value.split(" ") if isinstance(value, str) else value
     if isinstance(entries, list):
         for entry in cast(list[object], entries):
@@ -112,7 +112,7 @@ def _entries(value: object) -> Iterator[str]:
 
 
 def _at(claims: Mapping[str, object], path: str) -> object:
-    """The claim of this name, else what lies at this path of names with dots between them."""
+    """Return the claim with this name, otherwise the value at this dotted path."""
     if path in claims:
         return claims[path]
     value: Any = claims

@@ -1,4 +1,4 @@
-"""Identities: users, agents and sessions are known by any string, and each string has one uuid."""
+"""Identities: the UUIDs of users, agents and sessions. Callers use any string as a name; each name has one UUID."""
 
 from collections import OrderedDict
 from collections.abc import Collection
@@ -14,7 +14,7 @@ from holdfast.postgres.database import Database, Transaction
 from holdfast.postgres.sql import statements
 
 REMEMBERED = 10_000
-NAMELESS = 30.0  # seconds for which a uuid without a name is taken to have none: another process may give it one
+NAMELESS = 30.0  # seconds for which a UUID is cached as nameless: another process may store its name
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -23,30 +23,30 @@ sql = statements(__name__)
 
 
 class Identities:
-    """Gives every name its uuid, and every uuid its name back."""
+    """Maps names to UUIDs and UUIDs to names. Caches both."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._stored: OrderedDict[tuple[Kind, str], UUID] = OrderedDict()
         self._names: OrderedDict[tuple[Kind, UUID], str] = OrderedDict()
-        self._nameless: OrderedDict[tuple[Kind, UUID], float] = OrderedDict()  # and when that was seen
+        self._nameless: OrderedDict[tuple[Kind, UUID], float] = OrderedDict()  # and the time of the look-up
 
     async def tenant(self) -> TenantId:
-        """The tenant that they belong to."""
+        """Return the tenant of these identities."""
         return await self._database.tenant()
 
     async def known_as(self, kind: Kind, name: str) -> UUID:
-        """The uuid of a name that is only looked for: nothing is stored."""
+        """Return the UUID of a name, for a look-up. Stores nothing."""
         return identity_id(await self._database.tenant(), kind, name)
 
     async def id(self, kind: Kind, name: str, *, tx: Transaction | None = None) -> UUID:
-        """The uuid of a name: itself where the name is one, else derived from it; stored, to be read back."""
+        """Return the UUID of a name: the name itself if it is a UUID, otherwise derived from it. Stores the name."""
         known = self._stored.get((kind, name))
         if known is not None:
             return known
         id = await self.known_as(kind, name)
         stored = stored_name(kind, name) if name else ""
-        if tx is not None:  # which may be rolled back: it is not remembered
+        if tx is not None:  # may be rolled back: the name is not cached
             await (await self._database.within(tx)).run(sql("store_identity"), kind, stored, id)
             tx.afterwards.append(lambda: self._got_name(kind, id))
         else:
@@ -56,16 +56,16 @@ class Identities:
         return id
 
     async def name(self, kind: Kind, id: UUID, *, tx: Transaction | None = None) -> str:
-        """The name a uuid stands for."""
+        """Return the name of a UUID."""
         name = cast(str | None, await (await self._database.within(tx)).value(sql("identity_name"), kind, id))
         if name is None:
             raise NotFound(f"no {kind} has the id {id}")
         return restore(name)
 
     async def names(self, kind: Kind, ids: Collection[UUID], *, tx: Transaction | None = None) -> dict[UUID, str]:
-        """The names that uuids stand for; the uuid itself where nobody gave it one, as in rows that came by plain SQL.
+        """Return the names of UUIDs. A UUID without a stored name, as in rows written by plain SQL, is its own name.
 
-        What is not remembered is looked up in one statement.
+        Reads the names that are not cached in one statement.
         """
         names = {id: name for id in ids if (name := self._remembered(kind, id)) is not None}
         missing = {id for id in ids if id not in names}
@@ -74,7 +74,7 @@ class Identities:
             named = {row["id"]: restore(row["name"]) for row in rows}
             for id in missing:
                 names[id] = named.get(id, str(id))
-                if names[id] == str(id):  # which a name may still take the place of
+                if names[id] == str(id):  # a name may still be stored
                     _keep(self._nameless, (kind, id), monotonic())
                 else:
                     _keep(self._names, (kind, id), names[id])

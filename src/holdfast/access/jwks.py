@@ -1,4 +1,4 @@
-"""The keys that an issuer signs with: published ones (JWKS), which change without notice, or a shared secret."""
+"""The keys that an issuer signs with: public keys (JWKS), which it rotates without notice, or a shared secret."""
 
 import asyncio
 import logging
@@ -15,18 +15,18 @@ from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Unavaila
 from holdfast.core.issuers import SHARED, Issuer, is_address
 from holdfast.core.text import parse
 
-Fetch = Callable[[str, int], Awaitable[bytes]]  # an address on the web, and how many bytes are taken
+Fetch = Callable[[str, int], Awaitable[bytes]]  # a URL, and the maximum size of the response in bytes
 
-FRESH = 600.0  # seconds after which keys are fetched again
-STALE = 12 * 3600.0  # seconds for which they are used though their issuer is away
-PAUSE = 10.0  # seconds between two looks, whatever is asked for
+FRESH = 600.0  # seconds until the keys are fetched again
+STALE = 12 * 3600.0  # seconds for which the keys are used while the issuer cannot be reached
+PAUSE = 10.0  # seconds between two fetches, at least
 MAX_BYTES = 256 * 1024
 MAX_KEYS = 100
-MAX_TRIED = 4  # keys that one signature is checked with, where a token does not say which it is
+MAX_TRIED = 4  # keys that one signature is checked with, if the token names no key
 MIN_RSA_BITS = 2048
-PARTS = ("kty", "crv", "n", "e", "x", "y")  # of a public key
+PARTS = ("kty", "crv", "n", "e", "x", "y")  # members of a public key
 
-# What signs with a key, by its type, or its curve where that decides.
+# The algorithms of a key, by its type, or by its curve if the curve determines them.
 FITS: Mapping[str, frozenset[str]] = {
     "RSA": frozenset({"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}),
     "P-256": frozenset({"ES256"}),
@@ -39,24 +39,24 @@ log = logging.getLogger(__name__)
 
 
 class SigningKeys(Protocol):
-    """The keys that an issuer's signatures are checked with."""
+    """The keys that verify an issuer's signatures."""
 
     async def fitting(self, algorithm: str, kid: str | None) -> Sequence[Key]:
-        """Those that a token may be signed with; Unavailable where that cannot be known now."""
+        """Return the keys that may have signed a token. Raises Unavailable if the keys are not known now."""
         ...
 
     @property
     def failure(self) -> str:
-        """Why they cannot be had, as things are."""
+        """Why the keys cannot be fetched at the moment; empty if they can."""
         ...
 
     async def close(self) -> None:
-        """Stop looking for them."""
+        """Stop fetching keys."""
         ...
 
 
 class SharedKey:
-    """A secret that the issuer and we know."""
+    """A secret that the server shares with the issuer."""
 
     failure = ""
 
@@ -64,16 +64,16 @@ class SharedKey:
         self._key = OctKey.import_key(secret.encode())
 
     async def fitting(self, algorithm: str, kid: str | None) -> Sequence[Key]:
-        """The secret, whatever a token calls it."""
+        """Return the secret, for its algorithm only and regardless of the key id."""
         return [self._key] if algorithm == SHARED else []
 
     async def close(self) -> None:
-        """There is nothing to stop."""
+        """Do nothing: a shared key is not fetched."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A public key, and what may be signed with it."""
+    """A public key and its algorithms."""
 
     key: Key
     kid: str | None
@@ -81,10 +81,11 @@ class Published:
 
 
 class PublishedKeys:
-    """The public keys of an issuer, as it publishes them.
+    """The public keys that an issuer publishes.
 
-    They are fetched when first needed, again from time to time behind the callers' backs, and when a token names one
-    that is not known: a rotation needs no restart, and whoever makes names up causes one look in ten seconds.
+    They are fetched at the first use, then again in the background when they are no longer fresh, and when a token
+    names an unknown key. So a key rotation needs no restart. Tokens with invented key ids cause at most one fetch in
+    ten seconds.
     """
 
     def __init__(self, issuer: Issuer, fetch: Fetch, *, clock: Callable[[], float]) -> None:
@@ -97,7 +98,7 @@ class PublishedKeys:
         self.failure = ""
 
     async def fitting(self, algorithm: str, kid: str | None) -> Sequence[Key]:
-        """Those that a token may be signed with; Unavailable where that cannot be known now."""
+        """Return the keys that may have signed a token. Raises Unavailable if the keys are not known now."""
         age = self._clock() - self._fetched
         if age >= STALE:
             await self._look()
@@ -114,7 +115,7 @@ class PublishedKeys:
         return found
 
     async def close(self) -> None:
-        """Stop looking for them."""
+        """Stop fetching keys."""
         if self._fetching is not None:
             self._fetching.cancel()
             await asyncio.wait([self._fetching])
@@ -124,10 +125,10 @@ class PublishedKeys:
         return [each.key for each in named if algorithm in each.algorithms][:MAX_TRIED]
 
     async def _look(self) -> None:
-        """Wait for the look that is under way, or begin one; nothing where the last one was just now."""
+        """Wait for the fetch in progress, or start one. Do nothing if the last one started less than PAUSE ago."""
         fetching = self._begin()
         if fetching is not None:
-            await asyncio.shield(fetching)  # others may wait for it, too
+            await asyncio.shield(fetching)  # other callers may wait for it, too
 
     def _begin(self) -> asyncio.Task[None] | None:
         if self._fetching is None and self._clock() - self._tried >= PAUSE:
@@ -147,7 +148,7 @@ class PublishedKeys:
             self._fetching = None
 
     async def _announced(self) -> str:
-        """Where the issuer's metadata says that its keys are (OpenID Connect Discovery, RFC 8414)."""
+        """Return the URL of the keys from the issuer's metadata (OpenID Connect Discovery, RFC 8414)."""
         issuer = self._issuer.issuer
         parts = urlsplit(issuer.rstrip("/"))
         try:
@@ -167,7 +168,7 @@ class PublishedKeys:
 
 
 def published(data: bytes) -> Sequence[Published]:
-    """The keys of a JWKS that signatures can be checked with; others in it are passed over."""
+    """Return the keys of a JWKS that can verify signatures. Skips other keys."""
     given = _decoded(data).get("keys")
     keys = cast(list[object], given) if isinstance(given, list) else []
     found = [key for each in keys[:MAX_KEYS] if isinstance(each, dict) and (key := _public(cast(dict[str, Any], each)))]
@@ -177,7 +178,7 @@ def published(data: bytes) -> Sequence[Published]:
 
 
 def _public(jwk: dict[str, Any]) -> Published | None:
-    """The public part of a key, if it is one for signatures: a secret that somebody published proves nothing."""
+    """Return the public part of a signature key, None for other keys. A published shared secret proves nothing."""
     operations = jwk.get("key_ops")
     if jwk.get("use") not in (None, "sig") or (isinstance(operations, list) and "verify" not in operations):
         return None

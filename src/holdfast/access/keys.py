@@ -1,8 +1,8 @@
-"""Keys: how a program or a browser proves who it is.
+"""API keys: they authenticate programs and browsers.
 
-A key is shown once, when it is made. The database holds only its hash, keyed with the installation's secret, so that a
-stolen dump opens nothing. The same rows serve three kinds: a `key` for programs, a one-time `link` for a person, and
-the `session` that link becomes in a browser.
+A key is shown once, when it is created. The database stores only a hash of it, keyed with the installation's secret, so
+a stolen dump contains no usable key. One table holds three kinds: a `key` for programs, a one-time `link` for a person,
+and the browser `session` that a link is exchanged for.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ PREFIX = "hf_"
 MAX_NAME = 255
 LINK_LIFETIME = timedelta(minutes=10)
 SESSION_LIFETIME = timedelta(days=30)
-REMEMBERED = 0.5  # seconds a key is taken without asking again: a revocation takes effect within a second
+REMEMBERED = 0.5  # seconds for which a valid key is cached: a revocation takes effect within a second
 REMEMBERED_KEYS = 10_000
 
 sql = statements(__name__)
@@ -36,13 +36,13 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What may be known of a key after it was made."""
+    """A key without its text."""
 
     id: UUID
     kind: Kind
     tenant: TenantId
     principal: str
-    agent: str | None  # that its holder speaks for
+    agent: str | None  # the agent that the holder speaks for
     label: str
     scopes: tuple[str, ...]
     created_at: datetime
@@ -52,14 +52,14 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key and its text, which nobody can read again."""
+    """A new key and its text, which cannot be read again."""
 
     key: Key
     text: str
 
 
 class Keys:
-    """Makes, lists, revokes and recognises keys."""
+    """Creates, lists, revokes and verifies keys."""
 
     def __init__(self, postgres: Postgres, secret: bytes) -> None:
         self._postgres = postgres
@@ -82,9 +82,9 @@ class Keys:
         kind: Kind = "key",
         tx: Transaction | None = None,
     ) -> NewKey:
-        """Make a key for `principal`, or for an agent that speaks for them; the text it returns is not kept anywhere.
+        """Create a key for `principal`, or for an agent that speaks for them. Its text is not stored.
 
-        Without scopes it may do what an owner may, an agent's what a user may.
+        Without `scopes`, the key gets an owner's scopes, or a user's scopes if it is an agent's.
         """
         if scopes is None:
             scopes = OWNER_SCOPES if agent is None else USER_SCOPES
@@ -123,11 +123,11 @@ class Keys:
         return NewKey(_key(row), text)
 
     async def list(self, tenant: TenantId) -> list[Key]:
-        """The tenant's keys, newest first, the revoked ones too, and the browser sessions that are signed in."""
+        """Return the tenant's keys, newest first, including revoked ones, and its active browser sessions."""
         return [_key(row) for row in await self._system.all(sql("keys_of_tenant"), tenant)]
 
     async def revoke(self, tenant: TenantId, id: UUID) -> Key:
-        """End a key, and within a second every use of it."""
+        """Revoke a key. Every use of it ends within a second."""
         row = await self._system.one(sql("revoke_key"), tenant, id)
         if row is None:
             raise NotFound(f"there is no key {id}", next="`holdfast keys ls` lists them")
@@ -135,7 +135,7 @@ class Keys:
         return _key(row)
 
     async def recognise(self, text: str) -> Principal:
-        """Who this key belongs to, if it is a key or a browser's session and still valid."""
+        """Return the principal of a valid key or browser session. Raises Unauthenticated for anything else."""
         hash = self._hash(text)
         known = self._known.get(hash)
         if known is not None and monotonic() - known[0] < REMEMBERED:
@@ -153,7 +153,7 @@ class Keys:
         return principal
 
     async def renew(self, texts: Collection[str]) -> None:
-        """Ask anew whether keys are valid, in one statement; `recognise` knows it then."""
+        """Check again whether keys are valid, in one statement, and cache the result for `recognise`."""
         hashes = [self._hash(text) for text in texts]
         found = {bytes(row["hash"]): _principal(row) for row in await self._system.all(sql("valid_keys"), hashes)}
         now = monotonic()
@@ -164,7 +164,7 @@ class Keys:
                 self._known.pop(hash, None)
 
     async def create_link(self, tenant: TenantId, principal: str, *, scopes: frozenset[str] | None = None) -> str:
-        """The text of a one-time link for a person's browser; the session it becomes has its scopes."""
+        """Create a one-time link for a person's browser and return its text. The session gets the link's scopes."""
         await self._system.run(sql("forget_expired"))
         made = await self.create(
             tenant, principal, scopes=scopes, lifetime=LINK_LIFETIME, kind="link", label="browser link"
@@ -172,7 +172,7 @@ class Keys:
         return made.text
 
     async def exchange_link(self, text: str) -> str:
-        """The session that a one-time link becomes; the link is worth nothing afterwards."""
+        """Exchange a one-time link for a session and return the session's text. The link cannot be used again."""
         async with self._system.transaction() as tx:
             row = await tx.one(sql("use_link"), self._hash(text))
             if row is None:
@@ -193,20 +193,20 @@ class Keys:
         return session.text
 
     async def end_session(self, text: str) -> None:
-        """End a browser's session."""
+        """End a browser session."""
         hash = self._hash(text)
         await self._system.run(sql("end_session"), hash)
         self._known.pop(hash, None)
 
     async def any_made(self) -> bool:
-        """Whether a key was ever made here: the first one ends access without a key for good."""
+        """Whether a key was ever created. The first one ends access without a key for good."""
         if not self._any_made and monotonic() - self._looked_for_any >= REMEMBERED:
             self._any_made = bool(await self._system.value(sql("any_key")))
             self._looked_for_any = monotonic()
         return self._any_made
 
     async def made_elsewhere(self) -> int:
-        """How many valid keys were made under another secret and are therefore never recognised."""
+        """Return the number of valid keys that were created under another secret, and so are never accepted."""
         return int(await self._system.value(sql("keys_of_other_secrets"), self._secret_id))
 
     def _remember(self, hash: bytes, now: float, principal: Principal) -> None:

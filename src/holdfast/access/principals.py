@@ -1,4 +1,4 @@
-"""A principal: who a request comes from, in which tenant, with which scopes."""
+"""Principals: who makes a request, in which tenant, with which scopes."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -11,7 +11,7 @@ from holdfast.postgres.sql import statements
 Scope = Literal["read", "write", "admin", "act-as", "operator"]
 SCOPES: frozenset[str] = frozenset(get_args(Scope))
 OWNER_SCOPES: frozenset[str] = frozenset({"read", "write", "admin"})
-LOCAL_USER = "local"  # who is on the server's own machine
+LOCAL_USER = "local"  # a caller on the server's own machine
 USER_SCOPES: frozenset[str] = frozenset({"read", "write"})
 
 sql = statements(__name__)
@@ -19,11 +19,12 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """Who asks.
+    """Who makes a request.
 
-    Scopes: `read` and `write` what is one's own, `admin` every user's and the keys, `act-as` any user, `operator` every
-    tenant. `agent`: they speak for this agent, and may call the tools that it may. `local`: they came without a key,
-    from the server's own machine. `vouched`: a key with `act-as` names this user.
+    Scopes: `read` and `write` give access to the user's own data, `admin` to the data of all users and the keys,
+    `act-as` to act as any user, `operator` to all tenants. `agent`: the caller speaks for this agent, and may call the
+    tools that the agent may call. `local`: the caller has no key and is on the server's own machine. `vouched`: a
+    caller with `act-as` named this user.
     """
 
     tenant: TenantId
@@ -35,11 +36,11 @@ class Principal:
 
     @property
     def adopts(self) -> bool:
-        """Whether a conversation that is nobody's becomes theirs when they continue it."""
+        """Whether a conversation without a user becomes the caller's when the caller continues it."""
         return self.vouched or "admin" in self.scopes
 
     def require(self, scope: Scope) -> None:
-        """Refuse a caller who lacks a scope."""
+        """Raise Forbidden if the caller lacks a scope."""
         if scope not in self.scopes:
             raise Forbidden(
                 f"this needs the scope {scope!r}",
@@ -49,7 +50,7 @@ class Principal:
             )
 
     def require_person(self) -> None:
-        """Refuse a caller who speaks for an agent: what a person has to decide is not for agents."""
+        """Raise Forbidden if the caller speaks for an agent: a person has to decide this."""
         if self.agent is not None:
             raise Forbidden(
                 "a person has to decide this",
@@ -58,23 +59,23 @@ class Principal:
             )
 
     def acting_as(self, user: str) -> "Principal":
-        """The same caller speaking for one of the tenant's users, and held to what a user may."""
+        """Return the caller acting as one of the tenant's users, with a user's scopes at most."""
         self.require("act-as")
         return replace(self, user=user, scopes=self.scopes & USER_SCOPES, vouched=True)
 
     def in_tenant(self, tenant: TenantId) -> "Principal":
-        """The same caller in another tenant."""
+        """Return the same caller in another tenant."""
         self.require("operator")
         return replace(self, tenant=tenant)
 
 
 async def ensure_principal(database: Statements, name: str, *, owner: bool = False) -> None:
-    """Record that someone of this name may act in the tenant."""
+    """Record that a principal of this name may act in the tenant."""
     await database.run(sql("ensure_principal"), name, "owner" if owner else "member")
 
 
 def check_scopes(scopes: frozenset[str]) -> None:
-    """Refuse scopes that do not exist."""
+    """Raise InvalidInput if a scope does not exist, or if there is none."""
     unknown = sorted(scopes - SCOPES)
     if unknown or not scopes:
         raise InvalidInput(

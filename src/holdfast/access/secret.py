@@ -1,4 +1,4 @@
-"""The installation's secret, which keys and tenants' logins are derived from."""
+"""The installation's secret: the key of API keys' hashes, and the source of the passwords of tenants' logins."""
 
 import os
 import secrets
@@ -9,9 +9,9 @@ from holdfast.core.errors import DataFolderUnusable
 
 
 def installation_secret(given: str | None, file: Path) -> bytes:
-    """The secret of the settings, else the one in `file`, which is made the first time.
+    """Return the secret from the settings, otherwise the one in `file`, which is created the first time.
 
-    Nodes that share a database must share the secret, or one does not recognise the keys that another has made.
+    Nodes that share a database must share the secret. Otherwise a node rejects the keys that another node created.
     """
     if given is not None:
         return given.encode()
@@ -24,12 +24,12 @@ def installation_secret(given: str | None, file: Path) -> bytes:
 
 
 def present_secret(given: str | None, file: Path) -> bytes | None:
-    """The secret of the settings, else the one in `file`; None where there is none yet."""
+    """Return the secret from the settings, otherwise the one in `file`; None if there is none yet."""
     return installation_secret(given, file) if given is not None or file.exists() else None
 
 
 def keep_secret(secret: bytes, file: Path) -> None:
-    """Write a secret that was brought along into `file`, which must not be there."""
+    """Write a restored secret to `file`, which must not exist."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as handle:
@@ -42,7 +42,7 @@ def keep_secret(secret: bytes, file: Path) -> None:
 
 def _read(file: Path) -> bytes:
     secret = file.read_bytes().strip()
-    if not secret:  # everyone could derive what is derived from nothing
+    if not secret:  # anyone could derive the passwords
         raise DataFolderUnusable(
             f"the secret {file} is empty",
             why="keys and tenants' passwords are derived from it",
@@ -60,7 +60,7 @@ def _make(file: Path) -> bytes:
             handle.flush()
             os.fsync(handle.fileno())
         with suppress(FileExistsError):
-            os.link(draft, file)  # whoever is first wins, and nobody ever sees half a secret
+            os.link(draft, file)  # the first process wins, and no process ever reads half a secret
         return _read(file)
     except OSError as error:
         raise _unusable(file, error) from error

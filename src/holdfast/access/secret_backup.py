@@ -1,7 +1,8 @@
-"""The installation's secrets in a backup: sealed with a passphrase at the end of the file, or left out.
+"""The installation's secrets in a backup: encrypted with a passphrase at the end of the file, or left out.
 
-What follows the database's own bytes is one line of JSON, its length and a mark. It tells by digests which secrets the
-rows were written under, so that a restore can say which are missing, and may have the secrets themselves, sealed.
+After the dump of the database, the file has one line of JSON, its length and a mark. The line contains digests of the
+secrets that the rows were written under, so a restore can report which secrets are missing. With a passphrase, it also
+contains the encrypted secrets.
 """
 
 import hashlib
@@ -20,10 +21,10 @@ from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 from holdfast.core.errors import InvalidInput
 
 MARK: Final = b"holdfast-secrets-1\n"
-LENGTH: Final = 8  # bytes of the number before the mark
-LARGEST: Final = 65_536  # bytes of the line
-LEAST: Final = 8  # characters of a passphrase
-COST: Final = 2**15  # of scrypt: 32 MB and a tenth of a second for each guess
+LENGTH: Final = 8  # bytes of the length before the mark
+LARGEST: Final = 65_536  # bytes of the line, at most
+LEAST: Final = 8  # characters of a passphrase, at least
+COST: Final = 2**15  # `n` of scrypt: each guess takes 32 MB and a tenth of a second
 
 INSTALLATION: Final = "secret"
 SEALING: Final = "execution.secret_key"
@@ -31,17 +32,17 @@ SEALING: Final = "execution.secret_key"
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """Which secrets the rows of a backup were written under, by name and digest, and the secrets, if it has them."""
+    """The secrets of a backup: the digests of those that its rows need, by name, and the encrypted secrets, if any."""
 
     digests: Mapping[str, str]
     sealed: Mapping[str, str] | None = field(default=None, repr=False)
 
     def missing(self, present: Mapping[str, bytes | None]) -> list[str]:
-        """The names of secrets that rows need, and that are not what this installation has."""
+        """Return the names of the secrets that rows need and that this installation does not have."""
         return [name for name, digest in self.digests.items() if digest_of(present.get(name)) != digest]
 
     def opened(self, passphrase: str) -> dict[str, bytes]:
-        """The secrets, by name."""
+        """Decrypt the secrets; return them by name."""
         if self.sealed is None:
             raise InvalidInput(
                 "the backup has no secrets in it",
@@ -61,14 +62,14 @@ class BackedUp:
 
 
 def digest_of(secret: bytes | None) -> str | None:
-    """What tells a secret from others, and nothing of it."""
+    """Return a digest that identifies a secret and reveals nothing of it."""
     if secret is None:
         return None
     return hashlib.sha256(b"holdfast backup digest" + hashlib.sha256(secret).digest()).hexdigest()[:32]
 
 
 def append_secrets(file: Path, secrets: Mapping[str, bytes | None], passphrase: str | None) -> None:
-    """Add to a backup which secrets its rows were written under, and with a passphrase the secrets themselves."""
+    """Append to a backup the digests of the secrets, and with a passphrase the encrypted secrets."""
     given = {name: value for name, value in secrets.items() if value is not None}
     said: dict[str, Any] = {"digests": {name: digest_of(value) for name, value in given.items()}}
     if passphrase is not None:
@@ -86,7 +87,7 @@ def append_secrets(file: Path, secrets: Mapping[str, bytes | None], passphrase: 
 
 
 def read_secrets(file: Path) -> BackedUp | None:
-    """What a backup says of secrets; None where it says nothing, as those of earlier releases."""
+    """Return the secrets of a backup; None if it has no such line, like backups of earlier releases."""
     try:
         with file.open("rb") as handle:
             size, end = handle.seek(0, os.SEEK_END), len(MARK) + LENGTH
@@ -103,7 +104,7 @@ def read_secrets(file: Path) -> BackedUp | None:
 
 
 def check_passphrase(passphrase: str) -> None:
-    """Refuse a passphrase that is soon guessed."""
+    """Raise InvalidInput if a passphrase is too short."""
     if len(passphrase) < LEAST:
         raise InvalidInput(
             "the passphrase is too short", why=f"it has fewer than {LEAST} characters", next="Use several words."

@@ -1,4 +1,4 @@
-"""A tenant: a company or an installation, whose rows nobody else sees."""
+"""Tenants: isolated customers or projects. No tenant sees the rows of another."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """One tenant."""
+    """A tenant."""
 
     id: TenantId
     name: str
@@ -26,14 +26,14 @@ class Tenant:
 
 
 class Tenants:
-    """Makes and finds tenants."""
+    """Creates and finds tenants."""
 
     def __init__(self, system: PooledStatements) -> None:
         self._system = system
-        self._ids: dict[str | UUID, TenantId] = {}  # a tenant's name never changes
+        self._ids: dict[str | UUID, TenantId] = {}  # a cache: a tenant's name never changes
 
     async def create(self, name: str) -> Tenant:
-        """Make a tenant."""
+        """Create a tenant."""
         check_name(name)
         try:
             row = await self._system.one(sql("create_tenant"), name)
@@ -43,11 +43,11 @@ class Tenants:
         return _tenant(row)
 
     async def list(self) -> list[Tenant]:
-        """Every tenant, by name."""
+        """Return all tenants, sorted by name."""
         return [_tenant(row) for row in await self._system.all(sql("tenants"))]
 
     async def find(self, name: str) -> Tenant:
-        """The tenant of this name."""
+        """Return the tenant with this name."""
         row = await self._system.one(sql("tenant_by_name"), name) if is_name(name) else None
         if row is None:
             raise NotFound(
@@ -57,21 +57,21 @@ class Tenants:
         return _tenant(row)
 
     async def get(self, id: UUID) -> Tenant:
-        """The tenant of this id."""
+        """Return the tenant with this id."""
         row = await self._system.one(sql("tenant_by_id"), id)
         if row is None:
             raise NotFound(f"there is no tenant with the id {id}", next="`holdfast tenants ls` lists them")
         return _tenant(row)
 
     async def id_of(self, tenant: str | UUID) -> TenantId:
-        """The id of a tenant that exists, given by name or id; remembered."""
+        """Return the id of an existing tenant, given by name or id. Caches it."""
         if tenant not in self._ids:
             self._ids[tenant] = (await (self.find(tenant) if isinstance(tenant, str) else self.get(tenant))).id
         return self._ids[tenant]
 
 
 def check_name(name: str) -> None:
-    """Refuse what cannot be a tenant's name: it becomes part of topics, logs and addresses."""
+    """Raise InvalidInput if a tenant cannot have this name: it becomes part of topics, logs and addresses."""
     if not is_name(name):
         raise InvalidInput(
             f"{name[:80]!r} cannot be the name of a tenant",
@@ -81,7 +81,7 @@ def check_name(name: str) -> None:
 
 
 def is_name(name: str) -> bool:
-    """Whether a tenant can be called so."""
+    """Whether a tenant can have this name."""
     return _NAME.fullmatch(name) is not None
 
 

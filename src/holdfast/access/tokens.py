@@ -1,4 +1,4 @@
-"""Tokens: what issuers whom the settings name have signed (JWT), and who its holder is therefore."""
+"""Tokens (JWT) of the issuers in the settings: verifies them, and determines the principal of each."""
 
 import base64
 import re
@@ -23,16 +23,16 @@ from holdfast.core.issuers import AccessSettings, Issuer
 from holdfast.core.json_limits import decode
 
 MAX_BYTES = 8192  # of a token
-REMEMBERED = 60.0  # seconds at most for which a token is taken without checking it again
+REMEMBERED = 60.0  # seconds, at most, for which a verified token is cached
 REMEMBERED_TOKENS = 10_000
-TYPES = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+jwt"})  # other kinds are no proof of who calls
+TYPES = frozenset({"jwt", "at+jwt", "application/jwt", "application/at+jwt"})  # other types do not prove who calls
 
 _TOKEN = re.compile(r"([\w-]+)\.([\w-]+)\.([\w-]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """An issuer, whom its tokens are for, and the keys that they are signed with."""
+    """An issuer, the accepted audiences of its tokens, and its signing keys."""
 
     issuer: Issuer
     audiences: frozenset[str]
@@ -40,9 +40,9 @@ class Trusted:
 
 
 class Tokens:
-    """Recognises tokens. A key or an address that a token brings along is never used.
+    """Verifies tokens. Never uses a key or a URL that a token contains.
 
-    `resource` is the address of the server as issuers know it: whom tokens are for, where an issuer has no audience.
+    `resource` is the public URL of the server: the audience of tokens if an issuer's settings name none.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class Tokens:
 
     @property
     def any_issuer(self) -> bool:
-        """Whether anybody's tokens are taken."""
+        """Whether tokens of any issuer are accepted."""
         return bool(self._trusted)
 
     @property
     def failures(self) -> Sequence[str]:
-        """Whose keys cannot be had, as things are, and why."""
+        """The issuers whose keys cannot be fetched at the moment, and why."""
         return [f"{name}: {trusted.keys.failure}" for name, trusted in self._trusted.items() if trusted.keys.failure]
 
     async def recognise(self, text: str) -> Principal:
-        """Whose token this is, if an issuer that is trusted has signed it, for us and for now."""
+        """Return the principal of a token that a trusted issuer signed for this server and that is valid now."""
         hash = sha256(text.encode(errors="surrogatepass")).digest()
         known = self._known.get(hash)
         if known is not None and self._clock() < known[0]:
@@ -83,7 +83,7 @@ class Tokens:
         return principal
 
     async def close(self) -> None:
-        """Stop looking for keys."""
+        """Stop fetching keys."""
         for trusted in self._trusted.values():
             await trusted.keys.close()
 
@@ -115,12 +115,12 @@ class Tokens:
 
 
 def is_token(text: str) -> bool:
-    """Whether it can be a token; a key never is."""
+    """Whether a text has the form of a token. An API key never has it."""
     return text.count(".") == 2
 
 
 def trust(issuer: Issuer, fetch: Fetch, resource: str | None, clock: Callable[[], float] = time) -> Trusted:
-    """How tokens of an issuer are checked; BadSetting where that cannot be told."""
+    """Return how to verify the tokens of an issuer. Raises BadSetting if its settings cannot be used."""
     audiences = frozenset(issuer.audience)
     if not audiences:
         if resource is None:
@@ -140,7 +140,7 @@ def _unfit(why: str, next: str) -> BadSetting:
 
 
 def _signing(header: dict[str, Any], issuer: Issuer) -> tuple[str, str | None]:
-    """How a token says that it was signed: the algorithm, and the name of the key."""
+    """Check the header of a token; return its algorithm and the id of its key."""
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if algorithm not in issuer.signed_by:
         raise refused(f"it is signed by {str(algorithm)[:SHOWN]!a}, its issuer's are by {', '.join(issuer.signed_by)}")

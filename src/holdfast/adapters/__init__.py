@@ -1,5 +1,5 @@
-"""Other people's frameworks on our conversations.
+"""Adapters: other frameworks on top of Holdfast's conversations and memories.
 
-Each is a module and an extra, imported by its name: `holdfast.adapters.adk`, `holdfast.adapters.langchain`. `hosting`
-gives them all an engine that any event loop, and code without one, can use.
+Each adapter is a module with an extra of its own: `holdfast.adapters.adk`, `holdfast.adapters.langchain`. `hosting`
+gives them an engine that can be called from any event loop, and from code without one.
 """

@@ -1,10 +1,10 @@
-"""Google ADK's sessions, kept as our conversations; its memory is in `adk_memory`.
+"""ADK session service: stores sessions of Google ADK as conversations. The memory service is in `adk_memory`.
 
     runner = Runner(agent=agent, app_name="shop", session_service=PostgresSessionService(engine))
 
-An event is a node: its canonical part is what every other reader sees, its JSON is kept beside it and is what ADK gets
-back. What others wrote into the conversation, ADK reads as events of its own. Importing this module makes addresses
-like `holdfast://` known to ADK's service registry.
+An event becomes a node. Other readers see its canonical part; ADK gets back the event's own JSON, which is stored with
+the node. ADK reads nodes of other writers as events. Importing this module registers the scheme `holdfast://` in ADK's
+service registry.
 """
 
 import asyncio
@@ -36,18 +36,18 @@ __all__ = ["PostgresMemoryService", "PostgresSessionService"]
 
 
 class Place(NamedTuple):
-    """Where a session is stored, and the revision at which it was read; it stays with the session as ADK's marker."""
+    """The conversation of a session, and the revision at which it was read. ADK keeps it as the session's marker."""
 
     conversation: UUID
     revision: int
-    is_nobodys: bool = False  # made by others, for no user: it becomes the user's who continues it
+    is_nobodys: bool = False  # created without a user: the first user who appends an event adopts it
 
     def __str__(self) -> str:
         return f"{self.conversation}:{self.revision}{':open' if self.is_nobodys else ''}"
 
     @classmethod
     def read(cls, marker: str | None) -> "Place | None":
-        """The place that a marker names, if it is one of ours."""
+        """Parse a marker. Return None if it is not one of ours."""
         try:
             conversation, revision, *more = (marker or "").split(":")
             return cls(UUID(conversation), int(revision), bool(more))
@@ -56,7 +56,7 @@ class Place(NamedTuple):
 
 
 class PostgresSessionService(BaseSessionService):
-    """ADK's session service on an engine, or on the database at an address."""
+    """ADK's session service, on an open engine or on the database at an address."""
 
     def __init__(self, engine_or_url: Engine | str | None = None, *, tenant: str | None = None) -> None:
         self._hosted = Hosted.of(engine_or_url, tenant)
@@ -69,7 +69,7 @@ class PostgresSessionService(BaseSessionService):
         await self.close()
 
     async def close(self) -> None:
-        """Be done with it; an engine that was given stays open."""
+        """Release the engine. An engine that was passed in stays open."""
         await self._hosted.close()
 
     @override
@@ -86,7 +86,7 @@ class PostgresSessionService(BaseSessionService):
         stored = plain(state or {})
 
         async def create(engine: Engine) -> Snapshot:
-            # One that others made for no user can be got under this id, and so exists.
+            # A conversation without a user can be read under this id too, so it counts as existing.
             if session_id and await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0):
                 raise AlreadyExists(f"the session {id!r} exists already")
             await engine.conversations.create(app=app_name, user=user_id, session_id=id, state=stored)
@@ -137,7 +137,7 @@ class PostgresSessionService(BaseSessionService):
         try:
             await self._hosted.run(delete)
         except NotFound:
-            return  # someone else was faster
+            return  # it was deleted concurrently
 
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
@@ -153,9 +153,9 @@ class PostgresSessionService(BaseSessionService):
         return await self._hosted.run(lambda engine: self._append(engine, session, event))
 
     async def _append(self, engine: Engine, session: Session, event: Event) -> Event:
-        """Store the event, then let the session have it: one that cannot be stored leaves the session as it was."""
+        """Store the event, then add it to the session. If it cannot be stored, the session is unchanged."""
         lock = self._locks.setdefault((session.app_name, session.user_id, session.id), asyncio.Lock())
-        async with lock:  # events given to one session at once come in the order in which they were given
+        async with lock:  # concurrent events of one session are stored in the order of the calls
             drafts, changes = drafts_of(event, session.user_id)
             place = await self._place(engine, session)
             try:
@@ -165,7 +165,7 @@ class PostgresSessionService(BaseSessionService):
             except NotFound as error:
                 raise SessionNotFoundError(f"Session {session.id} not found.") from error
             if first.version > 1 or first.revision != place.revision + 1:
-                return event  # it was stored before: the session has it, or is behind and will be told so
+                return event  # already stored: the session has it, or is stale and its next append fails
             self._apply_temp_state(session, event)
             self._commit_event_to_session(session, self._trim_temp_delta_state(event))
             session.last_update_time = event.timestamp
@@ -176,7 +176,7 @@ class PostgresSessionService(BaseSessionService):
         marked = Place.read(session._storage_update_marker)  # pyright: ignore[reportPrivateUsage]
         if marked is not None:
             return marked
-        # A session that went through JSON has no marker: what it holds must end where the stored one does.
+        # A session that went through JSON has no marker. Its last event must be the last stored one.
         known_as = names(session.app_name, session.user_id, session.id)
         found = await engine.snapshots.read(session.app_name, session.user_id, *known_as, form=FORM, count=1)
         if found is None:
@@ -230,7 +230,7 @@ def _stale(session: Session, place: Place, current: int) -> StaleSessionError:
 
 
 def session_of(found: Snapshot, app: str, user: str, id: str) -> Session:
-    """The session that a conversation is to ADK."""
+    """Convert a conversation to an ADK session."""
     session = Session(
         id=id,
         app_name=app,
@@ -248,7 +248,7 @@ def _place_of(found: Snapshot) -> Place:
 
 
 def register() -> None:
-    """Make `holdfast://` known to ADK: `adk web --session_service_uri=holdfast://… --memory_service_uri=holdfast://…`."""
+    """Register `holdfast://` in ADK, for `adk web --session_service_uri=holdfast://… --memory_service_uri=holdfast://…`."""
     registry = get_service_registry()
     registry.register_session_service(SCHEME, lambda uri, **_: PostgresSessionService(uri))
     registry.register_memory_service(SCHEME, lambda uri, **_: PostgresMemoryService(uri))

@@ -1,7 +1,7 @@
-"""Events of Google ADK as nodes of a conversation, and nodes as events.
+"""Converts events of Google ADK to nodes of a conversation, and nodes to events.
 
-An event is a node, with its own JSON beside the canonical part. One with several results of tools is a node for each,
-so that every other reader finds them.
+An event becomes a node with a canonical part, which every reader understands, and the event's own JSON. An event with
+several tool results becomes a node for each of them, so that every reader can find each result.
 """
 
 import logging
@@ -25,9 +25,9 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.text import ESCAPE, dumps, loads, render
 
 FORM = "adk"
-USER = "user"  # how ADK names whoever is not an agent
+USER = "user"  # ADK's author of events that are not from an agent
 
-# What only those need who write an event by hand: other names for its fields, and warnings of mistaken types.
+# Validators that only help to write an event by hand: aliases of fields, and warnings about wrong types.
 HELP = frozenset({"_accept_convenience_kwargs", "_check_field_type_mismatches"})
 NO_SCHEMA = frozenset({"default", "metadata", "serialization"})
 
@@ -35,25 +35,25 @@ logger = logging.getLogger(__name__)
 
 
 def events_of(found: Snapshot) -> list[Event]:
-    """The nodes as events: ADK's own as they were, those of others as ADK would have written them."""
+    """Return the nodes as events: ADK's own unchanged, other nodes converted."""
     return [event_of(node, found.agent) if isinstance(node, Said) else _own(node) for node in found.nodes]
 
 
 def _own(native: str) -> Event:
-    # pydantic reads JSON itself faster, but knows nothing of what we escape.
+    # pydantic parses JSON faster, but does not know our escapes.
     return _reader().validate_python(loads(native)) if ESCAPE in native else _reader().validate_json(native)
 
 
 @cache
 def _reader() -> SchemaValidator:
-    """Reads what was an event when it was written, without the help that ADK gives to those who write one by hand.
+    """Return a validator for stored events, without the `HELP` validators.
 
-    That help is most of what it costs to read a long session.
+    Those take most of the time of reading a long session.
     """
-    Event.model_rebuild()  # if it was put off
+    Event.model_rebuild()  # pydantic may have deferred building the schema
     try:
         return SchemaValidator(_without_help(Event.__pydantic_core_schema__), _use_prebuilt=False)
-    except (TypeError, SchemaError):  # another pydantic
+    except (TypeError, SchemaError):  # an incompatible version of pydantic
         return cast(SchemaValidator, Event.__pydantic_validator__)
 
 
@@ -70,7 +70,7 @@ def _without_help(schema: Any) -> Any:
 
 
 def event_of(said: Said, agent: str | None) -> Event:
-    """What another framework wrote, as an event; `agent` is whose words they are where no name is known."""
+    """Convert a node of another framework to an event. `agent` is the author if the node names no agent."""
     role = role_of(said.context, said.payload)
     parts = list(_parts(said, role == "tool")) if said.context.type not in ("event", UNANSWERED) else []
     named = said.context.name == "agent" and said.context.value not in (ASSISTANT, TOOL)
@@ -110,16 +110,16 @@ def _parts(said: Said, is_result: bool) -> Iterator[Part]:
 
 
 def drafts_of(event: Event, user: str) -> tuple[list[Draft], dict[str, Any]]:
-    """The nodes that an event becomes, the first of them with its JSON, and the state that changes with it."""
+    """Return the nodes of an event, the first of them with the event's JSON, and the event's changes of state."""
     if not math.isfinite(event.timestamp):
         raise InvalidInput("the event has no time", why=f"its timestamp is {event.timestamp}")
     data = plain(event.model_dump(exclude_none=True))
     changes = {key: value for key, value in data["actions"]["state_delta"].items() if not key.startswith(TEMPORARY)}
     data["actions"]["state_delta"] = changes
     if "long_running_tool_ids" in data:
-        data["long_running_tool_ids"].sort()  # a set has no order, and an equal event must be the same text
+        data["long_running_tool_ids"].sort()  # a set has no order, and equal events must have the same text
     native = dumps(data)
-    # An event is known by its id and by what it says: another that has the same id is another event.
+    # The idempotency key contains a hash of the event: events with the same id but other content are different events.
     key = f"{event.id}:{sha256(native.encode()).hexdigest()[:32]}" if event.id else None
     return [
         Draft(
@@ -135,7 +135,7 @@ def drafts_of(event: Event, user: str) -> tuple[list[Draft], dict[str, Any]]:
 
 
 def plain(value: dict[str, Any]) -> dict[str, Any]:
-    """The same as JSON has it; what JSON cannot say, such as a function in a state, becomes its description."""
+    """Convert to JSON values. Other values, such as a function in a state, become their descriptions."""
     try:
         try:
             return to_jsonable_python(value, bytes_mode="base64")
@@ -154,7 +154,7 @@ Canonical = tuple[str, Context, dict[str, Any]]
 
 
 def _canonical(data: Mapping[str, Any], user: str) -> Iterator[Canonical]:
-    """What every reader understands of an event: what was said, and each result of a tool by itself."""
+    """Yield the canonical parts of an event: its message, and each tool result."""
     parts = _parts_of(data.get("content"))
     results = [part["function_response"] for part in parts if "function_response" in part]
     text, payload = _message(data, parts)
@@ -163,7 +163,7 @@ def _canonical(data: Mapping[str, Any], user: str) -> Iterator[Canonical]:
     if compaction is not None:
         yield _text(_parts_of(compaction["compacted_content"])), by_agent(author)._replace(type="summary"), {}
     elif text or payload:
-        if author == TOOL:  # an agent of that name, not what ran a tool
+        if author == TOOL:  # an agent with this name, not a tool result
             payload["role"] = "assistant"
         yield text, by_user(user) if author == USER else by_agent(author), payload
     elif not results:

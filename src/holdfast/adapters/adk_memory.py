@@ -1,9 +1,9 @@
-"""Google ADK's memory, kept among ours.
+"""ADK memory service: stores memories of Google ADK as memories of users.
 
     Runner(…, session_service=PostgresSessionService(engine), memory_service=PostgresMemoryService(engine))
 
-What an event says is a memory of its user, brought in by the agent that is named like the app. ADK finds what that
-agent brought in, and nothing else; every other door finds it among the user's memories.
+The text of an event becomes a memory of its user. The agent that stores it has the name of the app. ADK finds only
+memories that this agent stored. All other interfaces find them among the user's memories.
 """
 
 import json
@@ -33,16 +33,16 @@ from holdfast.memory.memory import Memory
 from holdfast.memory.owners import Owner, Owners, user
 from holdfast.memory.recall import Hit
 
-TOGETHER = 500  # events that are stored together, all of them or none
-MAX_PIECE = MAX_CONTENT_BYTES // 8  # characters: none takes more than eight bytes where it is stored
+TOGETHER = 500  # memories that are stored in one batch, all or none
+MAX_PIECE = MAX_CONTENT_BYTES // 8  # characters: a stored character takes at most eight bytes
 MAX_AUTHOR = MAX_NAME_BYTES // 8
-OPTIONS = ("type", "importance", "ttl", "trust")  # what custom metadata can say about the memory itself
+OPTIONS = ("type", "importance", "ttl", "trust")  # keys of custom metadata that set attributes of the memory
 
 
 class PostgresMemoryService(BaseMemoryService):
-    """ADK's memory service on an engine, or on the database at an address.
+    """ADK's memory service, on an open engine or on the database at an address.
 
-    A search returns at most `max_results`; None: what the setting `memory.long_term.max_results` says.
+    A search returns at most `max_results` memories, by default the setting `memory.long_term.max_results`.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class PostgresMemoryService(BaseMemoryService):
         await self.close()
 
     async def close(self) -> None:
-        """Be done with it; an engine that was given stays open."""
+        """Release the engine. An engine that was passed in stays open."""
         await self._hosted.close()
 
     @override
@@ -95,7 +95,7 @@ class PostgresMemoryService(BaseMemoryService):
 
         async def add(engine: Engine) -> None:
             for draft, memory in zip(drafts, await engine.memory.remember_many(owner, drafts), strict=True):
-                if memory.content != draft.content:  # it was there under its id, with another text
+                if memory.content != draft.content:  # a memory with this id existed, with another text
                     await _correct(engine, memory, draft)
 
         await self._hosted.run(add)
@@ -103,7 +103,7 @@ class PostgresMemoryService(BaseMemoryService):
     @override
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         owner = owner_of(app_name, user_id)
-        question = query[:MAX_QUESTION]  # ADK asks with whatever a user says
+        question = query[:MAX_QUESTION]  # ADK searches for the whole message of a user
         if not question.strip():
             return SearchMemoryResponse()
         hits = await self._hosted.run(
@@ -128,7 +128,7 @@ class PostgresMemoryService(BaseMemoryService):
         try:
             await self._hosted.run(delete)
         except NotFound:
-            return  # it is gone already
+            return  # it is already deleted
 
 
 async def _ingest(engine: Engine, owner: Owner, drafts: Sequence[Draft]) -> None:
@@ -142,26 +142,26 @@ async def _ingest(engine: Engine, owner: Owner, drafts: Sequence[Draft]) -> None
 async def _correct(engine: Engine, memory: Memory, draft: Draft) -> None:
     try:
         await engine.memory.edit(memory.id, content=draft.content, metadata=draft.metadata)
-    except AlreadyExists:  # another one says so already
+    except AlreadyExists:  # another memory has this text
         await engine.memory.forget(memory.id)
 
 
 def owner_of(app: str, user_id: str) -> Owner:
-    """Whose ADK's memories are: a user's, as far as the app brought them in."""
+    """Return the owner of ADK's memories: the user, restricted to memories that the app stored."""
     stored_name("app", app)
     return user(user_id, agent=app)
 
 
-# What is remembered
+# Storing
 
 
 def drafts_of(
     events: Sequence[Event], app: str, session_id: str | None, custom_metadata: Mapping[str, object]
 ) -> Iterator[Draft]:
-    """What the events say, one memory each; a text that is too long for one becomes several.
+    """Yield a memory for the text of each event. A text that is too long becomes several memories.
 
-    Their places are their times: events come in parts, and a session may have been read without its beginning. Where
-    times are equal or step back, the order in which the events are given counts.
+    `seq` comes from the time of the event, because events arrive in parts, and a session may have been read without its
+    beginning. If times are equal or go backwards, `seq` follows the order of the events.
     """
     said = _said_of(custom_metadata)
     place = 0
@@ -200,7 +200,7 @@ def drafts_of(
 
 
 def draft_of(entry: MemoryEntry, app: str, custom_metadata: Mapping[str, object]) -> Draft:
-    """What somebody wants to be remembered, under its id if it has one."""
+    """Convert a memory entry to a draft, with a key from its id if it has one."""
     said = _said_of(custom_metadata)
     try:
         at = datetime.fromisoformat(entry.timestamp) if entry.timestamp else None
@@ -229,7 +229,7 @@ def _said_of(custom_metadata: Mapping[str, object]) -> dict[str, Any]:
 
 def _text_of(event: Event) -> str:
     heard = event.input_transcription or event.output_transcription
-    # What a model says comes in pieces of one text; what a user says, in texts.
+    # A model's parts are pieces of one text; a user's parts are separate texts.
     said = _joined(event.content, " " if event.author == USER else "")
     return said or (heard.text or "" if heard and heard.finished else "")
 
@@ -240,12 +240,12 @@ def _joined(content: Content | None, between: str) -> str:
 
 
 def _author_of(name: str | None) -> str | None:
-    """Who said it, cut where the name is too long to be stored as one."""
+    """Return the author, truncated if the name is too long to store."""
     return name[:MAX_AUTHOR] if name and not _is_name(name) else name or None
 
 
 def _whole(author: str | None) -> dict[str, str]:
-    """The name of who said it, for the metadata, where it is cut elsewhere."""
+    """Return the full author for the metadata, if `_author_of` truncates it."""
     return {"author": author} if author and not _is_name(author) else {}
 
 
@@ -256,12 +256,12 @@ def _is_name(text: str) -> bool:
 def _time_of(event: Event) -> datetime | None:
     try:
         return datetime.fromtimestamp(event.timestamp, UTC)
-    except (ValueError, OverflowError, OSError):  # not a number, or no year that there is
+    except (ValueError, OverflowError, OSError):  # NaN, or out of the range of dates
         return None
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text itself, or where that is too long for a memory, its pieces, cut between words where there are any."""
+    """Yield the text, or pieces of it if it is too long for a memory, cut between words if possible."""
     if len(text) <= MAX_PIECE or len(store(text).encode()) <= MAX_CONTENT_BYTES:
         yield text
         return
@@ -278,13 +278,14 @@ def _hash(*parts: str) -> str:
     return f"adk:{sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
-# What is found
+# Searching
 
 
 def answering(hits: Sequence[Hit]) -> list[Hit]:
-    """Those that the question speaks to, and what was said in one conversation with them.
+    """Return the hits that match the query, and hits from the same conversations.
 
-    Without a model the others are found, too, for what is new and important about them; ADK would prompt with them.
+    Without an embedding model, a search also returns hits that are only recent or important. ADK would put them into
+    the prompt.
     """
     spoken_to = [hit for hit in hits if _is_spoken_to(hit)]
     talks = {hit.memory.conversation for hit in spoken_to} - {None}
@@ -297,7 +298,7 @@ def _is_spoken_to(hit: Hit) -> bool:
 
 
 def entry_of(memory: Memory) -> MemoryEntry:
-    """A memory as ADK has it."""
+    """Convert a memory to a memory entry of ADK."""
     return MemoryEntry(
         id=str(memory.id),
         content=Content(role="model" if memory.trust == "agent" else "user", parts=[Part(text=memory.content)]),

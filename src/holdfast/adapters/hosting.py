@@ -1,8 +1,8 @@
-"""An engine for callers of any event loop, and of none.
+"""An engine that can be called from any event loop, and from code without one.
 
-An engine belongs to the loop it was opened on. Frameworks call from loops of their own, from threads, from code that
-knows no loop: `Hosted` hands what they ask for to the engine's loop. Given an address instead of an engine, it opens
-one on a thread in the background at the first use, shared by all in the process who gave that address.
+An engine belongs to the event loop that opened it. Frameworks call from other loops, from threads and from synchronous
+code. `Hosted` passes their calls to the loop of the engine. Given an address instead of an engine, it opens an engine
+in a background thread at the first use. All users of an address in the process share that engine.
 """
 
 import asyncio
@@ -22,14 +22,14 @@ from holdfast.core.errors import InvalidInput, ShuttingDown, Unavailable
 from holdfast.engine import Engine, open_engine
 
 SCHEME = "holdfast"
-CLOSING = 10  # seconds for an engine in the background to close when the process ends
+CLOSING = 10  # seconds for an engine in a background thread to close when the process ends
 
 Result = TypeVar("Result")
 Work = Callable[[Engine], Coroutine[Any, Any, Result]]
 
 
 class Address(NamedTuple):
-    """Where an engine finds its database (nothing said: where the settings say), and whose rows are meant."""
+    """The database of an engine (by default that of the settings), and the tenant."""
 
     url: str | None = None
     data: Path | None = None
@@ -37,10 +37,10 @@ class Address(NamedTuple):
 
 
 def parse_address(text: str) -> Address:
-    """What an address says; in each of its forms `?tenant=acme` names the tenant.
+    """Parse an address. In each form, `?tenant=acme` names the tenant.
 
-    `postgresql://…` is taken as it is, and `holdfast://user:password@host/database` means the same. `holdfast:///folder`
-    is the embedded server in that data folder; `holdfast://` alone is what the settings name.
+    `postgresql://…` and `holdfast://user:password@host/database` name a database. `holdfast:///folder` is the embedded
+    server in that data folder. `holdfast://` alone is the database of the settings.
     """
     try:
         parts = urlsplit(text)
@@ -63,16 +63,16 @@ def parse_address(text: str) -> Address:
 
 
 class Hosted:
-    """An engine that can be called from everywhere."""
+    """An engine that can be called from any thread and any event loop."""
 
     def __init__(self, engine: Engine | None, address: Address) -> None:
         self._engine = engine
         self._address = address
-        self._host: Host | None = None  # what this one uses, from its first call until it is closed
+        self._host: Host | None = None  # from the first call until `close`
 
     @classmethod
     def of(cls, engine_or_address: Engine | str | None, tenant: str | None = None) -> "Hosted":
-        """An engine that is open, or the one at an address; None: the one that the settings name."""
+        """Wrap an open engine, or the engine at an address. None means the database of the settings."""
         if isinstance(engine_or_address, Engine):
             engine = engine_or_address if tenant is None else engine_or_address.tenant(tenant)
             return cls(engine, Address())
@@ -80,9 +80,10 @@ class Hosted:
         return cls(None, address if tenant is None else address._replace(tenant=tenant))
 
     async def run(self, work: Work[Result]) -> Result:
-        """What `work` gives for the engine; on the engine's own loop it runs at once.
+        """Run `work` on the loop of the engine and return its result. On that loop itself, call it directly.
 
-        A caller that is cancelled goes on when the work has ended, so that it takes effect before that or never.
+        If the caller is cancelled, the work is cancelled too, and this returns only when the work has ended: it has no
+        effect afterwards.
         """
         engine = self._engine
         if engine is None:
@@ -102,7 +103,7 @@ class Hosted:
         return errand.result()
 
     def run_sync(self, work: Work[Result]) -> Result:
-        """The same for code that cannot wait on a loop."""
+        """Run `work` like `run`, for synchronous code."""
         engine = self._engine
         if engine is None:
             engine = self._named(self._hosted().engine.result())
@@ -121,12 +122,12 @@ class Hosted:
         return errand.result()
 
     async def close(self) -> None:
-        """Be done with it: an engine that was opened for an address closes with the last who used it."""
+        """Release the engine. An engine that was opened for an address is closed with its last user."""
         if self._host is not None:
             await asyncio.to_thread(self.close_sync)
 
     def close_sync(self) -> None:
-        """The same for code that cannot wait on a loop."""
+        """Release the engine like `close`, for synchronous code."""
         host, self._host = self._host, None
         if host is not None:
             host.release()
@@ -142,7 +143,7 @@ class Hosted:
 
 
 class Errand(Generic[Result]):
-    """Work on an engine's loop that another thread asked for."""
+    """A task on the loop of an engine, started from another thread or loop."""
 
     def __init__(self, engine: Engine, work: Work[Result]) -> None:
         if not engine.loop.is_running():
@@ -158,11 +159,11 @@ class Errand(Generic[Result]):
         engine.loop.call_soon_threadsafe(self._start)
 
     def cancel(self) -> None:
-        """Ask the work to stop; it has when it has ended."""
+        """Cancel the task. It has stopped when `ended` is done."""
         self._engine.loop.call_soon_threadsafe(lambda: self._task and self._task.cancel())
 
     def result(self) -> Result:
-        """What the work gave, when it has ended."""
+        """Return the result of the task, which must have ended."""
         assert self._task is not None
         if self._task.cancelled():
             raise ShuttingDown("the engine was closed", why="whoever opened it, or all who used it, are done with it")
@@ -177,7 +178,7 @@ class Errand(Generic[Result]):
 
 
 class Host:
-    """An engine on a thread of its own, for all who gave its address."""
+    """An engine in a background thread, shared by all users of its address."""
 
     def __init__(self, address: Address) -> None:
         self.engine: Future[Engine] = Future()
@@ -191,7 +192,7 @@ class Host:
 
     @classmethod
     def at(cls, address: Address) -> "Host":
-        """The host of an address, with one more who uses it."""
+        """Return the host of an address, and count one more user."""
         with _lock:
             host = _hosts.get(address)
             if host is None or not host.usable:
@@ -201,12 +202,12 @@ class Host:
 
     @property
     def usable(self) -> bool:
-        """Whether it can be asked: it did not fail to open, and its thread did not stay behind in a parent process."""
+        """Whether it can be used: it did not fail to open, and the process was not forked since it was created."""
         failed = self.engine.done() and self.engine.exception() is not None
         return self._process == os.getpid() and not failed
 
     def release(self) -> None:
-        """One who used it is done; the last one closes it."""
+        """Count one user less. The last one closes the engine."""
         with _lock:
             self._users -= 1
             if self._users > 0 or not self.usable:
@@ -216,7 +217,7 @@ class Host:
         self.stop()
 
     def stop(self, timeout: float | None = None) -> None:
-        """Close the engine, and wait for that."""
+        """Close the engine, and wait until it is closed."""
         with suppress(RuntimeError):  # the loop has ended already
             self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join(timeout)
@@ -262,7 +263,7 @@ def _current_loop() -> asyncio.AbstractEventLoop | None:
 
 def _refuse(why: str) -> NoReturn:
     raise InvalidInput(
-        "the address cannot be used",  # which is not shown: it may hold a password
+        "the address cannot be used",  # not shown: it may contain a password
         why=why,
         next="Write it like `holdfast://`, `holdfast:///data/folder` or `postgresql://user:password@host/database`.",
     )

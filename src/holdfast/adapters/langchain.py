@@ -1,7 +1,8 @@
-"""LangChain's chat history, on our conversations.
+"""LangChain's chat history on Holdfast's conversations.
 
-`HoldfastChatMessageHistory` is for programs that can change the class they use; those that cannot use LangChain's own
-`PostgresChatMessageHistory` on the view `chat_message_history`, whose functions translate as this module does.
+`HoldfastChatMessageHistory` is for programs that can change the class that they use. Other programs can use LangChain's
+own `PostgresChatMessageHistory` on the view `chat_message_history`, whose functions convert messages as this module
+does.
 """
 
 import json
@@ -41,20 +42,20 @@ _ROLES: tuple[tuple[re.Pattern[str], Role], ...] = (
 )
 _ATTACHED = frozenset({"image", "image_url", "audio", "input_audio", "video", "file"})
 _INLINED = re.compile(r"data:([^;,]*)")
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what models take as a name
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")  # names that models accept
 
 
 class HoldfastChatMessageHistory(BaseChatMessageHistory):
-    """The messages of one session, which may be any string; a session that nobody knew begins with its first message.
+    """The messages of one session. A session id can be any string; the first message creates the session.
 
-    `engine`: an open engine, an address, or None for what the settings name; its connections are pooled, so a history
-    costs nothing to make. `user`: whose session it is; one that is nobody's becomes theirs,
-    another user's of the same id is not touched. `agent`: who answers in it.
-    `window`: the newest messages that are read, picked in SQL; None: all. It counts *messages*, whereas the `k` of
+    `engine`: an open engine, an address, or None for the database of the settings. Its connections are pooled, so that
+    a history is cheap to create. `user`: the user of the session. A session without a user becomes theirs; a session of
+    another user with the same id is not touched. `agent`: the agent that answers. `window`: read only this many of the
+    newest messages, selected in SQL; None reads all. It counts *messages*, whereas the `k` of
     `ConversationBufferWindowMemory` counts exchanges, which are 2k messages.
 
-    Messages that are added in one call stand next to each other, or none is added. One with an id is stored once; after
-    a `clear` it can be added again, which is how LangChain's programs shorten a history.
+    Messages of one call are stored next to each other, all or none. A message with an id is stored once. After a
+    `clear` it can be added again: LangChain programs shorten a history that way.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """The messages, oldest first; set, they take the place of those there are."""
+        """The messages, oldest first. Setting them replaces the current ones."""
         return self.get_messages()
 
     @messages.setter
@@ -88,38 +89,38 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
         self._hosted.run_sync(lambda engine: self._replace(engine, messages))
 
     def get_messages(self) -> list[BaseMessage]:
-        """The messages, oldest first."""
+        """Return the messages, oldest first."""
         return self._hosted.run_sync(self._read)
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """The messages, oldest first."""
+        """Return the messages, oldest first."""
         return await self._hosted.run(self._read)
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Add messages that belong together: all of them, with nothing between, or none."""
+        """Add messages next to each other, all or none."""
         self._hosted.run_sync(lambda engine: self._add(engine, messages))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Add messages that belong together: all of them, with nothing between, or none."""
+        """Add messages next to each other, all or none."""
         await self._hosted.run(lambda engine: self._add(engine, messages))
 
     def clear(self) -> None:
-        """Empty every message; what they were stays readable in the conversation."""
+        """Empty every message. Their former versions stay readable in the conversation."""
         self._hosted.run_sync(self._clear)
 
     async def aclear(self) -> None:
-        """Empty every message; what they were stays readable in the conversation."""
+        """Empty every message. Their former versions stay readable in the conversation."""
         await self._hosted.run(self._clear)
 
     def close(self) -> None:
-        """Be done with the engine: one that was opened for an address closes with the last who used it."""
+        """Release the engine. An engine that was opened for an address is closed with its last user."""
         self._hosted.close_sync()
 
     async def aclose(self) -> None:
-        """Be done with the engine."""
+        """Release the engine, like `close`."""
         await self._hosted.close()
 
-    # On the engine's loop
+    # These run on the engine's event loop.
 
     async def _read(self, engine: Engine) -> list[BaseMessage]:
         talk = await self._find(engine)
@@ -157,7 +158,7 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
 
 
 def draft_of(message: BaseMessage, *, agent: str | None = None, user: str | None = None) -> Draft:
-    """The node that a message becomes; `agent` and `user` speak where the message names nobody."""
+    """Convert a message to a node. `agent` and `user` are the speakers if the message has no name."""
     native = message_to_dict(message)
     data: dict[str, Any] = native["data"]
     blocks = _blocks(data.get("content"))
@@ -182,12 +183,12 @@ def draft_of(message: BaseMessage, *, agent: str | None = None, user: str | None
 
 
 def message_of(node: Node, *, agent: str | None = None) -> BaseMessage:
-    """The message that a node is: as LangChain wrote it, else made of what every reader understands.
+    """Convert a node to a message: LangChain's own if it is stored, else from the canonical part.
 
-    `agent`: the conversation's own; what other agents say is said to it.
+    `agent` is the agent of the conversation. Messages of other agents become messages to it.
     """
     if node.form == FORM and node.native is not None:
-        # Not if it is of a class that LangChain cannot find by its name, or nothing that it would have written.
+        # Fails if LangChain does not know the class, or the JSON is not a message.
         with suppress(AttributeError, KeyError, TypeError, ValueError):
             return messages_from_dict([loads(node.native)])[0]
     context = parse_context(node.context)
@@ -250,13 +251,13 @@ def _payload(role: Role, data: Mapping[str, Any]) -> Payload:
 
 
 def _blocks(content: object) -> list[dict[str, Any]]:
-    """The content as blocks, of which plain text is one."""
+    """Return the content as blocks. Plain text becomes one block."""
     parts = cast(list[Any], content) if isinstance(content, list) else [content]
     return [part if isinstance(part, dict) else {"type": "text", "text": part} for part in parts]
 
 
 def _attachment(block: Mapping[str, Any]) -> Attachment:
-    """Where something that came with a message lies, and what it is; not the thing itself."""
+    """Return the media type, name and URI of an attachment, without its data."""
     image, file = block.get("image_url"), block.get("file")
     inner = cast(Mapping[str, Any], image) if isinstance(image, dict) else {"url": image}
     url = _text(block.get("url")) or _text(inner.get("url"))
@@ -301,7 +302,7 @@ async def _last(engine: Engine, talk: Conversation, count: int) -> list[Node]:
         found = [*_messages_in(nodes), *found]
         if len(nodes) < asked:
             break
-        asked, before = 2 * asked, nodes[0].seq  # among the newest nodes were some that are no messages
+        asked, before = 2 * asked, nodes[0].seq  # some of the nodes are not messages
     return found[-count:] if count else []
 
 

@@ -1,6 +1,6 @@
-"""Agents: they remember, use tools, talk over the log, and pick up after a crash.
+"""Agents: they use a model, tools, skills and memory, receive messages through the log, and survive crashes.
 
-`Agents` is how others talk to them; `Serving` does their work in this process.
+`Agents` sends messages to agents and watches their events. `Serving` executes their runs in this process.
 """
 
 from holdfast.agents.agents import Agents

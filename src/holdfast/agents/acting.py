@@ -1,4 +1,4 @@
-"""Acting: which calls of a step are made, which wait for a person, and which must not be made again. Pure."""
+"""Decides which calls of a step are made, which wait for a person, and which must not be repeated. Pure functions."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -28,13 +28,13 @@ UNKNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A call that a reply asks for: with arguments, or with the reason why it cannot be made."""
+    """A call that a reply asks for, with arguments or with the reason why it cannot be made."""
 
     id: str
     name: str
     arguments: dict[str, Any]
     refusal: Refusal | None = None
-    written: dict[str, Any] | None = None  # what the model wrote, where a call gets more than that
+    written: dict[str, Any] | None = None  # what the model wrote, if the call gets additional arguments
 
     @property
     def said(self) -> dict[str, Any]:
@@ -44,7 +44,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the model reads of a call, without that anything is run for it now."""
+    """What the model reads as the result of a call that is not executed now."""
 
     text: str
     failed: bool
@@ -53,7 +53,7 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do about a call: tell what is known, run it, or ask a person for a reason."""
+    """What to do with a call: use a known result, run it, or ask a person for the given reason."""
 
     told: Told | None = None
     ask: Literal["listed", "unknown"] | None = None
@@ -63,7 +63,7 @@ RUN = Decision()
 
 
 def wanted(reply: Reply, tools: Mapping[str, Offer], *, step: int, skills: Skilled | None = None) -> list[Wanted]:
-    """The calls of a reply, native ones and commands, each with an id of its own; `skills` would bring more tools."""
+    """Return the calls of a reply, native ones and commands, each with a unique id. `skills` could bring more tools."""
     found: list[Wanted] = []
     taken: set[str] = set()
     for call in reply.calls[:MAX_CALLS]:
@@ -92,9 +92,9 @@ def decide(
     listed: Collection[str],
     past: Past,
 ) -> Decision:
-    """What to do about a call, as far as its run has come.
+    """Decide what to do with a call, given what its run has done.
 
-    What was begun counts first: the tool may be gone since, or be another.
+    An execution that was started counts first, because the tool may have been removed or changed since.
     """
     answers = {each.reason: each for each in past.asked if (each.step, each.call_id) == (step, call.id)}
     begun = begun_of(call, step=step, past=past)
@@ -107,9 +107,9 @@ def decide(
     if is_awaited(begun):
         return RUN
     may_have_run = begun is not None and begun.token < token
-    # An earlier attempt asked for the same: its model spoke of other calls, so that only tool and arguments tell.
+    # Calls of an earlier attempt have other ids, so only the tool and the arguments identify a call.
     may_have_run |= any((each.tool, each.arguments) == (call.name, call.arguments) for each in past.doubtful)
-    doubted = begun is not None and begun.status == "unknown"  # whatever the tool says of itself by now
+    doubted = begun is not None and begun.status == "unknown"  # even if the tool is idempotent by now
     if doubted or (may_have_run and not (tool is not None and tool.idempotent)):
         again = answers.get("unknown")
         if again is None or again.state == "pending" or again.used:
@@ -127,17 +127,17 @@ def decide(
 
 
 def begun_of(call: Wanted, *, step: int, past: Past) -> Execution | None:
-    """The execution that was begun for a call."""
+    """Return the execution that was started for a call, or None."""
     return next((each for each in past.executions if (each.step, each.call_id) == (step, call.id)), None)
 
 
 def is_awaited(begun: Execution | None) -> bool:
-    """Whether a worker has a call: whoever goes on with the run waits for it, and nothing is done again."""
+    """Return whether a worker has a call. The process that continues the run waits for it and repeats nothing."""
     return begun is not None and begun.status == "running" and begun.correlation_id is not None
 
 
 def key_of(call: Wanted, *, run: UUID, step: int, past: Past) -> str:
-    """What a call is known by, again and again; one that a person allowed to be made again is another."""
+    """Return the idempotency key of a call. A call that a person allowed to be repeated gets a new key."""
     begun = begun_of(call, step=step, past=past)
     if begun is not None and begun.correlation_id is not None and is_awaited(begun):
         return begun.correlation_id
@@ -149,7 +149,7 @@ def key_of(call: Wanted, *, run: UUID, step: int, past: Past) -> str:
 
 
 def _refused(call: Wanted, tool: Tool | None) -> Decision | None:
-    """Why a call cannot be made, if it cannot."""
+    """Return the decision for a call that cannot be made, or None."""
     if call.refusal is not None:
         return Decision(told=Told(call.refusal.text, True))
     return Decision(told=Told(f"there is no tool {call.name!r:.200}", True)) if tool is None else None
@@ -167,17 +167,17 @@ def _called(id: str, call: ToolCall, tools: Mapping[str, Offer], skills: Skilled
 
 
 def _object(raw: str) -> dict[str, Any]:
-    """The arguments for the record, where they can be shown as an object."""
+    """Return the arguments as an object for the record, or an empty object if that is not possible."""
     try:
         given: object = parse(raw.encode(errors="surrogatepass"), limit=100_000) if raw.strip() else {}
-        dumps({"tool_calls": [{"arguments": given}]})  # as they are kept
+        dumps({"tool_calls": [{"arguments": given}]})  # as they are stored
     except Exception:  # noqa: BLE001 - a model may write anything
         return {}
     return cast(dict[str, Any], given) if isinstance(given, dict) else {}
 
 
 def _free(id: str, taken: set[str]) -> str:
-    """An id that no other call of the step has."""
+    """Return an id that no other call of the step has."""
     id = _UNPRINTABLE.sub("_", id[:200])  # it becomes part of keys
     free, number = id, 1
     while free in taken:

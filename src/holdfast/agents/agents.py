@@ -1,8 +1,8 @@
-"""Agents, as everyone talks to them: a message goes in, events come out.
+"""The interface to agents: send a message, receive events.
 
-Whoever sends need not be where the agent is: the message is stored with the run that answers it, the agent's topic
-tells whoever serves the agent, and what happens comes back by the conversation. Where the agent is served in the same
-process, the run is taken as it is stored.
+The sender and the agent can be in different processes. The engine stores the message with the run that answers it and
+announces it on the agent's topic. A process that serves the agent takes the run, and its events come back through the
+conversation. If the sender's process serves the agent, it claims the run when it stores it.
 """
 
 import asyncio
@@ -40,16 +40,16 @@ from holdfast.core.text import store
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-KNOWN_FOR = 10.0  # seconds for which an agent is taken to be as it was
-UNSERVED_AFTER = 1.2  # seconds that a process has to come, or come back, before it is said that nobody serves an agent
-LOOK = 0.2  # seconds between two looks meanwhile
+KNOWN_FOR = 10.0  # seconds for which an agent's topic is cached
+UNSERVED_AFTER = 1.2  # seconds that a process has to appear, or to come back, before an agent counts as not served
+LOOK = 0.2  # seconds between two checks meanwhile
 
 log = logging.getLogger(__name__)
 sql = statements(__name__)
 
 
 class Agents:
-    """Talks to the agents of one tenant."""
+    """Sends messages to the agents of one tenant, and watches their events."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class Agents:
         places: Shares,
     ) -> None:
         self._database = database
-        self._places = places  # of messages that are being stored
+        self._places = places  # limits how many messages are stored at once
         self._log = log
         self._wakes = wakes
         self._conversations = conversations
         self._watching = watching
         self._settings = settings
-        self._known: dict[str, tuple[str, float]] = {}  # topics, and until when they are taken for granted
+        self._known: dict[str, tuple[str, float]] = {}  # by agent: its topic, and until when it is cached
         self.definitions = definitions
         self.announcements = Announcements(log)
         self.presence = AgentPresence(database)
@@ -89,12 +89,12 @@ class Agents:
         busy: Policy = "enqueue",
         adopts: bool = True,
     ) -> Sent:
-        """Say something to an agent; it is durable when this returns, and answered by whoever serves the agent.
+        """Send a message to an agent. It is durable when this returns. A process that serves the agent answers it.
 
-        `session_id`: where to go on, or the name of a new session. `key`: the same one twice is said once. `busy` says
-        what happens when the agent still answers the message before: `enqueue`, `merge`, `reject`, `interrupt` or
-        `fork`.
-        `adopts`: a session of nobody's becomes the user's; without it only where it is their active session.
+        `session_id`: the session to continue, or the name of a new one. `key`: an idempotency key; the message is sent
+        once per key. `busy` says what happens while the agent still answers an earlier message: `enqueue`, `merge`,
+        `reject`, `interrupt` or `fork`. `adopts`: a session without a user becomes this user's; otherwise only if it is
+        their active session.
         """
         self.check_message(message, busy)
         async with self._places.hold():
@@ -112,9 +112,9 @@ class Agents:
         busy: Policy = "enqueue",
         adopts: bool = True,
     ) -> AsyncGenerator[Event]:
-        """Say something to an agent, and follow its answer: what it thinks, does, sees and says, until it is done.
+        """Send a message to an agent, and yield the events of its run until it ends.
 
-        Unavailable where nobody serves the agent: the message is kept, and is answered once somebody does.
+        Raises Unavailable if no process serves the agent. The message is stored, and answered once one does.
         """
         said = self.saying(agent, message, user=user, session_id=session_id, key=key, busy=busy, adopts=adopts)
         async with said as (sent, events):
@@ -138,7 +138,7 @@ class Agents:
         busy: Policy = "enqueue",
         adopts: bool = True,
     ) -> AsyncGenerator[tuple[Sent, Watch]]:
-        """Say something to an agent, as `send` does, and watch the conversation from there on."""
+        """Send a message to an agent, as `send` does, and watch the conversation from there on."""
         self.check_message(message, busy)
         async with AsyncExitStack() as stack:
             async with self._places.hold():
@@ -146,7 +146,7 @@ class Agents:
                 talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
                 events = await stack.enter_async_context(self._watching.watch(talk.id, topic=topic, since=None))
                 sent = await self._say(talk, agent, message, user, key, busy)
-            if sent.conversation != talk.id or not sent.is_new:  # of what was said before, the rows know
+            if sent.conversation != talk.id or not sent.is_new:  # a fork or a repeated message: read the rows
                 events = await stack.enter_async_context(
                     self.watch(sent.conversation, agent, since=str(start_of(sent)))
                 )
@@ -156,20 +156,23 @@ class Agents:
 
     @asynccontextmanager
     async def watch(self, conversation: UUID, agent: str | None, *, since: str | None = None) -> AsyncGenerator[Watch]:
-        """The events of a conversation, from a cursor on; without one, from its beginning.
+        """Watch the events of a conversation after a cursor, or from its beginning.
 
-        Only where it is with an agent, those who watch hear at once of what other processes do.
+        Changes by other processes arrive at once only if the conversation has an agent.
         """
         cursor = Cursor() if since is None else parse_cursor(since)
         topic = None
         if agent is not None:
-            with suppress(NotFound):  # the agent was removed, its conversations stay
+            with suppress(NotFound):  # the agent was removed, but its conversations stay
                 topic = await self._topic(agent)
         async with self._watching.watch(conversation, topic=topic, since=cursor) as watch:
             yield watch
 
     async def now(self, conversation: UUID) -> Cursor:
-        """Where somebody comes in who wants what happens from now on, and what a run under way has told."""
+        """Return the cursor for a watcher that starts now.
+
+        It is after all changes so far, but before the deltas of unfinished runs.
+        """
         row = await self._database.one(sql("now"), conversation)
         if row is None:
             raise unknown(conversation)
@@ -178,9 +181,10 @@ class Agents:
     async def session(
         self, agent: str, *, user: str | None = None, session_id: str | None = None, adopts: bool = True
     ) -> Conversation:
-        """The conversation of a session with an agent, made if there is none: the user's own, whoever else has the id.
+        """Return the conversation of a session with an agent. Create it if there is none.
 
-        One that is nobody's becomes the user's: with `adopts`, or where it is the active session of theirs alone.
+        Another user can have a session with the same id. A session without a user becomes this user's if `adopts` is
+        set, or if it is the active session of this user alone.
         """
         await self._topic(agent)
         if session_id is None:
@@ -198,15 +202,15 @@ class Agents:
         return talk
 
     async def is_served(self, agent: str) -> bool:
-        """Whether a process serves an agent now."""
+        """Return whether a process serves an agent now."""
         return any(runner.serves(agent) for runner in self.runners) or await self.presence.serves(agent)
 
     async def served(self) -> frozenset[str]:
-        """The names of the agents that are served now."""
+        """Return the names of the agents that are served now."""
         return await self.presence.served()
 
     async def choose(self) -> str:
-        """Whom to talk to where nobody was named: the only agent that is served, else the one called `default`."""
+        """Return the agent to use if none is named: the only one that is served, or else `default`."""
         served = await self.served()
         names = [each.name for each in await self.definitions.list() if each.kind != "ui" and each.name in served]
         chosen = likeliest(names)
@@ -219,7 +223,7 @@ class Agents:
         raise Unavailable("no agent is served", next="Start one with `holdfast up` or `holdfast up APP`.")
 
     async def is_stranded(self, run_id: UUID, agent: str, *, within: float = 0) -> bool:
-        """Whether nobody works on a run and nobody serves its agent, and this stays so `within` some seconds."""
+        """Return whether no process holds a run or serves its agent. Waits up to `within` seconds for one."""
         end = time.monotonic() + within
         while not await self.is_served(agent):
             if not await self._database.value(sql("is_left"), run_id):
@@ -230,7 +234,7 @@ class Agents:
         return False
 
     async def cancel(self, run_id: UUID) -> None:
-        """Have a run stop; what it has said so far stays. One that has ended is no error."""
+        """Stop a run. What it has said so far stays. It is no error if the run has ended."""
         run = await self.runs.get(run_id)
         outcome = await self.runs.stop(run_id)
         await wake_runs(self._database, self._wakes)
@@ -238,7 +242,7 @@ class Agents:
             await self._look(run.conversation)
 
     async def retry(self, run_id: UUID) -> Run:
-        """Try a run again that failed or was cancelled."""
+        """Retry a run that failed or was cancelled."""
         run = await self.runs.retry(run_id)
         await wake_runs(self._database, self._wakes)
         await self._look(run.conversation)
@@ -246,21 +250,21 @@ class Agents:
         return run
 
     async def decide(self, approval_id: UUID, *, approve: bool, by: str, comment: str = "") -> Approval:
-        """Allow a call that waits for it, or not; the run goes on wherever the agent is served."""
+        """Approve or deny a call that waits for an approval. The run continues in a process that serves the agent."""
         decided = await self.approvals.decide(approval_id, approve=approve, by=by, comment=comment)
         await self._look(decided.conversation)
         return decided
 
     async def past(self, run_id: UUID, *, since: int = 0, limit: int | None = None) -> Past:
-        """What a run has done: its steps, the tools that it used, and what somebody was asked.
+        """Return what a run has done: its steps, tool executions and approvals.
 
-        `since` and `limit`: in its steps after this number, at most so many.
+        `since`: only the steps after this number. `limit`: at most this many steps.
         """
         await self.runs.get(run_id)
         return await past_of(self._database, run_id, since=since, limit=limit)
 
     async def steps(self, run_id: UUID) -> Sequence[Step]:
-        """What the model was sent in each step of a run and why, and what it replied."""
+        """Return the steps of a run: what the model was sent and why, and what it replied."""
         return (await self.past(run_id)).steps
 
     async def _say(
@@ -275,7 +279,7 @@ class Agents:
                 raise
             fork = await self._fork(talk, key)
             sent = await self._sent(fork.id, agent, message, user, key, "reject")
-        if sent.topic is None:  # it was made before the agent was
+        if sent.topic is None:  # the conversation was created before the agent
             await self._conversations.attach(sent.conversation)
             await wake_runs(self._database, self._wakes)
         elif sent.held is not None:
@@ -283,14 +287,14 @@ class Agents:
         else:
             await self._log.announce(sent.topic, keys=[str(sent.conversation)])
         if busy == "interrupt":
-            await self._look(sent.conversation)  # those that nobody held have ended
+            await self._look(sent.conversation)  # interrupted runs that no process held have ended
             await wake_runs(self._database, self._wakes)
         return sent
 
     async def _sent(
         self, conversation: UUID, agent: str, message: str, user: str | None, key: str | None, busy: Policy
     ) -> Sent:
-        """Send a message, and have its run done at once where that can be in this process."""
+        """Send a message. If a runner of this process has room, it starts the run at once."""
         send = partial(self._send, conversation, agent, message, user, key, busy)
         runner = next((runner for runner in self.runners if runner.has_room(agent, user)), None)
         return await (send(None) if runner is None else runner.send(send, user))
@@ -318,19 +322,19 @@ class Agents:
         return sent
 
     async def _fork(self, talk: Conversation, key: str | None) -> Conversation:
-        """A copy of a conversation, to go on with; the same key gives the same one."""
+        """Fork a conversation to continue in the copy. The same key returns the same fork."""
         if key is None:
             return await self._conversations.fork(talk.id)
         try:
             return await self._conversations.fork(talk.id, session_id=_fork_id(talk, key))
         except AlreadyExists:
-            fork = await self._forked(talk, key)  # another forked it meanwhile
+            fork = await self._forked(talk, key)  # another caller forked it meanwhile
             if fork is None:
                 raise
             return fork
 
     async def _forked(self, talk: Conversation, key: str) -> Conversation | None:
-        """The copy of a conversation that was made for this key."""
+        """Return the fork of a conversation that was made for this key."""
         found = await self._conversations.find(session_id=_fork_id(talk, key), user=talk.user, app=talk.app)
         return found if found is not None and found.forked_from == talk.id else None
 
@@ -339,7 +343,7 @@ class Agents:
         self._watching.look(conversation)
 
     async def _tell_of_retry(self, run: Run) -> None:
-        """Have those look who watch from other processes: nothing of the conversation changes by it."""
+        """Make watchers in other processes read the rows: a retry changes nothing in the conversation."""
         told = ConversationMessage(
             version=VERSION,
             conversation_id=run.conversation,
@@ -353,11 +357,11 @@ class Agents:
         try:
             topic = await self._topic(run.agent)
             await self._log.publish(topic, key=str(run.conversation), value=told, headers=headers)
-        except HoldfastError as error:  # the run is stored, and what it says is told
+        except HoldfastError as error:  # the run is stored, and its events are announced anyway
             log.warning("those who watch elsewhere do not hear that %s is tried again: %s", run.retry_of, error)
 
     async def _topic(self, agent: str) -> str:
-        """The topic of an agent that can be talked to."""
+        """Return the topic of an agent that accepts messages."""
         topic, until = self._known.get(agent, ("", 0.0))
         if time.monotonic() < until:
             return topic
@@ -369,7 +373,7 @@ class Agents:
         return topic
 
     def check_message(self, message: str, busy: str) -> None:
-        """Refuse a message that no agent takes."""
+        """Raise an error if the message or the policy is not valid."""
         if not isinstance(message, str) or not message.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput("the message is empty", next="Say something.")
         size = len(message.encode(errors="surrogatepass"))
@@ -386,12 +390,12 @@ class Agents:
 
 
 def likeliest(names: Sequence[str]) -> str | None:
-    """Of agents that are served, the one that is meant where none is named: the only one, else `default`."""
+    """Return the agent to use if none is named: the only one of `names`, or else `default`, if it is one of them."""
     return names[0] if len(names) == 1 else DEFAULT_AGENT if DEFAULT_AGENT in names else None
 
 
 def unserved(agent: str, run_id: UUID) -> Unavailable:
-    """Nobody serves the agent; what was said to it waits."""
+    """Return the error for an agent that nobody serves. The message waits."""
     return Unavailable(
         f"nobody serves the agent {agent} now",
         why="the message is kept, and answered once somebody does",
@@ -401,7 +405,7 @@ def unserved(agent: str, run_id: UUID) -> Unavailable:
 
 
 def start_of(sent: Sent) -> Cursor:
-    """Where what answers a message begins."""
+    """Return the cursor at which the events of a message's answer begin."""
     return Cursor(sent.revision, sent.number * PER_RUN)
 
 

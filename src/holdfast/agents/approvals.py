@@ -1,4 +1,4 @@
-"""Approvals: calls that a person has to allow before the agent goes on."""
+"""Approvals: people's decisions whether tool calls may run."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,10 +19,10 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """A call that waits, or waited, for a person.
+    """A tool call that waits, or waited, for a person's decision.
 
-    `reason`: the tool is on the agent's list (`listed`); or it may have run already, and is not safe to run twice
-    (`unknown`): then to approve means to run it again.
+    `reason`: the agent or the tool requires an approval (`listed`); or the call may have run already and is not safe to
+    repeat (`unknown`): then to approve means to run it again.
     """
 
     id: UUID
@@ -41,26 +41,29 @@ class Approval:
 
 
 class Approvals:
-    """Finds approvals, and takes what people decide."""
+    """Finds approvals, and stores people's decisions."""
 
     def __init__(self, database: Database, wakes: Wakes) -> None:
         self._database = database
         self._wakes = wakes
 
     async def get(self, id: UUID) -> Approval:
-        """An approval."""
+        """Return an approval."""
         row = await self._database.one(sql("approval"), id)
         if row is None:
             raise NotFound(f"there is no approval {id}")
         return approval_of(row)
 
     async def pending(self, *, user: str | None = None, limit: int = 100) -> list[Approval]:
-        """What waits for a decision, oldest first: of a user, or of all."""
+        """List the approvals that wait for a decision, oldest first: of a user, or of all users."""
         stored = None if user is None else store(user)
         return [approval_of(row) for row in await self._database.all(sql("pending_approvals"), stored, limit)]
 
     async def decide(self, id: UUID, *, approve: bool, by: str, comment: str = "") -> Approval:
-        """Allow a call, or not; its run goes on wherever there is a process for it. To repeat oneself is no error."""
+        """Approve or deny a call. Its run continues in a process that serves the agent.
+
+        It is no error to repeat a decision.
+        """
         if len(comment) > MAX_COMMENT:
             raise InvalidInput("the comment is too long", next=f"Use at most {MAX_COMMENT} characters.")
         decision = "approved" if approve else "denied"
@@ -82,17 +85,17 @@ class Approvals:
 
 
 async def runs_channel(database: Database) -> str:
-    """Where those who hold runs of a tenant are woken."""
+    """Return the notification channel that wakes the holders of a tenant's runs."""
     return channel(await database.tenant(), "runs")
 
 
 async def wake_runs(database: Database, wakes: Wakes) -> None:
-    """Wake those who hold or take runs of a tenant."""
+    """Wake the processes that hold or take runs of a tenant."""
     wakes.send(await runs_channel(database))
 
 
 def approval_of(row: Row) -> Approval:
-    """The approval that a row is."""
+    """Build an approval from its row."""
     return Approval(
         row["id"],
         row["run_id"],

@@ -1,6 +1,6 @@
-"""The briefing: what the model is shown in a turn, within its window and the limits of the run.
+"""Builds the prompt of each step, within the model's context window and the limits of the run.
 
-What a turn is made of is read when it begins. What others edit, delete or say meanwhile changes none of its steps.
+The inputs of a turn are read when it begins. Later edits, deletions and messages by others change none of its steps.
 """
 
 import asyncio
@@ -18,27 +18,27 @@ from holdfast.agents.view import View
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import HoldfastError, LimitReached
 
-ASKED = 4000  # characters of a message that memory is asked with
+ASKED = 4000  # characters of a message that are used to search memory
 
 log = logging.getLogger(__name__)
 
 
 class Briefing:
-    """Puts together what the model is shown."""
+    """Builds the prompts of turns."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._toolbox = Toolbox(services, self.budget.for_skills)
-        self._counters: dict[str, KnownCounts] = {}  # by the name of what counts: models share them
+        self._counters: dict[str, KnownCounts] = {}  # by the name of the counter: models share counters
 
     @property
     def budget(self) -> Budget:
-        """What a request may have."""
+        """The tokens that a request may use."""
         llm = self._services.llm
         return Budget(max(1000, llm.context_tokens - llm.max_output_tokens))
 
     async def counter(self, model: str | None) -> KnownCounts:
-        """What counts the tokens of a model."""
+        """Return the token counter of a model, with a cache."""
         counter = await self._services.caller.counter(model)
         known = self._counters.get(counter.name)
         if known is None:
@@ -46,18 +46,18 @@ class Briefing:
         return known
 
     async def prepare(self, turn: Turn) -> None:
-        """Read what belongs to every step: notes, what is remembered of the question, and what can be called."""
+        """Read the inputs of every step: notes, memories recalled for the question, tools and skills."""
         view = await turn.view()
         turn.notes, turn.memories, _ = await asyncio.gather(
             self._notes(turn, view), self._memories(turn, view), self.open(turn)
         )
 
     async def open(self, turn: Turn) -> None:
-        """Read what the agent can call now, and what skills it has loaded."""
+        """Read which tools the agent can call now, and which skills it has loaded."""
         await self._toolbox.open(turn, await self.counter(turn.agent.model))
 
     async def context(self, turn: Turn, view: View) -> Assembled:
-        """What the model is shown in the next step: all of the step before, and what the run did since."""
+        """Return the prompt of the next step: that of the previous step, extended by what the run did since."""
         counter, run = await self.counter(turn.agent.model), str(turn.run.id)
         tools = [offer.spec for offer in turn.tools.values() if offer.skill is None]
         if turn.material is None or turn.prompt is None:
@@ -86,7 +86,7 @@ class Briefing:
         return turn.prompt
 
     def check_limits(self, turn: Turn, number: int, context: Assembled) -> None:
-        """Refuse a step that the run may not take."""
+        """Raise LimitReached if the run may not take this step."""
         limits, settings = turn.agent.limits, self._services.settings
         steps, tokens = limits.steps or settings.max_steps, limits.tokens or settings.max_tokens
         cost = limits.cost or settings.max_cost
@@ -127,7 +127,7 @@ def _is_of(node: Node, run: str) -> bool:
 
 
 def _with(questions: Sequence[Node], nodes: Sequence[Node]) -> Sequence[Node]:
-    """Nodes with the questions among them, which may be older than all that a view holds."""
+    """Add the questions to the nodes of a view. They can be older than all nodes of the view."""
     known = {node.id for node in nodes}
     missing = [node for node in questions if node.id not in known]
     return [*missing, *nodes]

@@ -1,4 +1,4 @@
-"""Budgets: how many tokens a request may have, and who may take which share of them."""
+"""Budgets: how many tokens a request may have, and which share of them each part gets."""
 
 from dataclasses import dataclass
 from threading import Lock
@@ -6,23 +6,23 @@ from threading import Lock
 from holdfast.core.errors import InvalidInput
 from holdfast.llm.tokens import TokenCounter
 
-MESSAGE_TOKENS = 4  # what a message costs beside its text: its role, its beginning and its end
-KNOWN = 10_000  # counts that are kept
+MESSAGE_TOKENS = 4  # tokens of a message besides its text: its role, its beginning and its end
+KNOWN = 10_000  # counts in the cache
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a request may have: the model's window without what its answer needs.
+    """The tokens of a request: the model's context window without the room for its answer.
 
-    The shares are of what instructions, tools and the message in question leave; the window has what they leave.
+    The shares are of what instructions, tools and the messages to answer leave. The window has the rest.
     """
 
     total: int
     notes: float = 0.15
     memories: float = 0.15
     summary: float = 0.10
-    listing: float = 0.10  # of all, for the names of skills
-    loading: float = 0.40  # of all, for those that are loaded and their tools
+    listing: float = 0.10  # of the total, for the names of skills
+    loading: float = 0.40  # of the total, for loaded skills and their tools
 
     def __post_init__(self) -> None:
         shares = (self.notes, self.memories, self.summary)
@@ -36,35 +36,35 @@ class Budget:
 
     @property
     def for_names(self) -> int:
-        """What the names of skills may take."""
+        """The tokens for the names of skills."""
         return int(self.total * self.listing)
 
     @property
     def for_skills(self) -> int:
-        """What skills may take that are loaded, with their tools."""
+        """The tokens for loaded skills and their tools."""
         return int(self.total * self.loading)
 
     def window(self, fixed: int) -> int:
-        """What the window has at least, when instructions and tools take `fixed`."""
+        """Return the tokens that the window has at least, if instructions and tools take `fixed` tokens."""
         return max(0, int((self.total - fixed) * (1 - self.notes - self.memories - self.summary)))
 
 
 class KnownCounts:
-    """A counter that keeps its counts, the newest: a conversation is shown again at every step."""
+    """A token counter with a cache of the newest counts: every step shows the conversation again."""
 
     def __init__(self, counter: TokenCounter, *, size: int = KNOWN) -> None:
         self._counter = counter
         self._size = size
-        self._known: dict[tuple[int, int], int] = {}  # by hash and length: the texts themselves would be kept alive
-        self._changing = Lock()  # all skills of an agent are counted in a thread
+        self._known: dict[tuple[int, int], int] = {}  # by hash and length, to keep no texts in memory
+        self._changing = Lock()  # a thread counts all skills of an agent
 
     @property
     def name(self) -> str:
-        """As the counter is called that it asks."""
+        """The name of the counter behind the cache."""
         return self._counter.name
 
     def count(self, text: str) -> int:
-        """How many tokens a text has."""
+        """Return how many tokens a text has."""
         key = hash(text), len(text)
         tokens = self._known.get(key)
         if tokens is None:

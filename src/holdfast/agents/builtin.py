@@ -1,6 +1,6 @@
-"""Built-in tools: an agent's notes about its user, and the memories it may read and write.
+"""Built-in tools: an agent's notes about its user, and the memories that it may read and write.
 
-Whose they are, the run says; a model cannot name another user or agent.
+The run determines the user and the agent. A model cannot name others.
 """
 
 from typing import Annotated
@@ -15,12 +15,12 @@ from holdfast.skills.function import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
-IMPORTANCE = 0.8  # of what a model chooses to remember, unless it says otherwise
+IMPORTANCE = 0.8  # of a memory that a model stores, unless it says otherwise
 MOST_RECALLED = 50
 
 
 def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
-    """The tools that every agent with a memory has."""
+    """Return the tools that every agent with memory has."""
 
     async def manage_long_term_memory(
         run: Run, operation: Operation = "read", content: str | None = None, section_header: str | None = None
@@ -90,12 +90,12 @@ def _user(run: Run) -> str:
 
 
 def _agent(run: Run) -> str:
-    assert run.agent is not None  # nobody else has these tools
+    assert run.agent is not None  # only agents have these tools
     return run.agent
 
 
 def _line(hit: Hit) -> str:
-    """A memory, with when and by whom it was said."""
+    """Return a memory as a line, with its date and author."""
     memory = hit.memory
     by = f", {memory.author}" if memory.author else ""
     return f"- [{memory.at or memory.created_at:%Y-%m-%d}{by}] {' '.join(memory.content.split())}"

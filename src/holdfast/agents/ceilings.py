@@ -1,4 +1,7 @@
-"""Ceilings: what the operator lets agents take that tenants store. Agents of a program are the operator's own."""
+"""Ceilings: the limits and models that the operator allows for agents that tenants store.
+
+Agents that an app declares belong to the operator and have no ceilings.
+"""
 
 import logging
 from dataclasses import replace
@@ -21,12 +24,12 @@ class Ceilings:
             "steps": agents.max_steps,
             "tokens": agents.max_tokens,
             "seconds": agents.max_seconds,
-            "cost": agents.max_cost or None,  # none: as much as it takes
+            "cost": agents.max_cost or None,  # None: no limit
         }
         self._llm = llm
 
     def check(self, name: str, limits: Limits, model: str | None) -> None:
-        """Refuse an agent that could take more than the operator allows."""
+        """Raise InvalidInput if an agent could use more than the operator allows."""
         for what, most in self._most.items():
             wanted = getattr(limits, what)
             if wanted is not None and most is not None and wanted > most:
@@ -43,14 +46,14 @@ class Ceilings:
             )
 
     def allows(self, model: str | None) -> bool:
-        """Whether an agent may name this model."""
+        """Return whether an agent may use this model."""
         allowed = self._llm.allowed_models
         if model is None or not allowed or model in (self._llm.model, *self._llm.fallbacks):
             return True
         return any(fnmatchcase(model, pattern) for pattern in allowed)
 
     def applied(self, agent: Agent) -> Agent:
-        """The agent within the ceilings, which may be lower than when it was stored."""
+        """Return the agent within the ceilings, which may be lower than when it was stored."""
         lowered = {
             what: most
             for what, most in self._most.items()

@@ -1,7 +1,7 @@
-"""Channels: ways to agents that a program has beside the engine's own, such as mail or another chat.
+"""Channels: additional ways to agents that an app declares, such as mail or another chat.
 
-A channel is a function that runs as long as the process serves agents. What it hears it sends with `agents.send`, what
-comes back it sees with `agents.watch`: the rows know what was said, the channel what it has passed on.
+A channel is a function that runs as long as the process serves agents. It sends incoming messages with `agents.send`,
+and receives the answers with `agents.watch`. The rows store what was said; the channel stores what it has passed on.
 """
 
 import asyncio
@@ -12,15 +12,15 @@ from typing import Self
 from holdfast.agents.agents import Agents
 from holdfast.agents.definitions import Agent
 
-FIRST_PAUSE = 1.0  # seconds before one that failed begins anew; twice that each further time
-LONGEST_PAUSE = 60.0  # and so long it has to work for that to be forgotten
-TIDYING = 5.0  # seconds that they have to end
+FIRST_PAUSE = 1.0  # seconds before a failed channel is restarted; doubled each time
+LONGEST_PAUSE = 60.0  # the longest pause; a channel that has worked this long starts again with the first one
+TIDYING = 5.0  # seconds that channels have to end
 
 log = logging.getLogger(__name__)
 
 
 class Channels:
-    """Runs channels, as long as `async with` lasts; one that fails begins anew."""
+    """Runs channels within an `async with` block. A channel that fails is restarted with a back-off."""
 
     def __init__(self, agents: Agents, channels: Iterable[Agent]) -> None:
         self._agents = agents

@@ -1,11 +1,11 @@
-"""Commands: calls of tools that a model writes as lines of its reply.
+"""Commands: tool calls that a model writes as lines of its reply.
 
     # Run track AB-123
     # Run track parcel=AB-123
     # Run track {"parcel": "AB-123"}
 
-A command is a whole line, outside of code fences, quoted as a shell does. Words without a name are the tool's
-parameters in their order; a tool whose only parameter is text takes all of the line.
+A command is a whole line, outside of code fences, with the quoting of a shell. Words without a name are the tool's
+parameters in order. A tool whose only parameter is text takes the rest of the line.
 """
 
 import re
@@ -21,7 +21,7 @@ from holdfast.skills.arguments import MAX_ECHO, Refusal, unknown_tool
 from holdfast.skills.tool import Tool
 
 MAX_COMMANDS = 32  # in one reply
-MAX_WORDS = 10_000  # characters of a line that is taken apart: that takes ever longer
+MAX_WORDS = 10_000  # characters of a line that is split into words: a longer one would take too much time
 
 _COMMAND = re.compile(r" {0,3}# Run[ \t]+(\S+)[ \t]*(.*?)[ \t\r]*")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
@@ -30,14 +30,14 @@ _NAMED = re.compile(r"([a-zA-Z_][\w.-]*)=(.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A call that was written as a line, and why it cannot be made, if so."""
+    """A tool call written as a line, and why it cannot be made, if so."""
 
     call: ToolCall
     refusal: Refusal | None = None
 
 
 def commands(reply: str, tools: Mapping[str, Tool], *, id: str) -> list[Command]:
-    """The commands in a reply, in their order; the ids of their calls are `id` and a number."""
+    """Return the commands in a reply, in order. The ids of their calls are `id` and a number."""
     found: list[Command] = []
     for name, rest in _lines(reply):
         found.append(_command(f"{id}-{len(found) + 1}", name, rest, tools))
@@ -47,7 +47,7 @@ def commands(reply: str, tools: Mapping[str, Tool], *, id: str) -> list[Command]
 
 
 def _lines(reply: str) -> Iterator[tuple[str, str]]:
-    """Name and arguments of each line that is a command."""
+    """Yield the name and the arguments of each line that is a command."""
     fence = ""
     for line in reply.split("\n"):
         mark = _FENCE.fullmatch(line)
@@ -113,7 +113,7 @@ def _arguments(tool: Tool, rest: str) -> dict[str, Any] | Refusal:
 
 
 def _value(tool: Tool, name: str, word: str) -> Any:
-    """A word as its parameter takes it: as it stands where that is text, else as JSON, if it is any."""
+    """Convert a word for its parameter: unchanged if that takes text, otherwise parsed as JSON if possible."""
     if _takes_text(tool, tool.parameters["properties"][name]):
         return word
     try:

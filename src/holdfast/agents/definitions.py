@@ -1,4 +1,4 @@
-"""Agents: who they are and what they may do, declared in a program or stored as rows."""
+"""Definitions of agents, declared in an app or stored as rows."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 AgentKind = Literal["llm", "system", "ui"]
 DEFAULT_AGENT = "default"
-RESERVED = frozenset({"ui", "tool", "user", "system", "assistant"})  # who else speaks in a conversation
+RESERVED = frozenset({"ui", "tool", "user", "system", "assistant"})  # other authors in a conversation
 MAX_INSTRUCTIONS = 200_000  # characters
 
 NAME = r"[A-Za-z0-9_-]{1,100}"
@@ -35,7 +35,7 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A message to an agent that is code: what was said, by whom and where."""
+    """A message to an agent whose handler is a function: what was said, by whom and where."""
 
     text: str
     user: str | None
@@ -55,7 +55,7 @@ COUNT = msgspec.Meta(gt=0, le=2**63 - 1)
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one run of an agent may take; None: as the settings say."""
+    """Limits of one run of an agent. The defaults are in the settings."""
 
     steps: Annotated[int, COUNT] | None = None
     tokens: Annotated[int, COUNT] | None = None
@@ -65,9 +65,9 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An agent: `llm` asks a model and uses tools, `system` is a function of a program.
+    """An agent: `llm` uses a model and tools, `system` is a function of an app.
 
-    Of the kind `ui` it is a channel of a program: others talk through it, and nobody to it.
+    `ui` is a channel of an app: others talk through it, and nobody talks to it.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Agent:
     instructions: str = ""
     model: str | None = None
     tools: tuple[Tool, ...] = ()
-    named: tuple[str, ...] = ()  # tools that are registered
+    named: tuple[str, ...] = ()  # names of registered tools
     skills: tuple[str, ...] = ()
     memory: bool = True
     approve: frozenset[str] = frozenset()
@@ -91,18 +91,18 @@ class Agent:
 
     @property
     def topic(self) -> str:
-        """Where it is spoken to."""
+        """The topic on which the agent receives messages."""
         return f"{self.kind}-{self.name}"
 
     @property
     def group(self) -> str:
-        """Who it reads as."""
+        """The consumer group with which the agent reads its topic."""
         return f"agent-{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """An agent as it is stored; `tools` are names of those that a program declares, or that are registered."""
+    """An agent as it is stored. `tools` are names of tools that an app declares or that are registered."""
 
     id: UUID
     name: str
@@ -122,7 +122,7 @@ class Definition:
 
 
 class Definitions:
-    """Stores and finds agents of one tenant."""
+    """Stores and finds the agents of one tenant."""
 
     def __init__(self, database: Database, identities: Identities, log: Log, ceilings: "Ceilings") -> None:
         self.ceilings = ceilings
@@ -131,7 +131,7 @@ class Definitions:
         self._log = log
 
     async def declare(self, agents: Iterable[Agent]) -> None:
-        """Store the agents of a program, each with its topic; rows of the same names become the program's."""
+        """Store the agents of an app, each with its topic. Rows with the same names become the app's."""
         for agent in agents:
             await self._log.create(agent.topic)
             id = await self._identities.id("agent", agent.name)
@@ -155,9 +155,9 @@ class Definitions:
         version: int | None = None,
         by: str = "",
     ) -> Definition:
-        """Store an agent, or change one; `version`: the one it must have, None where there is none yet.
+        """Create or change an agent. `version` is the version to change, or None for a new agent.
 
-        It stays within the limits of the settings, and asks no model that they do not allow.
+        The agent has to respect the limits of the settings and the models that they allow.
         """
         _check_names(name, model, tools)
         agent = Agent(
@@ -198,7 +198,7 @@ class Definitions:
                 return await self.get(name)
 
     async def remove(self, name: str, *, by: str = "") -> None:
-        """Remove an agent; its conversations, its topic and its runs stay."""
+        """Remove an agent. Its conversations, its topic and its runs stay."""
         outcome = await self._database.value(sql("remove_agent"), name, store(by))
         if outcome == "code":
             raise AlreadyExists(f"the agent {name} is declared in a program", next="Remove it there.")
@@ -206,28 +206,28 @@ class Definitions:
             raise unknown_agent(name)
 
     async def get(self, name: str) -> Definition:
-        """An agent."""
+        """Return an agent."""
         row = await self._database.one(sql("agent"), store(name))
         if row is None:
             raise unknown_agent(name)
         return definition_of(row)
 
     async def stored(self) -> dict[str, Stamp]:
-        """The active ones that no program declares, each with what is another one whenever it has changed."""
+        """Return the active agents that no app declares, each with a stamp that changes with every edit."""
         rows = await self._database.all(sql("stored_agents"))
         return {row["name"]: (row["aggregate_version"], row["update_ts"]) for row in rows}
 
     async def unknown_tools(self, names: Sequence[str]) -> list[str]:
-        """Those of these tools that nobody has registered."""
+        """Return the names that no registered tool has."""
         return [row["name"] for row in await self._database.all(sql("unknown_tools"), [*names])] if names else []
 
     async def list(self) -> list[Definition]:
-        """All of them, by name."""
+        """List all agents by name."""
         return [definition_of(row) for row in await self._database.all(sql("agents"))]
 
 
 def agent_of(definition: Definition, tools: Mapping[str, Tool]) -> Agent:
-    """A stored agent; what this program declares of its tools is called here."""
+    """Build an agent from its definition. Tools that this app declares are called in this process."""
     names = dict.fromkeys(definition.tools)
     return Agent(
         definition.name,
@@ -243,7 +243,7 @@ def agent_of(definition: Definition, tools: Mapping[str, Tool]) -> Agent:
 
 
 def definition_of(row: Row) -> Definition:
-    """The agent that a row is."""
+    """Build a definition from its row."""
     settings = row["settings"]
     return Definition(
         row["agent_def_id"],
@@ -265,7 +265,7 @@ def definition_of(row: Row) -> Definition:
 
 
 def unknown_agent(name: str) -> NotFound:
-    """There is no such agent."""
+    """Return the error for an agent that does not exist."""
     return NotFound(f"there is no agent {name!r:.200}", next="`holdfast agents ls` and `GET /api/agents` list them.")
 
 
@@ -273,7 +273,7 @@ def _check_names(agent: str, model: str | None, tools: Sequence[str]) -> None:
     twice = next((tool for tool in tools if list(tools).count(tool) > 1), None)
     if twice is not None:
         raise InvalidInput(f"the agent {agent!r:.200} cannot be stored", why=f"it names the tool {twice!r:.100} twice")
-    if model is not None and not is_provided(model):  # a script is a file of the server: for its programs and settings
+    if model is not None and not is_provided(model):  # a script is a file: only apps and settings may name one
         raise InvalidInput(
             f"the agent {agent!r:.200} cannot be stored",
             why=f"there is no model {model!r:.100} that it may ask",
@@ -296,7 +296,7 @@ def _settings(agent: Agent) -> dict[str, Any]:
 
 
 def _wrong(agent: Agent) -> str:
-    """What keeps an agent from being declared."""
+    """Return why an agent cannot be declared, or an empty text."""
     if not isinstance(agent.name, str) or not _NAME.fullmatch(agent.name):  # pyright: ignore[reportUnnecessaryIsInstance]
         return "its name is not made of 1 to 100 letters, digits, hyphens and underscores"
     if agent.name in RESERVED:

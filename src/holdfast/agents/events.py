@@ -1,4 +1,7 @@
-"""What those who watch a conversation are told, in order, each with a cursor to go on from."""
+"""Events of a conversation, in order. Each has a cursor from which a watcher can resume.
+
+Most events are made from nodes. The others are deltas: streamed text, approvals, decisions and the ends of runs.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,17 +20,17 @@ Kind = Literal[
     "done", "delete",
 ]  # fmt: skip
 
-PER_RUN = 10**10  # numbers that a run has for what is told beside nodes
-PER_CLAIM = 10**7  # and each claim of it
+PER_RUN = 10**10  # delta numbers per run
+PER_CLAIM = 10**7  # delta numbers per claim of a run
 
 CURSOR = r"[0-9]{1,18}(\.[0-9]{1,18}){0,2}"
 _CURSOR = re.compile(CURSOR)
 
 
 class Cursor(NamedTuple):
-    """How much of a conversation was seen: its changes up to a revision, what was told beside them up to a number.
+    """A position in a conversation: its changes up to a revision, and its deltas up to the number `n`.
 
-    `part`: how many events of the next revision, which may have changed several nodes.
+    `part`: how many events of the next revision were seen. A revision can change several nodes.
     """
 
     revision: int = 0
@@ -39,14 +42,14 @@ class Cursor(NamedTuple):
 
 
 def parse_cursor(text: str) -> Cursor:
-    """The cursor that a client gives back."""
+    """Parse the cursor that a client sends."""
     if not _CURSOR.fullmatch(text):
         raise InvalidInput(f"the cursor {text[:50]!r} cannot be read", next="Give back the `cursor` of the last event.")
     return Cursor(*map(int, text.split(".")))
 
 
 class Pieces(NamedTuple):
-    """What a run in this process streams: up to a number it is in rows, after that here, as rows would have it."""
+    """Text that a run in this process streams: rows have it up to `saved`, `unsaved` has the rest in the same form."""
 
     saved: int
     unsaved: Sequence[Mapping[str, Any]]
@@ -55,9 +58,9 @@ class Pieces(NamedTuple):
 class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Something that happened in a conversation.
 
-    `message` is what somebody says to the agent, `thought` what the agent says before it acts, `token` a piece of what
-    it is about to say (`reset`: forget the pieces so far, it begins anew), `answer` what it said. `version` above 1:
-    the node was edited, and this is in place of what was told of it before. `done` and `error` end a run.
+    `message` is a message to the agent. `thought` is what the agent says before it acts. `token` is a piece of the text
+    that the agent is writing (`reset`: discard the pieces so far, the text begins again). `answer` is what the agent
+    said. `version` above 1: the node was edited, and this event replaces the earlier one. `done` and `error` end a run.
     """
 
     kind: Kind
@@ -72,7 +75,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     tool: str | None = None
     call_id: str | None = None
     arguments: Any = None
-    failed: bool = False  # of an observation: the tool gave no result
+    failed: bool = False  # of an observation: the tool call failed
     reset: bool = False
     approval_id: UUID | None = None
     reason: str | None = None
@@ -83,12 +86,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def size(self) -> int:
-        """About how many bytes it takes."""
+        """The approximate size in bytes."""
         return 200 + len(self.text) + (len(str(self.arguments)) if self.arguments else 0)
 
 
 def events_of(nodes: Sequence[Node], n: int) -> list[Event]:
-    """What the nodes of one revision tell; `n` is the number of what was told before beside nodes."""
+    """Return the events of the nodes of one revision. `n` is the number of the last delta before them."""
     revision = nodes[0].revision
     told = [(event, node.version) for node in nodes for event in _told(node)]
     parts = len(told)
@@ -102,7 +105,7 @@ def events_of(nodes: Sequence[Node], n: int) -> list[Event]:
 
 
 def delta_event(revision: int, n: int, run_id: UUID, kind: Kind, data: Mapping[str, Any], at: datetime) -> Event:
-    """What is told beside nodes."""
+    """Build the event of a delta."""
     cursor = str(Cursor(revision, n))
     match kind:
         case "token" | "thinking":
@@ -175,7 +178,7 @@ def _told(node: Node) -> Iterator[Event]:
 
 
 def _run(given: object) -> UUID | None:
-    """The run that a node says it is of; whoever appends a node may write anything there."""
+    """Return the run that a node names, or None. A caller that appends a node can write anything there."""
     try:
         return UUID(given) if isinstance(given, str) else None
     except ValueError:

@@ -1,8 +1,8 @@
-"""History: what a run is shown of its conversation, in the order of turns.
+"""The history of a run: the part of its conversation that it is shown, in the order of turns.
 
-A turn is a message and all that its run said; a message that was queued stands behind what was answered meanwhile. A
-run is shown the turns before it, its own messages, and its own nodes. It is not shown messages that other runs will
-answer, nor turns that failed because the model refused them. Pure: nodes in, nodes out.
+A turn is a message and everything that its run said. A queued message comes after the turns that were answered
+meanwhile. A run is shown the turns before it, its own messages, and its own nodes. It is not shown messages that other
+runs will answer, nor turns that failed because the model refused them. Pure functions: nodes in, nodes out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,15 +16,15 @@ from holdfast.conversations.nodes import Node
 
 STOPPED = "[Stopped before an answer.]"
 FAILED = "[The turn failed before an answer.]"
-REFUSED = frozenset({"model_failed"})  # codes of failures that the same words may cause again
+REFUSED = frozenset({"model_failed"})  # error codes of failures that the same text can cause again
 
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What a run is shown, oldest first.
+    """The nodes that a run is shown, oldest first.
 
-    `left_out`: turns without an answer since the last one that is shown; each is the names of the tools that it called.
-    `waiting`: the seq of the first message that another run will answer.
+    `left_out`: the turns without an answer since the last turn that is shown, each as the names of the tools that it
+    called. `waiting`: the seq of the first message that another run will answer.
     """
 
     nodes: list[Node]
@@ -33,14 +33,14 @@ class History:
 
 
 class Made(NamedTuple):
-    """The run that made a node, and the seqs of the messages that it answers (none: the node is of an old version)."""
+    """The run that made a node, and the seqs of the messages that it answers. Nodes of old versions have no seqs."""
 
     run: str
     answers: tuple[int, ...]
 
 
 def made_by(node: Node) -> Made | None:
-    """The run that made a node; users' nodes are made by none, whatever their payloads say."""
+    """Return the run that made a node, or None. A user's node has none, even if its payload names one."""
     payload = node.payload
     if payload is None or _context(node).name != "agent":
         return None
@@ -52,11 +52,11 @@ def made_by(node: Node) -> Made | None:
 
 
 def history(nodes: Iterable[Node], *, agent: str, run: str, triggers: Sequence[int], covered: int = 0) -> History:
-    """What the run that answers `triggers` is shown of these nodes; turns up to the seq `covered` are summarised."""
+    """Return what the run that answers `triggers` is shown. Turns up to the seq `covered` are summarised."""
     turns, others = _read(nodes)
     own_key = tuple(triggers)
     own = turns.pop(own_key, None) or _Turn()
-    own.runs |= (turns.pop(run, None) or _Turn()).runs  # what it said before an upgrade
+    own.runs |= (turns.pop(run, None) or _Turn()).runs  # nodes of this run that an older version wrote
     answered = {seq: turn for key, turn in turns.items() if isinstance(key, tuple) for seq in key}
     placed: list[tuple[int, int, _Turn]] = []
     waiting: int | None = None
@@ -88,11 +88,11 @@ def history(nodes: Iterable[Node], *, agent: str, run: str, triggers: Sequence[i
 
 @dataclass(slots=True)
 class _Turn:
-    """Messages, and what the runs that tried to answer them said, each run in its order."""
+    """Messages, and what each run that tried to answer them said, in order."""
 
     messages: list[Node] = field(default_factory=list[Node])
     runs: dict[str, list[Node]] = field(default_factory=dict[str, list[Node]])
-    ending: Node | None = None  # says that the last run ended without an answer
+    ending: Node | None = None  # marks that the last run ended without an answer
     place: int = 0  # the first seq of the last run
     last: int = 0
 
@@ -132,12 +132,12 @@ class _Turn:
         return list(dict.fromkeys(str(payload["tool_name"]) for payload in said if payload.get("tool_name")))
 
     def nodes(self, run: str) -> list[Node]:
-        """What this run said, after the calls and results of the runs before it; not what those began to answer."""
+        """Return what this run said, after the calls and results of earlier runs, without their unfinished answers."""
         former = (node for other, nodes in self.runs.items() if other != run for node in nodes if _acts(node))
         return [*former, *self.runs.get(run, ())]
 
     def told(self, agent: str) -> list[Node]:
-        """The turn for later turns, with a line of the agent's where there is no answer."""
+        """Return the turn as later turns see it. If it has no answer, it ends with a line that says so."""
         said = self.nodes(next(reversed(self.runs), ""))
         if self.ending is None or not (self.messages or said):
             return [*self.messages, *said]
@@ -149,14 +149,14 @@ class _Turn:
 
 
 def _place(turn: _Turn, turns: Iterable[_Turn]) -> int:
-    """The seq by which a turn is placed; one that was stopped while it waited stands behind those before it."""
+    """Return the seq by which a turn is ordered. A turn that was stopped while queued comes after those before it."""
     if turn.has_said:
         return turn.place
     return max([turn.place, *(other.place for other in turns if other.has_said and other.first < turn.first)])
 
 
 def _read(nodes: Iterable[Node]) -> tuple[dict[tuple[int, ...] | str, _Turn], list[Node]]:
-    """What runs said, by the messages that they answer or, in old nodes, by the run; and what others said."""
+    """Return the turns of runs, by the messages that they answer (old nodes: by run), and the nodes of others."""
     turns: dict[tuple[int, ...] | str, _Turn] = {}
     others: list[Node] = []
     for node in nodes:
@@ -176,4 +176,4 @@ def _acts(node: Node) -> bool:
 
 
 def _context(node: Node) -> Context:
-    return Context(*node.context.split(":", 2))  # what is stored has been parsed before
+    return Context(*node.context.split(":", 2))  # stored contexts are valid

@@ -1,4 +1,4 @@
-"""The journal of a run: what it did that must outlive the process; refused once another has the run."""
+"""The journal of a run: stores what the run does. Writes are rejected once another process has taken the run."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,7 +19,7 @@ from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
 Reason = Literal["listed", "unknown"]
-Question = tuple[str, str, Any, Reason]  # a call: its id, its tool, its arguments, and why somebody is asked about it
+Question = tuple[str, str, Any, Reason]  # a tool call: its id, tool and arguments, and why it needs an approval
 ExecutionState = Literal["running", "done", "failed", "unknown"]
 Decision = Literal["pending", "approved", "denied", "withdrawn"]
 LAST_STEP = 2**31 - 1
@@ -29,7 +29,7 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A question to the model: what it was sent, and what it replied."""
+    """One model call of a run: what was sent, and the reply."""
 
     number: int
     sent: dict[str, Any]
@@ -40,7 +40,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A tool's execution for a call; one with a correlation id is a worker's."""
+    """One execution of a tool call. With a correlation id, a worker carries it out."""
 
     id: UUID
     step: int
@@ -58,20 +58,20 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call that somebody was asked about."""
+    """A tool call for which an approval was requested."""
 
     step: int
     call_id: str
     reason: Reason
     state: Decision
     comment: str | None
-    used: bool = False  # what was allowed has been begun since
+    used: bool = False  # the approved call was started since
     id: UUID = field(default_factory=uuid7)
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a run has done so far; `doubtful`: what earlier attempts at it may have done, nobody knows."""
+    """What a run has done so far. `doubtful`: executions of earlier attempts whose outcome is unknown."""
 
     steps: Sequence[Step] = ()
     executions: Sequence[Execution] = ()
@@ -80,7 +80,7 @@ class Past:
 
 
 async def past_of(database: Database, run: UUID, *, since: int = 0, limit: int | None = None) -> Past:
-    """What a run did in its steps after a number, at most so many."""
+    """Return what a run did in the steps after number `since`, at most `limit` steps."""
     steps = [step_of(row) for row in await database.all(sql("steps"), run, since, limit)]
     last = LAST_STEP if limit is None else max((step.number for step in steps), default=since)
     return Past(
@@ -91,7 +91,7 @@ async def past_of(database: Database, run: UUID, *, since: int = 0, limit: int |
 
 
 class Call(NamedTuple):
-    """A call that is being made: its execution has an id, that of a worker a correlation id."""
+    """A tool call that starts, with the id of its execution, and a correlation id if a worker carries it out."""
 
     id: str
     tool: str
@@ -102,7 +102,7 @@ class Call(NamedTuple):
 
 
 class Replied(NamedTuple):
-    """What the model was sent in a step and what it replied; `seen`: the last node that it was shown."""
+    """What the model was sent in a step, and its reply. `seen` is the seq of the last node that it was shown."""
 
     step: int
     sent: dict[str, Any]
@@ -112,16 +112,16 @@ class Replied(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Calls of a step that are being made."""
+    """The calls of a step that start now."""
 
     step: int
     calls: Sequence[Call]
 
 
 class Ended(NamedTuple):
-    """What the tool gave that a call of a step was made to; `output` has what the model reads of it under `text`.
+    """The outcome of a tool call. `output` has what the model reads under `text`.
 
-    `whole`, of a kind, is kept aside: all that it gave, where that is more than a row should hold.
+    `whole`, of this content type, is the full output, if it is too large for the row. It is stored in a separate table.
     """
 
     step: int
@@ -135,28 +135,28 @@ class Ended(NamedTuple):
 
 
 class Journal:
-    """Writes down what one run does, under the token of its claim."""
+    """Stores what one run does, under the fencing token of its claim."""
 
     def __init__(
         self, database: Database, run: Run, *, announce: Callable[[str, UUID], None], on_node: Callable[[Node], None]
     ) -> None:
         self._database = database
-        self._announce = announce  # that its agent's topic has news
-        self._on_node = on_node  # of each that is new
+        self._announce = announce  # wakes the readers of the agent's topic
+        self._on_node = on_node  # called for each new node
         self.run = run
-        self._n = run.number * PER_RUN + min(run.token, 900) * PER_CLAIM  # of what was told beside nodes
+        self._n = run.number * PER_RUN + min(run.token, 900) * PER_CLAIM  # of the last delta
         self._unsaved: list[tuple[int, str, dict[str, Any]]] = []
-        self._saved = 0  # the number up to which rows have what is streamed
-        self.seq = max(run.triggers)  # of the last node that belongs to it
+        self._saved = 0  # the number of the last delta that is stored
+        self.seq = max(run.triggers)  # of the last node of the run
 
     @property
     def n(self) -> int:
-        """The number of what was told last."""
+        """The number of the last delta."""
         return self._n
 
     @property
     def pieces(self) -> Pieces:
-        """What is being said and is in no row yet."""
+        """The streamed text that is not stored yet."""
         at = datetime.now(UTC)
         return Pieces(
             self._saved,
@@ -164,7 +164,7 @@ class Journal:
         )
 
     async def past(self) -> Past:
-        """What was done before: nothing of it is done again."""
+        """Return what was done before, so that nothing is repeated."""
         run, database = self.run, self._database
         doubtful: Sequence[Row] = ()
         if run.retry_of is not None:
@@ -173,17 +173,17 @@ class Journal:
         return replace(past, doubtful=[_execution_of(row) for row in doubtful])
 
     async def keep_reply(self, replied: Replied) -> None:
-        """Store a reply alone: one that is there already stays."""
+        """Store a reply without nodes. A reply that is already stored stays."""
         held = self.run.id, self.run.token
         self._refuse(await self._database.value(sql("store_reply"), *held, replied.step, *_reply(replied)))
 
     async def keep_sent(self, step: int, sent: dict[str, Any], *, seen: int, began: datetime) -> None:
-        """Store what the model was sent that gave no reply."""
+        """Store what was sent in a model call that gave no reply."""
         nothing = dumps(sent), None, None, 0, 0, 0.0, seen, began
         self._refuse(await self._database.value(sql("store_reply"), self.run.id, self.run.token, step, *nothing))
 
     async def count(self, usage: Usage, cost: float) -> None:
-        """Count what the model took beside the steps."""
+        """Add the tokens and the cost of a model call outside the steps."""
         args = (self.run.id, self.run.token, usage.input_tokens, usage.output_tokens, cost)
         if not await self._database.run(sql("count_usage"), *args):
             raise lapsed(self.run)
@@ -196,9 +196,9 @@ class Journal:
         begun: Begun | None = None,
         ended: Ended | None = None,
     ) -> list[UUID]:
-        """Append nodes, all or none, and tell the agent's topic; one that is there already stays as it is.
+        """Append nodes, all or none, and announce them on the agent's topic. A node whose key exists stays unchanged.
 
-        With them it is stored what the model replied, that calls are being made, or what the tool of one gave.
+        The same transaction stores the model's reply, the calls that start, or the outcome of a call.
         """
         contexts = [parse_context(draft.context) for draft in drafts]
         made_by = {"run": str(self.run.id), "answers": list(self.run.triggers)}
@@ -234,15 +234,15 @@ class Journal:
         return [row["id"] for row in rows]
 
     async def begin_execution(self, step: int, calls: Sequence[tuple[str, str, Any]]) -> None:
-        """Store that tools are being run: by call, tool and arguments; one that was begun before is begun anew."""
+        """Store that calls start, given by id, tool and arguments. A call that was started before starts again."""
         await self.append([], begun=Begun(step, [Call(*call, uuid7()) for call in calls]))
 
     async def end_execution(self, ended: Ended) -> None:
-        """Store what a tool gave."""
+        """Store the outcome of a call."""
         await self.append([], ended=ended)
 
     async def ask(self, step: int, calls: Sequence[Question]) -> bool:
-        """Ask somebody about calls; whether the run has to wait for it."""
+        """Request approvals for calls. Return whether the run has to wait for them."""
         outcome = await self._database.value(
             sql("ask_approval"), self.run.id, self.run.token, [uuid7() for _ in calls], step,
             [call for call, _, _, _ in calls], [tool for _, tool, _, _ in calls],
@@ -251,19 +251,19 @@ class Journal:
         self._refuse(outcome)
         return outcome == "waiting"
 
-    # What is told beside nodes
+    # Deltas: events that are not nodes
 
     def tell(
         self, kind: Literal["token", "thinking"], data: dict[str, Any], *, revision: int, at: datetime
     ) -> tuple[Event, int, int]:
-        """A piece of what is being said, for those who watch, its number and the one before; `flush` stores it."""
+        """Add a piece of streamed text. Return its event, its number and the number before. `flush` stores it."""
         after = self._n
         self._n += max(1, len(data.get("text", "")))
         self._unsaved.append((self._n, kind, data))
         return delta_event(revision, self._n, self.run.id, kind, data, at), self._n, after
 
     async def flush(self) -> None:
-        """Store what was told since the last time, so that whoever watches from elsewhere sees it."""
+        """Store the pieces since the last flush, for watchers in other processes."""
         unsaved = list(self._unsaved)
         rows = list(_joined(unsaved))
         if not rows:
@@ -282,7 +282,7 @@ class Journal:
 
 
 def step_of(row: Row) -> Step:
-    """The step that a row is."""
+    """Build a step from its row."""
     reply = None if row["reply"] is None else msgspec.convert(row["reply"], Reply)
     return Step(row["number"], loads(row["sent"]), reply, row["started_at"], row["replied_at"])
 
@@ -322,7 +322,7 @@ def _written(ended: Ended) -> tuple[object, ...]:
 
 
 def _joined(told: Iterable[tuple[int, str, dict[str, Any]]]) -> Iterable[tuple[int, str, dict[str, Any]]]:
-    """Pieces of one kind as one: the number of the last is where their text ends."""
+    """Merge consecutive pieces of one kind. The number of the last one is where their text ends."""
     last: tuple[int, str, dict[str, Any]] | None = None
     for n, kind, data in told:
         if last is not None and last[1] == kind and not data.get("reset"):

@@ -1,6 +1,6 @@
-"""Keeping: what stays of a turn that was answered: what was said is remembered, what leaves the window is summed up.
+"""What follows an answer: the turn is stored in memory, and messages that leave the window are summarised.
 
-The run ends after that: the next turn of its conversation finds both. Hardly any turn sums up.
+The run ends only after that, so that the next turn of the conversation finds both. Few turns need a summary.
 """
 
 import asyncio
@@ -18,21 +18,24 @@ from holdfast.agents.underway import Services, Turn
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import HoldfastError
 
-SUMMARIES = 4  # made after one turn, at most
-SUMMING = 60.0  # seconds that they may take together: the next turn waits for them
+SUMMARIES = 4  # after one turn, at most
+SUMMING = 60.0  # seconds for all of them: the next turn waits for them
 
 log = logging.getLogger(__name__)
 
 
 class Keeping:
-    """Keeps what is of use after a turn."""
+    """Stores memories and summaries after a turn."""
 
     def __init__(self, services: Services, briefing: Briefing) -> None:
         self._services = services
         self._briefing = briefing
 
     async def keep(self, turn: Turn, answer: UUID) -> None:
-        """Remember what was said, and sum up what leaves the window; that either fails is no failure of a turn."""
+        """Store memories of a turn, and summarise messages that leave the window.
+
+        An error does not fail the turn. Only a transient error of the summary is raised, so that the run is retried.
+        """
         view = await turn.view()
         if turn.agent.memory and turn.questions:
             await remember_turn(

@@ -1,8 +1,8 @@
-"""The mailbox: an agent reads its topic, keeps its views, and takes what it has to answer.
+"""The mailbox of an agent: reads its topic, updates its views, and claims the runs of new messages.
 
-A message is answered by a run, which is stored with the message or, where a stranger published it, found to be missing
-here. So the position in the topic says only how far was read: it is committed now and then, and a record that comes
-again finds its run there already.
+A message is answered by a run. The sender stores the run with the message. If another program published the message,
+the run is missing, and the mailbox stores it. So the committed offset only says how far the topic was read: it is
+committed now and then, and a record that is read again finds its run.
 """
 
 import asyncio
@@ -21,11 +21,11 @@ from holdfast.bus.subscription import Subscription
 from holdfast.conversations.contexts import ASSISTANT
 from holdfast.core.errors import Busy, HoldfastError, InvalidInput, Overloaded, Unavailable
 
-BATCH = 200  # records taken at once
-IDLE = 1.0  # seconds without a record after which the position is committed
-UNCOMMITTED = 1000  # records after which it is, at the latest
-PASSING = (Busy, Overloaded, Unavailable)  # what another try may do away with
-FORM_HEADER = "holdfast-form"  # a framework with an agent of its own wrote the node
+BATCH = 200  # records read at once
+IDLE = 1.0  # seconds without a record before the offset is committed
+UNCOMMITTED = 1000  # records after which the offset is committed at the latest
+PASSING = (Busy, Overloaded, Unavailable)  # errors that a retry can resolve
+FORM_HEADER = "holdfast-form"  # a framework with its own agent wrote the node
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ Take = Callable[[Agent, Sequence[UUID]], Awaitable[None]]
 
 
 class Mailbox:
-    """Reads the topic of one agent, as one of its group."""
+    """Reads the topic of one agent, as a member of the agent's consumer group."""
 
     def __init__(self, agent: Agent, log: Log, views: Views, take: Take) -> None:
         self._agent = agent
@@ -41,7 +41,7 @@ class Mailbox:
         self._views = views
         self._take = take
         self._reading: asyncio.Task[None] | None = None
-        self.ignored = 0  # of its own messages, that came back
+        self.ignored = 0  # how many of the agent's own messages were read
 
     async def __aenter__(self) -> Self:
         self._reading = asyncio.create_task(self._run(), name=f"mailbox of {self._agent.name}")
@@ -75,7 +75,7 @@ class Mailbox:
                     await self._handle(batch)
                     uncommitted += batch
                 if uncommitted and (not done or len(uncommitted) >= UNCOMMITTED):
-                    with suppress(Busy):  # they are another's by now, who reads them again
+                    with suppress(Busy):  # another consumer has the partition and reads them again
                         await records.commit(*uncommitted)
                     uncommitted = []
         finally:
@@ -87,7 +87,7 @@ class Mailbox:
                     await records.commit(*uncommitted)
 
     async def _handle(self, records: Sequence[Record]) -> None:
-        """Take what is asked for; a record that cannot be handled is passed by, and the others are handled."""
+        """Handle records. A record that cannot be handled is skipped, and the others are handled."""
         try:
             await self._take_asked(records)
         except PASSING:
@@ -105,7 +105,7 @@ class Mailbox:
         for record in records:
             try:
                 message = message_of(record)
-            except InvalidInput as error:  # anybody may publish there
+            except InvalidInput as error:  # anybody can publish to the topic
                 log.warning("%s was sent what it cannot read: %s", self._agent.name, error)
                 continue
             if message.agent_id in (self._agent.name, ASSISTANT):
@@ -116,7 +116,7 @@ class Mailbox:
             await self._take(self._agent, asked)
 
     def _asks(self, message: ConversationMessage, record: Record) -> bool:
-        """Whether a message wants an answer: what tools and the system say is read with the next that does."""
+        """Return whether a message needs an answer. Tool and system messages are read with the next one that does."""
         if message.agent_id in (TOOL, "system") or FORM_HEADER in record.headers:
             return False
         return message.action in ("create", "append")

@@ -1,4 +1,4 @@
-"""The parts of a context that have a share of it: notes, the summary, and memories, each as a section of the prompt."""
+"""Sections of a prompt that get a share of its tokens: notes, the summary, and memories."""
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -27,7 +27,7 @@ _DOUBTFUL: Mapping[Trust, str] = {"tool": " (from a tool)", "untrusted": " (untr
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a part of a context takes, how many pieces of it are shown and how many are not, and why."""
+    """A part of a prompt: its tokens, how many pieces of it are shown, how many are left out, and why."""
 
     name: PartName
     tokens: int
@@ -47,7 +47,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """A memory that may matter to the turn."""
+    """A memory that may matter for the turn."""
 
     id: UUID
     text: str
@@ -60,7 +60,7 @@ class Recalled:
 
 
 def notes_section(notes: str, limit: int, counter: TokenCounter, *, has_place: bool) -> Section:
-    """What the agent has noted; without a heading where the instructions have a place for it."""
+    """Build the section of notes. It has no heading if the instructions have a placeholder for it."""
     if notes.strip():
         return _quotation("notes", "" if has_place else NOTES, notes, limit, counter)
     text = NO_NOTES if has_place and counter.count(NO_NOTES) <= limit else ""
@@ -68,7 +68,7 @@ def notes_section(notes: str, limit: int, counter: TokenCounter, *, has_place: b
 
 
 def summary_section(summary: Summary | None, limit: int, counter: TokenCounter) -> Section:
-    """What stands for the messages that it covers."""
+    """Build the section of the summary, which replaces the messages that it covers."""
     if summary is None or not summary.text.strip():
         return Section("", Part("summary", 0, 0, 0, "there is none"))
     section = _quotation("summary", EARLIER, summary.text, limit, counter)
@@ -79,7 +79,7 @@ def summary_section(summary: Summary | None, limit: int, counter: TokenCounter) 
 
 
 class Memories:
-    """The section of memories: its room is set aside first, and it is written when the window is known."""
+    """The section of memories. Its tokens are reserved first; it is written once the window is known."""
 
     def __init__(self, memories: Sequence[Recalled], limit: int, counter: TokenCounter) -> None:
         self._memories = memories
@@ -91,7 +91,7 @@ class Memories:
         self.reserve = min(limit, self._frame + sum(self._tokens)) if memories else 0
 
     def section(self, read: AbstractSet[str]) -> Section:
-        """The first that fit, without those whose source is among the messages that are `read` anyway."""
+        """Build the section from the first memories that fit. Those whose source is in `read` are left out."""
         left = self.reserve - self._frame
         lines: dict[str, str] = {}
         why: list[str] = []

@@ -1,7 +1,7 @@
-"""Presence: which agents some process serves now, as processes say every few seconds.
+"""Presence: which agents are served now. Every process that serves agents reports this every few seconds.
 
-A process that stops says so. One that dies is not heard of again, and counts as gone after fifteen seconds, or as soon
-as another begins on the same machine.
+A process that stops reports that too. A process that dies counts as gone after fifteen seconds, or as soon as another
+one starts on the same machine.
 """
 
 import os
@@ -14,8 +14,8 @@ from holdfast.core.ids import uuid7
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-EVERY = 5.0  # seconds after which a process says again that it is there
-FRESH = 1.0  # seconds for which an answer is good; it never hides a process that has just begun
+EVERY = 5.0  # seconds between two reports of a process
+FRESH = 1.0  # seconds for which `served` is cached; a missing agent is always looked up
 
 HERE = platform.node() or "this machine"
 
@@ -33,24 +33,24 @@ class AgentPresence:
         self._until = 0.0
 
     async def served(self) -> frozenset[str]:
-        """The agents that are served now."""
+        """Return the agents that are served now."""
         rows = await self._database.all(sql("served_agents"))
         self._known, self._until = frozenset(row["name"] for row in rows), time.monotonic() + FRESH
         return self._known
 
     async def serves(self, agent: str) -> bool:
-        """Whether an agent is served, or was a second ago."""
+        """Return whether an agent is served, or was served a second ago."""
         if time.monotonic() < self._until and agent in self._known:
             return True
         return agent in await self.served()
 
     def announced(self) -> "Announced":
-        """What says which agents a part of this process serves."""
+        """Return an object that reports which agents a part of this process serves."""
         return Announced(self._database)
 
 
 class Announced:
-    """Says which agents this process serves."""
+    """Reports which agents this process serves."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -59,7 +59,7 @@ class Announced:
         self._due = 0.0
 
     async def tell(self, agents: Sequence[str]) -> None:
-        """Say it, where it has changed or was not said for a while."""
+        """Report the agents, if they have changed or the last report is too old."""
         names = sorted(agents)
         if self._told is None:
             await self._bury()
@@ -68,11 +68,11 @@ class Announced:
             self._told, self._due = names, time.monotonic() + EVERY
 
     async def end(self) -> None:
-        """Say that this process serves none any more."""
+        """Report that this process serves no agents any more."""
         await self._database.run(sql("end_served"), [self._id])
 
     async def _bury(self) -> None:
-        """Forget processes of this machine that died. One that lives nevertheless says again that it is there."""
+        """Remove dead processes of this machine. A live one that is removed by mistake reports itself again."""
         rows = await self._database.all(sql("processes_on"), HERE)
         dead = [row["worker"] for row in rows if not _lives(row["name"])]
         if dead:
@@ -86,6 +86,6 @@ def _lives(name: str) -> bool:
             os.kill(int(found[1]), 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it is another user's
+    except OSError:  # another user's process
         return True
     return True

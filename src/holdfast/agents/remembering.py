@@ -1,4 +1,4 @@
-"""Remembering: what was said in a turn goes to memory, so that the next one recalls it."""
+"""Stores what was said in a turn as memories, so that later turns recall it."""
 
 import logging
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ async def remember_turn(
     person: str | None,
     agent: str,
 ) -> None:
-    """Keep what was said: for the session, and what the session's user said of lasting use, for that user.
+    """Store what was said for the session, and lasting statements of the session's user for that user.
 
-    Each under its node's key: a turn that is done twice is remembered once. A sentence that was said before is the same
-    memory, refreshed. That memory fails is no failure of a turn.
+    Each memory has the key of its node, so that a repeated turn is stored once. A sentence that was said before
+    refreshes its memory. An error of memory does not fail the turn.
     """
     try:
         said: list[tuple[Owner, Draft | None]] = []
@@ -41,7 +41,7 @@ async def remember_turn(
                 here = session(session_id, agent=agent, user=person, conversation=question.root)
                 author = person if asker == by_user(person) else asker.value
                 said.append((here, _said(question, question.content, session_id, author=author, trust=trust)))
-            if person is not None and asker == by_user(person):  # what others say there is nothing that the user said
+            if person is not None and asker == by_user(person):  # only what the user said
                 lasting = lasting_part(question.content) or ""
                 kept = _said(question, lasting, session_id, author=person, trust=trust, importance=LASTING_IMPORTANCE)
                 said.append((user(person), kept))

@@ -1,7 +1,7 @@
-"""The runner: holds the runs that this process has taken, renews their leases, and stops those that are to stop.
+"""The runner: executes the runs that this process has claimed, renews their leases, and cancels those that must stop.
 
-Leases are renewed here for all runs at once, never by the work itself: a tool may take hours. What a crashed process
-held is taken up when its lease has run out; what this one is told to stop is cancelled.
+One task renews the leases of all runs, because a single tool call can take hours. Runs of a crashed process are taken
+over when their leases have expired.
 """
 
 import asyncio
@@ -24,29 +24,29 @@ from holdfast.core.ids import uuid7
 from holdfast.core.shares import Holder, Shares, work_for
 from holdfast.postgres.database import Database
 
-LOOK = 1.0  # seconds between two looks for runs that are due
-TAKEN = 20  # runs that are due, taken at once: what is said meanwhile finds room
-TIDYING = 5.0  # seconds that runs have to come to an end when they are told to
-BEGUN = 10_000  # messages that were taken as they were sent, and are not taken again when their records come
+LOOK = 1.0  # seconds between two polls for due runs
+TAKEN = 20  # due runs claimed in one batch: it leaves room for messages that arrive meanwhile
+TIDYING = 5.0  # seconds that cancelled runs have to end
+BEGUN = 10_000  # messages whose runs were claimed when they were sent: their records claim nothing
 
 log = logging.getLogger(__name__)
 
 
 class Does(Protocol):
-    """What does runs."""
+    """Executes runs."""
 
     async def do(self, agent: Agent, run: Run) -> Finished | None:
-        """Do a run until it ends, or until it has to wait for somebody (None)."""
+        """Execute a run until it ends. Return None if it has to wait for an approval."""
         ...
 
     async def stopped(self, agent: Agent, run: Run) -> Finished:
-        """End a run that somebody stopped."""
+        """End a run that was stopped."""
         ...
 
 
 @dataclass(slots=True)
 class Held:
-    """A run that is being done."""
+    """A run that this process executes."""
 
     run: Run
     task: "asyncio.Task[None]"
@@ -55,7 +55,7 @@ class Held:
 
 
 class Runner:
-    """Does the runs of agents of one tenant, a bounded number at once, which it shares with those of other tenants."""
+    """Executes the runs of one tenant's agents. All tenants share a limited number of places for runs."""
 
     def __init__(
         self,
@@ -75,29 +75,29 @@ class Runner:
         self._lease = timedelta(seconds=lease)
         self._places = places  # shared with the runners of other tenants
         self._tenant = ""
-        self._grace = grace  # seconds that runs have to end by themselves when it is left
+        self._grace = grace  # seconds that runs have to finish when the runner closes
         self._holder = f"process {uuid7()}"
         self._agents: dict[str, Agent] = {}
         self._held: dict[UUID, Held] = {}
-        self._more = False  # there was no room for some
+        self._more = False  # some due runs found no room
         self._taking: set[asyncio.Task[Any]] = set()
         self._begun: OrderedDict[UUID, object] = OrderedDict()
         self._watching: list[asyncio.Task[None]] = []
         self._woken = asyncio.Event()
-        self._left: list[UUID] = []  # runs that could not go on, and are still leased to this process
+        self._left: list[UUID] = []  # runs to release: they do not continue here, but are still leased to this process
 
     @property
     def running(self) -> int:
-        """How many runs are being done."""
+        """The number of runs in progress."""
         return len(self._held)
 
     def serve(self, agent: Agent) -> None:
-        """Do the runs of an agent from now on."""
+        """Start to take the runs of an agent."""
         self._agents[agent.name] = agent
         self._woken.set()
 
     def leave(self, name: str) -> None:
-        """Take no more runs of an agent."""
+        """Stop taking the runs of an agent."""
         self._agents.pop(name, None)
 
     async def __aenter__(self) -> Self:
@@ -115,7 +115,7 @@ class Runner:
         for task in self._watching[1:]:
             task.cancel()
         await asyncio.wait(self._watching[1:])
-        if self._taking:  # what is taken now has nobody left to do it, and is given back
+        if self._taking:  # runs that are claimed from now on find no agent and are released
             await asyncio.wait(self._taking, timeout=TIDYING)
         if self._held and self._grace:
             await asyncio.wait([each.task for each in self._held.values()], timeout=self._grace)
@@ -133,15 +133,15 @@ class Runner:
             log.info("runs are left to their leases: %s", error)
 
     def serves(self, agent: str) -> bool:
-        """Whether it does the runs of an agent."""
+        """Return whether it takes the runs of an agent."""
         return agent in self._agents
 
     def has_room(self, agent: str, user: str | None = None) -> bool:
-        """Whether it would do a run of an agent for a user at once."""
+        """Return whether it would start a run of an agent for a user at once."""
         return agent in self._agents and self._places.offers((self._tenant, user or ""))
 
     async def send(self, sending: Callable[[Claim], Coroutine[Any, Any, Sent]], user: str | None) -> Sent:
-        """Have a message sent whose run is taken as it is stored; it is begun whether somebody waits for it or not."""
+        """Send a message and claim its run in the same transaction. The run starts even if the caller stops waiting."""
         holder = (self._tenant, user or "")
         self._places.add(holder)
         task = asyncio.create_task(self._send(sending, holder), name="sending")
@@ -154,7 +154,7 @@ class Runner:
         try:
             sent = await sending(claim)
         except HoldfastError as error:
-            if is_passing(error) and not isinstance(error, Busy):  # it may be stored nevertheless
+            if is_passing(error) and not isinstance(error, Busy):  # the run may be stored nevertheless
                 self._left.append(claim.run)
             raise
         finally:
@@ -165,7 +165,7 @@ class Runner:
             if len(self._begun) > BEGUN:
                 self._begun.popitem(last=False)
             self._start(agent, sent.held)
-        elif sent.held is not None:  # it was left meanwhile
+        elif sent.held is not None:  # the agent is no longer served here
             self._left.append(sent.held.id)
         self._look_if_room()
         return sent
@@ -173,16 +173,16 @@ class Runner:
     def _sent(self, task: "asyncio.Task[Any]") -> None:
         self._taking.discard(task)
         if not task.cancelled():
-            task.exception()  # whoever sends is told, if they still wait
+            task.exception()  # mark it as retrieved: the sender gets it, if it still waits
 
     async def take(self, agent: Agent, nodes: Sequence[UUID]) -> None:
-        """Take the runs that answer these nodes; those for which there is no room are taken later."""
+        """Claim the runs that answer these nodes. Runs for which there is no room are claimed later."""
         nodes = [node for node in nodes if self._begun.pop(node, self) is self]
         if nodes and agent.name in self._agents:
             await asyncio.shield(self._begin_taking([agent.name], nodes))
 
     def _begin_taking(self, names: Sequence[str], nodes: Sequence[UUID] | None) -> "asyncio.Task[None]":
-        """Take runs, whether somebody waits for it or not: one that was taken and is not begun would be nobody's."""
+        """Claim runs in a task of its own, so that a cancelled caller leaves no run claimed but not started."""
         task = asyncio.create_task(self._take(names, nodes), name="taking runs")
         self._taking.add(task)
         task.add_done_callback(self._taken)
@@ -205,7 +205,7 @@ class Runner:
         reserved = (self._tenant, "")
         self._places.add(reserved, most)
         try:
-            # Without room, runs that strangers' messages ask for are still stored.
+            # Even without room, this stores the missing runs of messages that other programs published.
             taken = await self._runs.take(
                 names,
                 nodes=nodes,
@@ -216,7 +216,7 @@ class Runner:
             )
         finally:
             self._places.give(reserved, most)
-        strange: list[UUID] = []  # of agents that were left meanwhile
+        strange: list[UUID] = []  # of agents that are no longer served here
         for run in taken:
             agent = self._agents.get(run.agent)
             if agent is None:
@@ -230,7 +230,7 @@ class Runner:
 
     def _start(self, agent: Agent, run: Run) -> None:
         former = self._held.get(run.id)
-        if former is not None:  # its lease ran out here, while the database was away
+        if former is not None:  # the lease expired while the database was unreachable
             former.task.cancel()
             self._places.give(former.holder)
         holder = (self._tenant, run.user or "")
@@ -247,7 +247,7 @@ class Runner:
     def _let_go(self, held: Held | None) -> None:
         if held is not None and self._held.get(held.run.id) is held:
             del self._held[held.run.id]
-            if self._places.held(held.holder) >= self._places.most_of_user:  # more of theirs may wait
+            if self._places.held(held.holder) >= self._places.most_of_user:  # more runs of this user may wait
                 self._more = True
             self._places.give(held.holder)
             self._look_if_room()
@@ -261,14 +261,14 @@ class Runner:
         work_for(self._tenant, run.user)
         try:
             finished = await self._finished(agent, run)
-        except Busy as error:  # another has it by now
+        except Busy as error:  # another process has it
             log.warning("a run is left to another: %s", error)
             return
-        except HoldfastError as error:  # the database is away, mostly: it is taken up again when that is back
+        except HoldfastError as error:  # mostly because the database is unreachable: the run is taken again later
             log.warning("the run %s is left for later: %s", run.id, error)
             self._left.append(run.id)
             return
-        self._let_go(self._own(run))  # it has ended: nobody stops what follows
+        self._let_go(self._own(run))  # it has ended: a stop has no effect on what follows
         if finished is not None and finished.following is not None and self._agents:
             self._begin_taking(list(self._agents), [finished.following])
 
@@ -283,12 +283,12 @@ class Runner:
             return await self._does.stopped(agent, run)
 
     def _own(self, run: Run) -> Held | None:
-        """The run as it is held, unless it was begun anew meanwhile."""
+        """Return the held run of this task, or None if the run was started again meanwhile."""
         held = self._held.get(run.id)
         return held if held is not None and held.task is asyncio.current_task() else None
 
     async def _keep(self) -> None:
-        """Renew leases, and cancel what is to stop."""
+        """Renew leases, and cancel runs that must stop."""
         while True:
             try:
                 async with self._listen(await runs_channel(self._database)) as woken:
@@ -320,7 +320,7 @@ class Runner:
                     each.task.cancel(stop)
 
     async def _look(self) -> None:
-        """Take runs that are due: left by others, allowed by somebody, or waiting for room."""
+        """Claim due runs: released by other processes or with expired leases, approved, or waiting for room."""
         while True:
             await until(self._woken, LOOK)
             try:
@@ -329,5 +329,5 @@ class Runner:
                     self._left.clear()
                 if self._agents:
                     await asyncio.shield(self._begin_taking(list(self._agents), None))
-            except Exception:  # noqa: BLE001 - it is logged where it is taken
+            except Exception:  # noqa: BLE001 - `_taken` logs failed claims
                 await asyncio.sleep(LOOK)

@@ -1,4 +1,4 @@
-"""Runs: one for each turn of an agent, from the message that asked for it to its end."""
+"""Runs: attempts of agents at turns, each from the message that started it to its end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,17 +19,17 @@ from holdfast.postgres.sql import statements
 
 RunState = Literal["queued", "running", "waiting", "done", "failed", "cancelled"]
 Ending = Literal["done", "failed", "cancelled"]
-MOST: RunState = "done"  # what nearly all runs are: a user's are found among the user's, others by their state
+MOST: RunState = "done"  # the state of nearly all runs: a user's are found by user, runs in other states by state
 
 sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One turn of an agent; `trigger` is the node that asked for it, `answer` the one that ended it.
+    """One attempt at a turn. `trigger` is the node that started it, `answer` the node that ended it.
 
-    `merged`: the numbers of messages that joined it before it began, and that it answers, too. `claimed_revision`: how
-    far the conversation was when a process took the run.
+    `merged`: the seqs of messages that joined the run before it began, and that it answers too. `claimed_revision`: the
+    revision of the conversation when a process claimed the run.
     """
 
     id: UUID
@@ -59,12 +59,12 @@ class Run:
 
     @property
     def triggers(self) -> tuple[int, ...]:
-        """The numbers of all messages that it answers."""
+        """The seqs of all messages that the run answers."""
         return (self.trigger_seq, *self.merged)
 
 
 class Claim(NamedTuple):
-    """A process takes a run as it is stored: under which id, by which name, and for how long."""
+    """A claim on a run that is made when the run is stored: the run's id, its holder and the lease."""
 
     run: UUID
     holder: str
@@ -73,7 +73,7 @@ class Claim(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A message that was sent to an agent, and the run that answers it; `held`: as whoever claimed it holds it."""
+    """A message that was sent to an agent, and the run that answers it. `held`: the run, if it was claimed."""
 
     run_id: UUID
     conversation: UUID
@@ -89,15 +89,15 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What comes after a run: the node that its conversation waits for an answer to, and what those who watch hear."""
+    """What follows a run: the next message of the conversation that waits for an answer, and data of the last event."""
 
     following: UUID | None
     told: dict[str, Any]
-    more: bool  # they hear of other runs too
+    more: bool  # watchers have more to read: new nodes, or the ends of other runs
 
 
 class Runs:
-    """Stores, hands out and ends runs."""
+    """Stores, claims and ends runs."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -115,10 +115,10 @@ class Runs:
         claim: Claim | None = None,
         tx: Transaction | None = None,
     ) -> Sent:
-        """Append a message and store the run that answers it; the same key again gives the first.
+        """Append a message and store the run that answers it. A repeated key returns the first message.
 
-        With a claim the run is held, unless the conversation has others before it. With `merge` it may be the run of a
-        message before, which nobody has begun.
+        With a claim, the run is held at once, unless the conversation has unfinished runs before it. With `merge`, the
+        message can join the run of an earlier message that nobody has started.
         """
         run = await self._database.within(tx)
         outcome, node, seq, revision, at, topic, run_id, number, claimed = await run.value(
@@ -153,9 +153,10 @@ class Runs:
         most: int,
         most_of_user: int | None = None,
     ) -> list[Run]:
-        """Hold the runs that answer these nodes, stored where there are none yet; without nodes, runs that are due.
+        """Claim the runs that answer these nodes, and store those that are missing. Without nodes, claim due runs.
 
-        Users have turns: who has the fewest under way here comes first, and none gets more than `most_of_user`.
+        Users take turns: the user with the fewest runs in progress here comes first, and none gets more than
+        `most_of_user`.
         """
         fresh = None if nodes is None else [uuid7() for _ in nodes]
         rows = await self._database.all(
@@ -164,17 +165,17 @@ class Runs:
         return [run_of(row) for row in rows]
 
     async def renew(self, held: Sequence[Run], *, lease: timedelta) -> dict[UUID, str | None]:
-        """Keep runs; what each is asked to do."""
+        """Renew the leases of runs, and return what each run is asked to do."""
         await self._database.run(sql("renew_runs"), [run.id for run in held], [run.token for run in held], lease)
         return await self.asked_to_stop(held)
 
     async def asked_to_stop(self, held: Sequence[Run]) -> dict[UUID, str | None]:
-        """What each run is asked to do: `cancel`, `interrupt`, nothing; or `lapsed`, where it is not held any more."""
+        """Return what each run is asked to do: `cancel`, `interrupt`, nothing, or `lapsed` if it is no longer held."""
         rows = await self._database.all(sql("stops"), [run.id for run in held], [run.token for run in held])
         return {row["id"]: row["stop"] for row in rows}
 
     async def give_back(self, holder: str, *, runs: Sequence[UUID] | None = None) -> None:
-        """Let others have runs that a process leaves: these, or all that it holds."""
+        """Release runs of a process, these or all that it holds, so that others can take them."""
         await self._database.run(sql("give_back_runs"), store(holder), None if runs is None else list(runs))
 
     async def finish(
@@ -187,7 +188,7 @@ class Runs:
         return Finished(row["next"], row["told"], row["more"])
 
     async def stop(self, id: UUID, why: Literal["cancel", "interrupt"] = "cancel") -> str:
-        """Have a run end; `told` where whoever holds it has to do that, else it has ended."""
+        """Stop a run. Return `told` if its holder has to end it; otherwise it has ended."""
         outcome = await self._database.value(sql("stop_run"), id, why)
         if outcome == "missing":
             raise unknown_run(id)
@@ -211,7 +212,7 @@ class Runs:
         return await self.get(row["id"])
 
     async def get(self, id: UUID) -> Run:
-        """A run."""
+        """Return a run."""
         row = await self._database.one(sql("run"), id)
         if row is None:
             raise unknown_run(id)
@@ -226,7 +227,7 @@ class Runs:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Run]:
-        """Runs, newest first: of a conversation, of a user, or all; with `state` those alone that are in it."""
+        """List runs, newest first: of a conversation, of a user, or all; with `state`, only those in this state."""
         before, _ = read_cursor(cursor)
         stored = None if user is None else store(user)
         if conversation is not None:
@@ -241,13 +242,13 @@ class Runs:
         return Page(runs, write_cursor(runs[-1].id) if len(rows) > limit else None)
 
     async def questions(self, runs: Sequence[Run]) -> dict[UUID, str]:
-        """The beginning of the message that each run answers; a deleted one has none."""
+        """Return the beginning of the message that each run answers, without deleted messages."""
         rows = await self._database.all(sql("questions"), [run.id for run in runs]) if runs else []
         return {row["id"]: restore(row["question"]) for row in rows}
 
 
 def run_of(row: Row) -> Run:
-    """The run that a row is."""
+    """Build a run from its row."""
     return Run(
         row["id"],
         restore(row["agent"]),
@@ -287,7 +288,7 @@ def _first_claim(
     at: datetime,
     revision: int,
 ) -> Run:
-    """A run as whoever stored it holds it."""
+    """Build the run that was claimed when it was stored."""
     return Run(
         id, agent, conversation, number, node, seq, attempt=1, retry_of=None, user=user, state="running", token=1,
         claims=1, steps=0, input_tokens=0, output_tokens=0, cost=0.0, model=None, answer=None, error=None,
@@ -296,10 +297,10 @@ def _first_claim(
 
 
 def lapsed(run: Run) -> Busy:
-    """Another process has a run by now, or it has ended."""
+    """Return the error for a run that another process holds, or that has ended."""
     return Busy(f"the run {run.id} is not held any more", why="its lease ran out and another took it, or it has ended")
 
 
 def unknown_run(id: UUID) -> NotFound:
-    """There is no such run, or none that the caller may see."""
+    """Return the error for a run that does not exist, or that the caller may not see."""
     return NotFound(f"there is no run {id}")

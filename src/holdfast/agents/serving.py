@@ -1,4 +1,4 @@
-"""Serving: this process does the work of agents: those of a program, and those that are stored as rows."""
+"""Serves agents in this process: those that an app declares, and those that are stored as rows."""
 
 import asyncio
 import logging
@@ -16,13 +16,13 @@ from holdfast.bus.log import Log
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound
 from holdfast.skills.tool import Tool
 
-LOOK = 2.0  # seconds between two looks at the stored agents
+LOOK = 2.0  # seconds between two polls of the stored agents
 
 log = logging.getLogger(__name__)
 
 
 class Serving:
-    """Serves the agents of one tenant, as long as `async with` lasts."""
+    """Serves the agents of one tenant within an `async with` block."""
 
     def __init__(
         self,
@@ -43,19 +43,19 @@ class Serving:
         self._declared = {agent.name: agent for agent in declared}
         self._channels = Channels(agents, (agent for agent in self._declared.values() if agent.kind == "ui"))
         self._tools = tools
-        self._declare = declare  # what the program brings beside its agents
+        self._declare = declare  # stores what the app declares besides its agents
         self._mailboxes: dict[str, AsyncExitStack] = {}
-        self._stored: dict[str, Stamp] = {}  # stored agents as they were last looked at
+        self._stored: dict[str, Stamp] = {}  # stored agents at the last poll
         self._stack = AsyncExitStack()
 
     @property
     def runner(self) -> Runner:
-        """What does the runs."""
+        """The runner that executes the runs."""
         return self._runner
 
     @property
     def agents(self) -> list[str]:
-        """The agents that are served."""
+        """The names of the agents that are served."""
         return sorted(self._mailboxes)
 
     async def __aenter__(self) -> Self:
@@ -81,7 +81,7 @@ class Serving:
         await self._stack.aclose()
 
     async def _serve(self, agent: Agent) -> None:
-        for name in await self._definitions.unknown_tools(agent.named):  # a source may bring it yet
+        for name in await self._definitions.unknown_tools(agent.named):  # an import may still add it
             log.warning("the agent %s names the tool %s, and there is none: it does without", agent.name, name)
         self._runner.serve(agent)
         if agent.name not in self._mailboxes:
@@ -104,7 +104,7 @@ class Serving:
         finally:
             task.cancel()
             await asyncio.wait([task])
-            with suppress(HoldfastError):  # whoever cannot be told finds out by itself
+            with suppress(HoldfastError):  # other processes notice it by themselves
                 await self._announced.end()
 
     async def _follow(self) -> None:
@@ -117,11 +117,11 @@ class Serving:
                 log.warning("stored agents cannot be read, trying again: %s", error)
 
     async def _tell(self) -> None:
-        """Tell other processes which agents are served here."""
+        """Report to other processes which agents are served here."""
         await self._announced.tell([*{*self._mailboxes, *self._declared}])
 
     async def _follow_rows(self) -> None:
-        """Serve the agents that are stored as rows, as they are now; what they are told is read when it has changed."""
+        """Serve the agents that are stored as rows. A definition is read when it is new or has changed."""
         stored = {
             name: stamp for name, stamp in (await self._definitions.stored()).items() if name not in self._declared
         }

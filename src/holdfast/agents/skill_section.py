@@ -1,4 +1,4 @@
-"""The section of skills: names of those that an agent can load, and the instructions of those that it has loaded."""
+"""The skills section of a prompt: names of skills that an agent can load, and instructions of those it has loaded."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ GONE = "\n\n(There was no room any more for the skill {}. Where you need it, loa
 
 @dataclass(frozen=True, slots=True)
 class LoadedSkill:
-    """A skill that is loaded: its instructions, and the tools that it brings."""
+    """A loaded skill: its instructions, and the tools that it brings."""
 
     id: UUID
     name: str
@@ -30,20 +30,20 @@ class LoadedSkill:
 
     @property
     def text(self) -> str:
-        """As the prompt has it."""
+        """The skill as it appears in the prompt."""
         return LOADED.format(self.name, self.instructions.strip())
 
 
 @dataclass(frozen=True, slots=True)
 class Skilled:
-    """What an agent knows of skills in a turn; `whole` are the tokens of all that it could load, told at once."""
+    """The skills of an agent in a turn. `whole`: the tokens that all skills would take if they were all loaded."""
 
     catalog: Catalog
     loaded: Sequence[LoadedSkill] = ()
     whole: int = 0
 
     def skill_with(self, tool: str) -> str | None:
-        """A skill that would bring a tool."""
+        """Return a skill that would bring a tool, or None."""
         skills = self.catalog.skills.values()
         found = ((skill, grant) for skill in skills for grant in skill.tools if grant.name == tool)
         return next((skill.name for skill, grant in found if not refusal(grant, self.catalog.agent)), None)
@@ -51,7 +51,7 @@ class Skilled:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """Skills that are shown: the tools of theirs that have room, and those that have none."""
+    """How skills fit into a prompt: the tools that have room, those that do not, and the tokens in use."""
 
     tools: Sequence[ToolSpec]
     left_out: Sequence[ToolSpec]
@@ -68,9 +68,9 @@ class SkillSection:
 
 
 def fit(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> Fit | None:
-    """How skills that belong together are shown in `room` tokens; None: they are not.
+    """Return how skills that belong together fit into `room` tokens, or None if they do not.
 
-    The instructions of all of them, then as many tools as have room, those of the last skill first.
+    The instructions of all of them have to fit. Tools are added as long as they fit, those of the last skill first.
     """
     tokens = instruction_tokens(skills, counter)
     if tokens > room:
@@ -86,12 +86,12 @@ def fit(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> Fit 
 
 
 def instruction_tokens(skills: Sequence[LoadedSkill], counter: TokenCounter) -> int:
-    """What the instructions of skills take."""
+    """Return how many tokens the instructions of skills take."""
     return sum(counter.count(skill.text) for skill in skills)
 
 
 def skill_section(skilled: Skilled | None, *, listing: int, loading: int, counter: TokenCounter) -> SkillSection:
-    """Names in at most `listing` tokens; of what is loaded the newest, with its tools in at most `loading`."""
+    """Build the section: names in at most `listing` tokens, the newest loaded skills in at most `loading` tokens."""
     if skilled is None or not skilled.catalog.skills:
         return SkillSection(Section("", Part("skills", 0, 0, 0, "the agent has none")))
     loaded = {skill.id: skill for skill in skilled.loaded}
@@ -114,7 +114,7 @@ def skill_section(skilled: Skilled | None, *, listing: int, loading: int, counte
     text = _list(names) + "".join(skill.text for skill in shown)
     text += GONE.format(", ".join(skill.name for skill in gone)) if gone else ""
     tokens = counter.count(text)
-    # What was asked for and has no room is not saved.
+    # Loaded skills and tools that have no room do not count as saved.
     missed = instruction_tokens(gone, counter) + _tokens([tool for skill in gone for tool in skill.tools], counter)
     whole = max(0, skilled.whole - missed - _tokens(left_out, counter))
     told = tokens + _tokens(tools, counter)

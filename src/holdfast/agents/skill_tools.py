@@ -1,4 +1,4 @@
-"""The tools by which an agent comes to its skills: it loads one, or looks for one that it was not told of."""
+"""The tools with which an agent loads a skill, or searches for skills that its prompt does not list."""
 
 from collections.abc import Collection, Sequence
 from typing import Annotated
@@ -21,7 +21,7 @@ MOST_FOUND = 20
 
 
 def skill_tools(catalogs: Catalogs, finding: Finding, *, room: int, counter: TokenCounter) -> list[Tool]:
-    """The tools that every agent with skills has; those that it has loaded have `room` tokens in a prompt."""
+    """Return the tools that every agent with skills has. Its loaded skills have `room` tokens in a prompt."""
 
     async def use_skill(run: Run, name: Annotated[str, Meta(min_length=1)]) -> str:
         """Load a skill: from then on you have its instructions and its tools.
@@ -29,7 +29,7 @@ def skill_tools(catalogs: Catalogs, finding: Finding, *, room: int, counter: Tok
         Args:
             name: as it is listed, or as search_skills finds it.
         """
-        assert run.agent is not None  # nobody else has these tools
+        assert run.agent is not None  # only agents have these tools
         assert run.conversation_id is not None
         opened = await catalogs.open(run.agent, [name])
         skills = loaded_skills(opened)
@@ -64,7 +64,7 @@ def skill_tools(catalogs: Catalogs, finding: Finding, *, room: int, counter: Tok
 
 
 def loaded_skills(opened: Opened, without: Collection[str] = ()) -> list[LoadedSkill]:
-    """Opened skills, as a prompt has them; `without` are tools that the agent has anyway."""
+    """Convert opened skills for a prompt. `without`: tools that the agent has anyway."""
     return [
         LoadedSkill(
             skill.id,
@@ -88,7 +88,7 @@ def _too_large(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) 
 
 
 def _told(opened: Opened, left_out: Sequence[ToolSpec]) -> str:
-    """What was loaded; the instructions themselves stand among the agent's own."""
+    """Return the result of `use_skill`: what was loaded. The instructions themselves are part of the prompt."""
     names = [skill.name for skill in opened.skills]
     *needed, asked = names
     with_it = f", and {', '.join(needed)}, which it needs" if needed else ""

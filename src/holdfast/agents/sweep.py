@@ -1,4 +1,4 @@
-"""Sweeping: runs that ended long ago are deleted, with their steps, executions, approvals and events; nodes stay."""
+"""Deletes runs that ended long ago, with their steps, executions, approvals and events. Nodes stay."""
 
 import asyncio
 import logging
@@ -11,9 +11,9 @@ from holdfast.core.settings import AgentSettings, BusSettings
 from holdfast.postgres.database import Postgres
 from holdfast.postgres.sql import statements
 
-FIRST = 90.0  # seconds: a process that ends before has nothing to sweep
+FIRST = 90.0  # seconds before the first sweep: a process that ends sooner has nothing to sweep
 PAUSE = 3600.0  # seconds between two sweeps
-TOGETHER = 200  # runs deleted at once
+TOGETHER = 200  # runs deleted in one batch
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -24,7 +24,7 @@ class RunSweeper:
 
     def __init__(self, postgres: Postgres, settings: AgentSettings, bus: BusSettings) -> None:
         self._postgres = postgres
-        # A record that is read again finds the run that answered it: it must not be answered anew.
+        # A record that is read again has to find the run that answered it. Otherwise it would be answered again.
         self._kept = timedelta(days=max(settings.keep_runs_days, bus.retention_days))
 
     async def __aenter__(self) -> Self:
@@ -36,7 +36,7 @@ class RunSweeper:
         await asyncio.wait([self._task])
 
     async def sweep(self) -> int:
-        """Delete runs that ended long ago, of every tenant; how many."""
+        """Delete runs of every tenant that ended long ago. Return how many were deleted."""
         swept = 0
         for row in await self._postgres.system.all(sql("tenants_with_old_runs"), self._kept):
             database = self._postgres.tenant(row["id"])

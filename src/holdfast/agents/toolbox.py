@@ -1,4 +1,4 @@
-"""The toolbox: what an agent can call in a turn: what it always has, and what the skills bring that it has loaded."""
+"""The tools that an agent can call in a turn: those that it always has, and those of the skills that it has loaded."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -17,7 +17,7 @@ from holdfast.skills.tool import Tool
 
 @dataclass(frozen=True, slots=True)
 class _Always:
-    """What an agent always has, and when and as of what that was read."""
+    """The tools that an agent always has, with the agent and catalog for which they were read, and the time."""
 
     agent: Agent
     catalog: Catalog
@@ -25,21 +25,21 @@ class _Always:
     read_at: float
 
     def is_current(self, agent: Agent, catalog: Catalog) -> bool:
-        """Whether it is of this very agent and catalogue, and so new that plain SQL may be left out of account."""
+        """Return whether they are of this agent and catalog, and so new that plain SQL changes can be ignored."""
         return self.agent is agent and self.catalog is catalog and time.monotonic() < self.read_at + KNOWN_FOR
 
 
 class Toolbox:
-    """Opens what agents of one tenant can call; loaded skills have `room` tokens in a prompt."""
+    """Finds the tools that agents of one tenant can call. Loaded skills have `room` tokens in a prompt."""
 
     def __init__(self, services: Services, room: int) -> None:
         self._services = services
         self._room = room
         self._always: dict[str, _Always] = {}  # by agent
-        self._skill_tools: dict[str, Collection[Tool]] = {}  # by the name of what counts
+        self._skill_tools: dict[str, Collection[Tool]] = {}  # by the name of the token counter
 
     async def open(self, turn: Turn, counter: TokenCounter) -> None:
-        """Offer the turn what its agent may call now, and tell it of its skills."""
+        """Set the tools that the agent of a turn may call now, and its skills."""
         catalogs, agent = self._services.catalogs, turn.agent
         catalog, opened = await catalogs.loaded(agent.name, turn.run.conversation)
         always = await self._registered(agent, catalog) | self._built_in(agent, catalog, counter)
@@ -50,7 +50,7 @@ class Toolbox:
             turn.skills = Skilled(catalog, loaded_skills(opened, without=always), whole)
 
     async def _registered(self, agent: Agent, catalog: Catalog) -> dict[str, Offer]:
-        """The tools that an agent is declared with; of registered ones, those that it may call."""
+        """Return the declared and the registered tools of an agent that it may call."""
         known = self._always.get(agent.name)
         if known is None or not known.is_current(agent, catalog):
             began = time.monotonic()

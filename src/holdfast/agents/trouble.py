@@ -1,4 +1,4 @@
-"""Trouble of a run: what passes, so that the run is done later, and what of the rest its users are told."""
+"""Errors of runs: which ones are transient, so that the run is retried later, and what users see of the others."""
 
 import logging
 from typing import Any
@@ -17,20 +17,23 @@ from holdfast.core.errors import (
 )
 from holdfast.core.wires import HTTP_STATUS
 
-OURS = 500  # the status on HTTP of what is our own affair
+OURS = 500  # the HTTP status of internal errors
 
 log = logging.getLogger(__name__)
 
 
 def is_passing(error: HoldfastError) -> bool:
-    """Whether a run is left for later, or for another: the trouble is the database's, not what it was given."""
+    """Return whether an error is transient, so that the run is left for later or for another process.
+
+    Such an error comes from the database, not from the input.
+    """
     if isinstance(error, Busy | DatabaseAway | Overloaded | TimedOut):
         return True
     return "sqlstate" in error.details and not isinstance(error, InvalidInput | TooLarge | AlreadyExists)
 
 
 def told(error: HoldfastError, run: UUID) -> dict[str, Any]:
-    """What is stored of why a run failed, and told to its users; what they have no part in is for the log."""
+    """Return what is stored of a run's error and shown to users. The details of internal errors only go to the log."""
     if HTTP_STATUS[error.code] == OURS:
         log.error("the run %s failed: %s", run, error)
         error = Broken(error.what, next=f"The server's log says more: look for the run {run}.")

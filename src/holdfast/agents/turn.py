@@ -1,8 +1,8 @@
-"""The turn: thought, action, observation, until there is an answer.
+"""The turn loop: call the model, run the tools that it asks for, and repeat until it answers.
 
-Each step asks the model once, stores the raw reply and what it says, and only then acts on it. Whatever process takes a
-run up goes on where the rows say it is: a reply that is stored is not paid for again, a tool that ran is not run again,
-and what was said is said once.
+Each step calls the model once, stores the raw reply and its nodes, and only then runs tools. A process that takes over
+a run resumes from the stored rows: it does not pay for a stored reply again, does not repeat a finished tool call, and
+appends no node twice.
 """
 
 import asyncio
@@ -38,8 +38,8 @@ from holdfast.postgres.sql import statements
 from holdfast.skills.run import Run as ToolRun
 from holdfast.skills.tool import Mode, Tool
 
-AGAIN = 0.5  # seconds after which a reply that could not be stored is stored again
-FLUSH = 0.1  # seconds between two writes of what is streamed
+AGAIN = 0.5  # seconds before the next attempt to store a reply
+FLUSH = 0.1  # seconds between two writes of streamed text
 
 log = logging.getLogger(__name__)
 sql = statements(__name__)
@@ -47,9 +47,9 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Making:
-    """A call that is being made: what is written down of it, the key that it is known by, what is called and where.
+    """A tool call that is about to be executed: its journal entry, its idempotency key, the tool, skill and mode.
 
-    `awaited`: a worker has had it since before this process took the run.
+    `awaited`: a worker has had the call since before this process took the run.
     """
 
     written: Call
@@ -61,23 +61,23 @@ class Making:
 
 
 class Turns:
-    """Does runs of the agents of one tenant."""
+    """Executes the runs of one tenant's agents."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
         self._briefing = Briefing(services)
         self._keeping = Keeping(services, self._briefing)
-        self.views = Views(services.database)  # what the agents know of their conversations
-        # The turn of a task that was stopped, and what it had streamed: gone with the task, whoever stopped it.
+        self.views = Views(services.database)  # the agents' cached conversations
+        # The turns of cancelled tasks, with the text streamed so far. An entry disappears with its task.
         self._stopped: WeakKeyDictionary[asyncio.Task[Any], Turn] = WeakKeyDictionary()
         services.watching.listeners.append(self.views.add)
 
     def close(self) -> None:
-        """Hear no more of what this process writes."""
+        """Stop receiving the nodes that this process appends."""
         self._services.watching.listeners.remove(self.views.add)
 
     async def do(self, agent: Agent, run: Run) -> Finished | None:
-        """Do a run until it ends, or until it has to wait for somebody (None)."""
+        """Execute a run until it ends. Return None if it has to wait for an approval."""
         journal = self._journal(run)
         turn = Turn(agent, run, journal, self.views)
         turn.tokens, turn.cost = run.input_tokens + run.output_tokens, run.cost
@@ -89,7 +89,7 @@ class Turns:
                     turn.views.forget(run.conversation)
                     turn.past = await journal.past()
                 turn.questions = await self._questions(turn)
-                if not turn.questions and not turn.past.steps:  # nobody wants an answer any more
+                if not turn.questions and not turn.past.steps:  # all its messages were deleted
                     return await self._finish(run, "cancelled", after=journal.n)
                 async with clock:
                     answer = await (self._handle(turn) if agent.kind == "system" else self._advance(turn))
@@ -118,13 +118,13 @@ class Turns:
                 return await self._fail(turn, _broken(error))
 
     async def stopped(self, agent: Agent, run: Run) -> Finished:
-        """End a run that somebody stopped, and what workers do for it; what it had said so far stays."""
+        """End a stopped run as cancelled, and cancel its calls at workers. The text streamed so far becomes a node."""
         turn = self._stopped.pop(_current_task(), None)
         answer: UUID | None = None
         if turn is not None and turn.said.strip():
             journal = self._journal(run)
             payload = {"role": "assistant", "stopped": True}
-            # By the step's key: where its node was stored as this was stopped, it is not said again.
+            # The step's key: if the node of the step is already stored, no second one is appended.
             key = f"run:{run.id}:{turn.step}"
             draft = Draft(content=turn.said, context=by_agent(agent.name), payload=payload, key=key)
             (answer,) = await journal.append([draft])
@@ -133,7 +133,7 @@ class Turns:
         return await self._finish(run, "cancelled", answer=answer)
 
     async def _questions(self, turn: Turn) -> Sequence[Node]:
-        """The messages that a turn is to answer, without those that were deleted."""
+        """Return the messages that the turn answers, without deleted ones."""
         run, view = turn.run, await turn.view()
         found = [node for node in view.nodes if node.seq in run.triggers]
         if len(found) < len(run.triggers) and not view.is_whole:
@@ -144,16 +144,19 @@ class Turns:
     # The loop
 
     async def _advance(self, turn: Turn) -> UUID | None:
-        """Get to the answer; its node, or None where the run has to wait."""
+        """Return the node of the answer, or None if the run has to wait.
+
+        On an error, store the reply if it is not stored yet.
+        """
         try:
             return await self._answer(turn)
         except Exception:
-            if turn.replied is not None:  # it was paid for, whatever became of what it says
+            if turn.replied is not None:  # it is paid for, even if its nodes could not be stored
                 await self._keep(turn, turn.replied)
             raise
 
     async def _answer(self, turn: Turn) -> UUID | None:
-        """Go from step to step, the first after the last that is stored."""
+        """Take step after step until the answer. Resume with the last stored step, and with its reply if it has one."""
         steps = turn.past.steps
         last = steps[-1] if steps else None
         number = last.number if last else 1
@@ -174,7 +177,7 @@ class Turns:
             reply, number = None, number + 1
 
     async def _ask(self, turn: Turn, number: int) -> Reply:
-        """Ask the model, and hand on what it says as it says it; its reply is stored with that."""
+        """Call the model and stream its output to the watchers. `_say` stores the reply together with its nodes."""
         view = await turn.view()
         context = await self._briefing.context(turn, view)
         self._briefing.check_limits(turn, number, context)
@@ -184,7 +187,7 @@ class Turns:
         began, sent, seen = datetime.now(UTC), context.shown(), context.last_seq
         turn.said = ""
         if turn.run.claims > 1 and not turn.step:
-            self._begin_anew(turn, view)  # whoever had the run may have begun to answer
+            self._begin_anew(turn, view)  # the previous holder may have streamed part of an answer
         turn.step = number
         flushing = asyncio.create_task(_flush(turn.journal))
         try:
@@ -205,13 +208,13 @@ class Turns:
         return reply
 
     async def _say(self, turn: Turn, drafts: Sequence[Draft], *, begun: Begun | None = None) -> list[UUID]:
-        """Write down what is said, that calls are being made, and the reply that all of it is from."""
+        """Append nodes, and store the pending reply and the calls that start, in one transaction."""
         nodes = await turn.journal.append(drafts, replied=turn.replied, begun=begun)
         turn.replied, turn.said = None, ""
         return nodes
 
     async def _keep(self, turn: Turn, replied: Replied) -> None:
-        """Write a reply down alone, however often it takes while the run may still be ours."""
+        """Store a reply without nodes. Retry transient errors for the length of a lease."""
         until = time.monotonic() + self._services.settings.lease
         while True:
             try:
@@ -223,10 +226,11 @@ class Turns:
                 await asyncio.sleep(AGAIN)
 
     async def _act(self, turn: Turn, number: int, spoken: Draft, calls: Sequence[Wanted]) -> bool:
-        """Say which calls the step has, make those that may be made, and say what they gave.
+        """Append the node with a step's calls, make the calls that are allowed, and append their results.
 
-        That calls are being made is stored with what was said, what a tool gave with what is said of it; where several
-        are at work, as soon as each has ended. False where a person is asked, and the run has to wait.
+        The start of the calls is stored with the node. The result of a single call is stored with the node that shows
+        it; with several calls, each result is stored as soon as its call ends. Return False if the run has to wait for
+        an approval.
         """
         said = [spoken]
         while True:
@@ -247,7 +251,7 @@ class Turns:
                 outcomes = {ended.call: ended}
             else:
                 outcomes = await self._call_all(turn, number, making)
-            if any(each.status == "unknown" for each in outcomes.values()):  # a person has to decide, now
+            if any(each.status == "unknown" for each in outcomes.values()):  # a person has to decide about them now
                 if ended is not None:
                     await turn.journal.end_execution(ended)
                 turn.past, said = await turn.journal.past(), []
@@ -259,17 +263,17 @@ class Turns:
                 return True
             if await turn.journal.ask(number, asking):
                 return False
-            turn.past, said = await turn.journal.past(), []  # somebody has decided already
+            turn.past, said = await turn.journal.past(), []  # all approvals are already decided
 
     def _decide(self, turn: Turn, number: int, call: Wanted) -> Decision:
         offer, listed = turn.tools.get(call.name), turn.agent.approve
         return decide(call, offer and offer.tool, step=number, token=turn.run.token, listed=listed, past=turn.past)
 
     async def _making(self, turn: Turn, number: int, call: Wanted) -> Making:
-        """How a call is made: what is written down before it is."""
+        """Determine how a call is executed, and what the journal stores before it."""
         offer, begun = turn.tools.get(call.name), begun_of(call, step=number, past=turn.past)
         key = key_of(call, run=turn.run.id, step=number, past=turn.past)
-        if begun is not None and is_awaited(begun):  # as it was begun, whatever has become of the tool since
+        if begun is not None and is_awaited(begun):  # continue it as it was started, even if the tool has changed since
             tool = Tool(call.name, "", {}, mode="event", id=begun.tool_id) if offer is None else offer.tool
             written = Call(call.id, call.name, begun.arguments, begun.id, tool.id, begun.correlation_id)
             return Making(written, key, tool, None, "event", awaited=True)
@@ -289,7 +293,7 @@ class Turns:
             async with asyncio.TaskGroup() as group:
                 calling = [group.create_task(one(call)) for call in calls]
         except ExceptionGroup as errors:
-            raise errors.exceptions[0] from None  # the database was away, or the run is another's by now
+            raise errors.exceptions[0] from None  # the database is unreachable, or another process has the run
         return {call.written.id: task.result() for call, task in zip(calls, calling, strict=True)}
 
     async def _call(self, turn: Turn, number: int, call: Making) -> Ended:
@@ -322,7 +326,7 @@ class Turns:
         )
 
     async def _handle(self, turn: Turn) -> UUID:
-        """Have a function answer: it may be called again after a crash, what it answers is said once."""
+        """Answer with the agent's handler. A crash can repeat the handler's call, but the answer is appended once."""
         handler, run, view = turn.agent.handler, turn.run, await turn.view()
         assert handler is not None
         incoming = Incoming(turn.question, view.user, view.session_id, run.conversation, run.trigger, run.id)
@@ -332,7 +336,7 @@ class Turns:
         (node,) = await turn.journal.append([draft])
         return node
 
-    # The end
+    # Ending a run
 
     async def _finish(
         self,
@@ -343,7 +347,7 @@ class Turns:
         error: dict[str, Any] | None = None,
         after: int | None = None,
     ) -> Finished:
-        """End a run; `after`: the number of what those who watch were told last."""
+        """End a run. `after` is the number of the last delta that the watchers received."""
         finished = await self._services.runs.finish(run, ending, answer=answer, error=error)
         if after is None or finished.more:
             self._services.watching.look(run.conversation)
@@ -359,11 +363,11 @@ class Turns:
         return await self._finish(turn.run, "failed", error=told(error, turn.run.id), after=turn.journal.n)
 
     async def _stop_workers(self, turn: Turn) -> None:
-        """Stop what workers do for a turn that nobody goes on with."""
+        """Cancel the turn's calls at workers."""
         for key in turn.awaited:
             await self._services.executor.cancel(key)
 
-    # What is said
+    # Streaming
 
     def _piece(self, turn: Turn, view: View, piece: Shown) -> None:
         match piece:
@@ -416,12 +420,12 @@ def _observed(run: Run, number: int, call: Wanted, told: Told) -> Draft:
 async def _flush(journal: Journal) -> None:
     while True:
         await asyncio.sleep(FLUSH)
-        with suppress(HoldfastError):  # they are for those who watch from elsewhere, and the node follows
+        with suppress(HoldfastError):  # only watchers in other processes need them, and the node follows
             await journal.flush()
 
 
 def _failure(agent: Agent, run: Run, error: BaseException) -> HoldfastError:
-    """Why a function could not answer; what it means to say to users is an error of ours."""
+    """Return the error that users see: a handler's HoldfastError, or Broken for any other exception."""
     if isinstance(error, HoldfastError):
         return error
     log.warning("the agent %s failed in the run %s: %s%s", agent.name, run.id, reason_of(error), trace_of(error))

@@ -1,4 +1,4 @@
-"""A turn under way: what it is done with, and what is known of it."""
+"""The state of a turn in progress, and the services that turns use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +27,7 @@ from holdfast.skills.tools import Tools
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What turns are done with."""
+    """The services that turns use."""
 
     database: Database
     announcements: Announcements
@@ -42,12 +42,12 @@ class Services:
     catalogs: Catalogs
     finding: Finding
     executor: Executor
-    builtin: Sequence[Tool]  # of every agent with a memory
+    builtin: Sequence[Tool]  # of every agent with memory
 
 
 @dataclass(slots=True)
 class Turn:
-    """A run under way, and what is known of it."""
+    """A run in progress, and its state."""
 
     agent: Agent
     run: Run
@@ -58,27 +58,27 @@ class Turn:
     past: Past = field(default_factory=Past)
     notes: str = ""
     memories: Sequence[Recalled] = ()
-    questions: Sequence[Node] = ()  # what is to be answered, as it was when the turn began
-    material: Material | None = None  # what the prompt is made of, as it was then
-    prompt: Assembled | None = None  # of the step before
-    tokens: int = 0  # that the model took so far, in and out
+    questions: Sequence[Node] = ()  # the messages to answer, as they were when the turn began
+    material: Material | None = None  # the inputs of the prompt, read when the turn began
+    prompt: Assembled | None = None  # of the previous step
+    tokens: int = 0  # input and output tokens so far
     cost: float = 0.0
-    step: int = 0  # that was asked last
-    replied: Replied | None = None  # in it, not yet stored
-    said: str = ""  # in it, so far
+    step: int = 0  # of the last model call
+    replied: Replied | None = None  # its reply, not yet stored
+    said: str = ""  # its streamed text so far
     awaited: set[str] = field(default_factory=set[str])  # keys of calls that workers have
 
     async def view(self) -> View:
-        """The conversation, with all that belongs to the run."""
+        """Return the view of the conversation, with all nodes of the run."""
         run = self.run
         return await self.views.current(run.conversation, seq=self.journal.seq, revision=run.claimed_revision or 0)
 
     @property
     def question(self) -> str:
-        """What is to be answered."""
+        """The text of the messages to answer."""
         return "\n\n".join(node.content for node in self.questions)
 
     def count(self, reply: Reply) -> None:
-        """Count what a reply of the model took."""
+        """Add the tokens and the cost of a model's reply."""
         self.tokens += reply.usage.input_tokens + reply.usage.output_tokens
         self.cost += reply.cost

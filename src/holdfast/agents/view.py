@@ -1,8 +1,8 @@
-"""Views: what an agent knows of its conversations, kept beside the log, record by record.
+"""Views: cached conversations of an agent, updated from the log record by record.
 
-A view holds the newest nodes of a conversation, bounded in number and size. Each record of its topic has the revision
-of the conversation that it tells of: one that is not newer is a duplicate, one that is not the next shows a gap, and
-then the view is read anew. However it came about, a view of a revision is the same.
+A view holds the newest nodes of a conversation, bounded in number and size. Each record of the topic has the revision
+of its conversation. A record that is not newer than the view is a duplicate. One that is not the next shows a gap, and
+the view is read again. Two views of the same revision are equal, however they were built.
 """
 
 from collections import OrderedDict, deque
@@ -19,10 +19,10 @@ from holdfast.core.text import restore
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-NODES = 400  # of a view, at most
-BYTES = 4_000_000  # of their contents and payloads, about
+NODES = 400  # nodes of a view, at most
+BYTES = 4_000_000  # of their contents and payloads, approximately
 VIEWS = 1000
-ALL_BYTES = 100_000_000  # of all of them
+ALL_BYTES = 100_000_000  # of all views
 
 ADDING = frozenset({"create", "append", "tool_invoke", "tool_result", "system_message"})
 
@@ -30,7 +30,7 @@ sql = statements(__name__)
 
 
 class View:
-    """The newest nodes of one conversation, oldest first, without what was deleted."""
+    """The newest nodes of one conversation, oldest first, without deleted ones."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class View:
         self.user = user
         self._nodes = deque(nodes)
         self.bytes: int = sum(map(_size, self._nodes))
-        self._whole = whole  # there is nothing before the first
+        self._whole = whole  # there is no node before the first one
         self._trim()
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is nothing before the first node."""
+        """Whether there is no node before the first one of the view."""
         return self._whole
 
     @property
@@ -64,7 +64,7 @@ class View:
         return tuple(self._nodes)
 
     def add(self, node: Node) -> bool:
-        """Put a new node behind the others, if it is the next change; whether the view is up to date with it."""
+        """Append a node if it is the next change. Return whether the view is up to date with it."""
         if node.revision <= self.revision:
             return True
         if node.revision != self.revision + 1:
@@ -78,21 +78,21 @@ class View:
         return True
 
     def pass_by(self, revision: int) -> bool:
-        """A change that no node shows; whether it was the next."""
+        """Apply a change that no node shows, if it is the next. Return whether the view is up to date with it."""
         if revision == self.revision + 1:
             self.revision = revision
         return revision <= self.revision
 
     def replace(self, node: Node, revision: int) -> bool:
-        """Take a node's new content, if that is the next change; False where the view has to be read anew."""
+        """Replace the content of a node if that is the next change. Return False if the view has to be read again."""
         if revision <= self.revision:
             return True
         if revision != self.revision + 1 or not self._whole or node.deleted:
-            return False  # another size may make room for what came before
+            return False  # a node of another size may make room for older ones
         for place, known in enumerate(self._nodes):
             if known.id == node.id:
                 if known.form is not None:
-                    return False  # what belonged to it in its framework changed, too
+                    return False  # the framework's data of the node changed too
                 self._nodes[place] = node
                 self.bytes += _size(node) - _size(known)
         self.revision = revision
@@ -107,7 +107,7 @@ class View:
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """A view that is being read, and what was appended here meanwhile."""
+    """A view that is being read, and the nodes that this process appended meanwhile."""
 
     conversation: UUID
     news: list[Node] = field(default_factory=list[Node])
@@ -115,7 +115,7 @@ class Reading:
 
 
 class Views:
-    """Views of conversations, those that were used last."""
+    """The views that were used last."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -123,7 +123,7 @@ class Views:
         self._readings: set[Reading] = set()
 
     async def current(self, conversation: UUID, *, seq: int = 0, revision: int = 0) -> View:
-        """The view of a conversation of this revision or later, with the node of this number and all added here."""
+        """Return a view of this revision or a later one, with the node of this seq and all nodes appended here."""
         view = self._views.get(conversation)
         if view is None or view.seq < seq or view.revision < revision:
             view = await self._read(conversation)
@@ -131,13 +131,13 @@ class Views:
         return view
 
     async def follow(self, records: Sequence[Record]) -> None:
-        """Bring views up to date with these records, of which they need the nodes in one statement."""
+        """Update the views with these records. One statement reads all nodes that they need."""
         told = [news for record in records if (news := self._news(record)) is not None]
         if not told:
             return
         ids = list({message.node_id for message, _ in told})
         nodes = {row["id"]: node_of(row) for row in await self._database.all(sql("nodes"), ids)}
-        read: set[UUID] = set()  # what is read now has seen all that these records tell truly
+        read: set[UUID] = set()  # views that were just read: they include the changes of these records
         for message, revision in told:
             conversation = message.conversation_id
             view = self._views.get(conversation)
@@ -149,23 +149,23 @@ class Views:
         self._make_room()
 
     def add(self, node: Node) -> None:
-        """Take a node that this process appended itself, before its record comes."""
+        """Add a node that this process appended, before its record arrives."""
         for reading in self._readings:
             if reading.conversation == node.root:
                 reading.news.append(node)
         view = self._views.get(node.root)
         if view is not None and not view.add(node):
-            del self._views[node.root]  # something else came between: it is read when it is needed
+            del self._views[node.root]  # a change is missing: the view is read when it is needed
         self._make_room()
 
     def forget(self, conversation: UUID) -> None:
-        """Drop a view: whoever needs it reads it."""
+        """Drop a view. The next caller reads it again."""
         self._views.pop(conversation, None)
         for reading in self._readings:
             reading.is_stale = reading.is_stale or reading.conversation == conversation
 
     def _news(self, record: Record) -> tuple[ConversationMessage, int] | None:
-        """What a record tells and the revision of it, where a view has not seen that."""
+        """Return the message and the revision of a record, if there is a view that has not seen it."""
         try:
             message = message_of(record)
         except InvalidInput:
@@ -186,14 +186,14 @@ class Views:
             view = await self._read_once(conversation)
         known = self._views.get(conversation)
         if known is not None and known.revision > view.revision and known.seq >= view.seq:
-            view = known  # another read it meanwhile, and later
+            view = known  # another task read a newer one meanwhile
         self._views[conversation] = view
         self._views.move_to_end(conversation)
         self._make_room()
         return view
 
     async def _read_once(self, conversation: UUID) -> View | None:
-        """The view as it is, with what is appended here meanwhile; None where more than that has happened."""
+        """Read a view, with the nodes appended here meanwhile. Return None if there were other changes."""
         reading = Reading(conversation)
         self._readings.add(reading)
         try:
@@ -216,7 +216,7 @@ class Views:
         return view if not reading.is_stale and all(map(view.add, reading.news)) else None
 
     def _make_room(self) -> None:
-        """Drop views that were not used for longest, until those that are left may stay."""
+        """Drop the least recently used views until the others are within the limits."""
         size = sum(view.bytes for view in self._views.values())
         while len(self._views) > VIEWS or (size > ALL_BYTES and len(self._views) > 1):
             _, dropped = self._views.popitem(last=False)
@@ -226,10 +226,10 @@ class Views:
 def _apply(view: View, action: str, node: Node | None, revision: int) -> bool:
     if revision <= view.revision:
         return True
-    if node is not None and node.root != view.id:  # anybody may publish there
+    if node is not None and node.root != view.id:  # anybody can publish to the topic
         return False
     if action in ADDING:
-        # A node that was changed since has another revision: the records of that come later.
+        # A node that has changed since has a newer revision. The record of that change comes later.
         if node is None or node.revision != revision:
             return False
         return view.add(node)

@@ -1,6 +1,6 @@
-"""A watch: one who watches a conversation, and is told everything of it once, in order, from a cursor on.
+"""A watch: an iterator over the events of a conversation, each once and in order, from a cursor on.
 
-Whoever reads slowly, or comes back, is served from the rows, from where they were.
+A watcher that reads slowly or reconnects reads the rows from its cursor on.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from holdfast.conversations.refusals import unknown
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
-PAGE = 500  # changes read at once, and those of the last one's revision
-DELTAS = 1000  # and rows beside them
+PAGE = 500  # changes read at once, and the rest of the last revision
+DELTAS = 1000  # deltas read at once
 
 PIECES = ("token", "thinking")
 
@@ -27,7 +27,7 @@ sql = statements(__name__)
 
 
 class Watch:
-    """One who watches a conversation: an iterator over its events, from a cursor on."""
+    """A watcher of a conversation: an iterator over its events, from a cursor on."""
 
     def __init__(
         self,
@@ -38,16 +38,16 @@ class Watch:
         live: Callable[[], Pieces | None],
     ) -> None:
         self._database = database
-        self._live = live  # what a run in this process is saying
+        self._live = live  # streamed text of a run in this process
         self.conversation = conversation
-        self._parked: list[Callable[[], None]] | None = [] if since is None else None  # what is told before it begins
+        self._parked: list[Callable[[], None]] | None = [] if since is None else None  # deliveries before it begins
         since = since or Cursor()
-        self._seen = since  # by whoever iterates
-        self._told = since  # with what waits for them
-        self._waiting: deque[tuple[Event, int]] = deque()  # with their sizes
+        self._seen = since  # up to what the iterator has returned
+        self._told = since  # up to what is queued
+        self._waiting: deque[tuple[Event, int]] = deque()  # queued events with their sizes
         self._bytes = 0
         self._max_bytes = max_bytes
-        self._behind = self._parked is None  # there may be rows that were not told
+        self._behind = self._parked is None  # there may be rows that are not queued
         self._reading = False
         self._woken = asyncio.Event()
         self._closed = False
@@ -55,32 +55,32 @@ class Watch:
 
     @property
     def cursor(self) -> Cursor:
-        """What was seen so far."""
+        """The cursor of the last event that the iterator returned."""
         return self._seen
 
     @property
     def expects(self) -> bool:
-        """Whether a run is under way, as far as is known."""
+        """Whether a run is in progress, as far as is known."""
         return self._unfinished > 0
 
     @property
     def is_behind(self) -> bool:
-        """Whether it reads the rows by itself when it comes to it, or has not begun."""
+        """Whether the next events have to be read from the rows, or the watch has not begun."""
         return self._behind or self._parked is not None
 
     @property
     def told(self) -> Cursor:
-        """What was seen, and what waits to be."""
+        """The cursor of the last queued event."""
         return self._told
 
     @property
     def has_more(self) -> bool:
-        """Whether an event is there already."""
+        """Whether an event is queued."""
         return bool(self._waiting)
 
     @property
     def has_begun(self) -> bool:
-        """Whether it is known from where on it watches."""
+        """Whether the start of the watch is known."""
         return self._parked is None
 
     def __aiter__(self) -> Self:
@@ -95,7 +95,7 @@ class Watch:
         return event
 
     async def next_now(self) -> Event | None:
-        """The next event, if there is one already."""
+        """Return the next event, or None if there is none yet."""
         while not self._waiting and self._behind and not self._closed:
             await self._catch_up()
         if not self._waiting:
@@ -106,7 +106,10 @@ class Watch:
         return event
 
     def begin(self, since: Cursor) -> None:
-        """Say where one begins that was made without a cursor: what was told since is not lost, and no row is read."""
+        """Set the start of a watch that was made without a cursor.
+
+        Events that arrived since then are not lost, and no row is read.
+        """
         parked, self._parked = self._parked or [], None
         self._seen = self._told = since
         self._unfinished = 1
@@ -114,12 +117,12 @@ class Watch:
             tell()
 
     def close(self) -> None:
-        """Have the iterator end when it has given what waits."""
+        """Stop after the queued events."""
         self._closed = True
         self._woken.set()
 
     def node(self, node: Node) -> None:
-        """Take a node that was appended; one that does not follow the last change shows that there are others."""
+        """Deliver an appended node. If it does not follow the last change, changes are missing: read the rows."""
         if self._parked is not None:
             self._parked.append(lambda: self.node(node))
             return
@@ -133,7 +136,7 @@ class Watch:
         self._add(told)
 
     def pass_by(self, revision: int) -> None:
-        """Take a change that no node shows."""
+        """Deliver a change that no node shows."""
         if self._parked is not None:
             self._parked.append(lambda: self.pass_by(revision))
             return
@@ -145,11 +148,11 @@ class Watch:
             self._fall_behind()
 
     def beside(self, event: Event, n: int, after: int) -> None:
-        """Take what is told beside nodes, after what has the number `after`."""
+        """Deliver a delta. `after` is the number of the previous delta."""
         if self._parked is not None:
             self._parked.append(lambda: self.beside(event, n, after))
             return
-        if n <= self._told.n or (self._reading and event.kind in PIECES):  # whoever reads finds those where they are
+        if n <= self._told.n or (self._reading and event.kind in PIECES):  # the read finds these
             return
         if not self._keeps_up():
             return
@@ -160,14 +163,14 @@ class Watch:
         self._add([_at(event, self._told)])
 
     def look(self) -> None:
-        """Have the rows read."""
+        """Make the watch read the rows."""
         if self._parked is not None:
             self._parked.append(self.look)
             return
         self._fall_behind()
 
     def _keeps_up(self) -> bool:
-        """Whether what comes now is told now; else it is read from the rows when what waits was seen."""
+        """Return whether events can be queued now. Otherwise, the rows are read after the queued events."""
         if self._reading or self._bytes > self._max_bytes:
             self._behind = True
         return not self._behind
@@ -192,9 +195,9 @@ class Watch:
     # The rows
 
     async def _catch_up(self) -> None:
-        """Read what was not told, a page of it."""
+        """Read a page of the rows that are not queued yet."""
         told = self._told
-        self._reading = True  # what comes meanwhile is read, now or the next time
+        self._reading = True  # events that arrive meanwhile are read from the rows, now or next time
         try:
             self._behind = False
             rows = await self._database.all(sql("changes"), self.conversation, told.revision, PAGE)
@@ -210,7 +213,7 @@ class Watch:
         self._unfinished = rows[0]["unfinished"]
 
     def _take(self, rows: Sequence[Row], deltas: Sequence[Row]) -> bool:
-        """Tell what was read, as much as may wait; whether that was all there is."""
+        """Queue what was read, up to the size limit. Return whether that was everything."""
         nodes = [node_of(row) for row in rows if row["id"] is not None]
         beside = deque(deltas)
         ahead = {str(node.id) for node in nodes if node.version == 1}
@@ -228,9 +231,9 @@ class Watch:
         if len(nodes) >= PAGE:
             return False
         self._told = Cursor(max(rows[0]["current"], self._told.revision), self._told.n)
-        if beside and beside[0]["revision"] > self._told.revision:  # there are newer nodes, which come before them
+        if beside and beside[0]["revision"] > self._told.revision:  # newer nodes come before these deltas
             return False
-        # Where a node came meanwhile, it comes before what is said now.
+        # A node that arrived meanwhile comes before the text that is being streamed.
         pieces = () if self._behind or len(deltas) == DELTAS else self._pieces_after(beside)
         for row in (*beside, *(pieces or ())):
             if not self._tell(row):
@@ -238,7 +241,7 @@ class Watch:
         return len(deltas) < DELTAS and (pieces is not None or not (nodes or deltas))
 
     def _tell(self, row: Row | Mapping[str, Any]) -> bool:
-        """Tell what lies beside nodes, unless too much waits already."""
+        """Queue a delta. Return False if too much is queued already."""
         if self._bytes > self._max_bytes:
             return False
         event = beside_of(row, self._told)
@@ -248,7 +251,7 @@ class Watch:
         return True
 
     def _pieces_after(self, beside: Iterable[Row]) -> Sequence[Mapping[str, Any]] | None:
-        """What is said in this process after these rows; None where there are more of them by now."""
+        """Return the text that this process streams after these rows, or None if there are newer rows by now."""
         live = self._live()
         if live is None:
             return ()
@@ -256,7 +259,7 @@ class Watch:
 
 
 def beside_of(row: Row | Mapping[str, Any], told: Cursor) -> Event | None:
-    """The event of a row beside nodes, without the text that was told already; None where all was."""
+    """Build the event of a delta without text that was already queued. Return None if all of it was."""
     n, kind, data = row["n"], cast(Kind, row["kind"]), row["data"]
     if n <= told.n:
         return None
@@ -269,16 +272,16 @@ def beside_of(row: Row | Mapping[str, Any], told: Cursor) -> Event | None:
 
 
 def _precedes(row: Row, node: Node, ahead: set[str]) -> bool:
-    """Whether a row beside nodes comes before a node.
+    """Return whether a delta comes before a node.
 
-    Pieces of text never do: the rows have those of what is said now. Nor does the end of a run whose answer is ahead,
-    whatever the clock says.
+    Pieces of text never do: the rows have only pieces of the text that is being streamed now. The end of a run does not
+    come before the answer of the run, even if the clock says so.
     """
     return row["kind"] not in PIECES and row["at"] < node.updated_at and row["data"].get("answer") not in ahead
 
 
 def _follows(told: int, after: int) -> bool:
-    """Whether nothing was told between these numbers: the first claim of a run follows the run before."""
+    """Return whether there is no delta between these numbers. The first claim of a run follows the previous run."""
     run = after - after % PER_RUN
     return told == after or (after == run + PER_CLAIM and (told in (run - 1, run) or (told, run) == (0, PER_RUN)))
 

@@ -1,8 +1,8 @@
-"""Watching: what happens in conversations, for everyone in this process who wants to know.
+"""Delivers the events of conversations to all watchers in this process.
 
-What this process does itself is handed over at once. What others do comes by the log: one reader for each agent's
-topic, however many watch, and, of what others stream, by the rows of it. Whoever reads slowly, or comes back, is
-served from the rows, from where they were: nothing is lost, nothing told twice, and nobody waits for them.
+Events of this process are delivered at once. Changes by other processes arrive through the log, with one reader per
+agent's topic for all watchers. Text that other processes stream is polled from the rows. A watcher that reads slowly or
+reconnects reads the rows from its cursor on: it misses nothing, gets nothing twice, and delays nobody.
 """
 
 import asyncio
@@ -24,31 +24,34 @@ from holdfast.core.ids import TenantId
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-POLL = 0.15  # seconds between two looks at what others stream
-REST = 1.0  # and when nothing came for a while
-BATCH = 500  # records taken at once
-LINGER = 60.0  # seconds that a topic is read on after the last one has stopped watching
-RETRIED = "retry"  # what the topic is told of a run that is tried again: no node shows it
+POLL = 0.15  # seconds between two polls for text that other processes stream
+REST = 1.0  # seconds between two polls when nothing came for a while
+BATCH = 500  # records read at once
+LINGER = 60.0  # seconds that a topic is still read after its last watcher has left
+RETRIED = "retry"  # the action of a record that announces a retry: no node shows it
 
 log = logging.getLogger(__name__)
 sql = statements(__name__)
 
-Told = tuple[UUID, UUID, int | None, str]  # what a record tells: the conversation, the node, the revision, the action
+Told = tuple[UUID, UUID, int | None, str]  # the change of a record: conversation, node, revision, action
 
 
 class Audience:
-    """Everyone in this process who watches conversations of one tenant, and what tells them."""
+    """All watchers of one tenant's conversations in this process, and the readers and runs that supply them."""
 
     def __init__(self) -> None:
         self.watches: defaultdict[UUID, set[Watch]] = defaultdict(set)
         self.topics: defaultdict[str, set[Watch]] = defaultdict(set)
         self.readers: dict[str, asyncio.Task[None]] = {}
         self.listeners: list[Callable[[Node], None]] = []
-        self.here: defaultdict[UUID, list[Callable[[], Pieces]]] = defaultdict(list)  # what runs here are saying
+        self.here: defaultdict[UUID, list[Callable[[], Pieces]]] = defaultdict(list)  # text that runs here stream
 
 
 class Watching:
-    """Has everyone told who watches, whichever engine of the tenant they came by; `audiences` are those of tenants."""
+    """Delivers events to watchers, whichever engine of the tenant they use.
+
+    `audiences` has the watchers of every tenant.
+    """
 
     def __init__(
         self,
@@ -64,26 +67,26 @@ class Watching:
         self._background = background
         self._audiences = audiences
         self._max_bytes = max_bytes
-        self._audience = Audience()  # until the tenant's is known
+        self._audience = Audience()  # until the tenant's audience is known
         self._joined = False
 
     @property
     def listeners(self) -> list[Callable[[Node], None]]:
-        """Who else wants to know what this process writes."""
+        """Callbacks for each node that this process appends."""
         return self._audience.listeners
 
     @property
     def is_busy(self) -> bool:
-        """Whether somebody watches, or wants to know what this process writes."""
+        """Whether there are watchers or listeners."""
         return bool(self._audience.watches or self._audience.listeners)
 
     @property
     def count(self) -> int:
-        """How many watch."""
+        """The number of watchers."""
         return sum(map(len, self._audience.watches.values()))
 
     async def join(self) -> None:
-        """Tell, and hear of, those who came by another engine of the same tenant."""
+        """Share the audience with other engines of the same tenant."""
         if self._joined:
             return
         tenant = await self._database.tenant()
@@ -95,7 +98,7 @@ class Watching:
 
     @asynccontextmanager
     async def watch(self, conversation: UUID, *, topic: str | None, since: Cursor | None) -> AsyncGenerator[Watch]:
-        """The events of a conversation, from a cursor on, or from where `begin` says."""
+        """Watch the events of a conversation from a cursor on, or from where `Watch.begin` says."""
         await self.join()
         watches, topics = self._audience.watches, self._audience.topics
         watch = Watch(self._database, conversation, since, self._max_bytes, lambda: self._pieces(conversation))
@@ -118,25 +121,25 @@ class Watching:
                     asyncio.get_running_loop().call_later(LINGER, self._end_reading, topic)
 
     def node(self, node: Node) -> None:
-        """Tell of a node that this process has appended."""
+        """Deliver a node that this process has appended."""
         for listener in self._audience.listeners:
             listener(node)
         for watch in self._watches(node.root):
             watch.node(node)
 
     def beside(self, conversation: UUID, event: Event, n: int, after: int) -> None:
-        """Tell what a run in this process streams, after what has the number `after`."""
+        """Deliver a delta of a run in this process. `after` is the number of the previous delta."""
         for watch in self._watches(conversation):
             watch.beside(event, n, after)
 
     def look(self, conversation: UUID) -> None:
-        """Have those who watch a conversation read its rows."""
+        """Make the watchers of a conversation read its rows."""
         for watch in self._watches(conversation):
             watch.look()
 
     @asynccontextmanager
     async def running_here(self, conversation: UUID, pieces: Callable[[], Pieces]) -> AsyncGenerator[None]:
-        """Nobody has to look for what a run streams: this process tells it."""
+        """Register a run of this process. Its streamed text is delivered directly and need not be polled."""
         await self.join()
         here = self._audience.here
         here[conversation].append(pieces)
@@ -148,7 +151,7 @@ class Watching:
                 del here[conversation]
 
     async def close(self) -> None:
-        """End all watching."""
+        """End all watches and readers."""
         for watches in self._audience.watches.values():
             for watch in watches:
                 watch.close()
@@ -167,7 +170,7 @@ class Watching:
     # The log
 
     async def _read(self, topic: str) -> None:
-        """Have one reader of a topic, and wait until it reads."""
+        """Start a reader of a topic if there is none, and wait until it reads."""
         readers = self._audience.readers
         running = readers.get(topic)
         if running is None or running.done():
@@ -190,19 +193,19 @@ class Watching:
             try:
                 async with self._log.subscribe([topic], told=True) as records:
                     ready.set()
-                    for watch in tuple(self._audience.topics.get(topic, ())):  # what came before the subscription
-                        if watch.has_begun:  # nothing came before for one that has not
+                    for watch in tuple(self._audience.topics.get(topic, ())):  # for changes before the subscription
+                        if watch.has_begun:  # a watch that has not begun has missed nothing
                             watch.look()
                     while True:
                         await self._tell(await records.batch(BATCH))
             except InvalidInput:
                 raise
-            except Exception as error:  # noqa: BLE001 - many depend on it, whatever one record does to it
+            except Exception as error:  # noqa: BLE001 - one bad record must not stop the reader of all watchers
                 log.warning("the topic %s cannot be read, trying again: %r", topic, error)
                 await asyncio.sleep(REST)
 
     async def _tell(self, records: Sequence[Record]) -> None:
-        """Tell those who watch what records tell, whose nodes are read in one statement."""
+        """Deliver the changes of these records to watchers. One statement reads all their nodes."""
         wanted = [told for record in records if (told := self._wanted(record)) is not None]
         if not wanted:
             return
@@ -217,7 +220,7 @@ class Watching:
                     watch.look()
 
     def _wanted(self, record: Record) -> Told | None:
-        """What a record tells, where somebody watches the conversation and has not seen the change."""
+        """Return the change of a record, if somebody watches the conversation and has not seen it."""
         watches, revision = (), sequence_of(record)
         with suppress(ValueError):
             watches = self._watches(UUID(record.key)) if record.key else ()
@@ -225,7 +228,7 @@ class Watching:
             return None
         try:
             message = message_of(record)
-        except InvalidInput:  # anybody may publish there
+        except InvalidInput:  # anybody can publish to the topic
             return None
         if revision is None and message.action != RETRIED:
             return None
@@ -234,7 +237,7 @@ class Watching:
     # The rows
 
     async def _keep_on(self) -> None:
-        """Look while somebody watches, or a topic is still read; when the engine closes, all watching ends."""
+        """Poll while there are watchers or readers. When the engine closes, end all watches."""
         try:
             await self._poll()
         except asyncio.CancelledError:
@@ -242,7 +245,7 @@ class Watching:
             raise
 
     async def _poll(self) -> None:
-        """Look at what runs of other processes stream, where somebody watches."""
+        """Poll the deltas of runs in other processes, where somebody watches."""
         quiet = 0
         while self._audience.watches or self._audience.readers:
             await asyncio.sleep(POLL if quiet < 50 else REST)
@@ -258,16 +261,16 @@ class Watching:
             quiet = 0 if rows else quiet + 1
             for row in rows:
                 for watch in self._watches(row["root"]):
-                    if watch.told.revision < row["revision"]:  # nodes come before what is told after them
+                    if watch.told.revision < row["revision"]:  # nodes come before the deltas that follow them
                         watch.look()
                     event = beside_of(row, watch.told)
                     if event is not None:
                         watch.beside(event, row["n"], watch.told.n)
 
     def _expecting(self) -> dict[UUID, int]:
-        """The conversations in which others may be streaming, each with the number up to which all have heard it.
+        """Return the conversations in which other processes may stream, with the last delta that all watchers have.
 
-        Those who are behind are left out: they read by themselves, from where they are.
+        Watchers that are behind are left out: they read the rows themselves, from their cursors on.
         """
         found: dict[UUID, int] = {}
         for conversation, watches in self._audience.watches.items():
@@ -278,7 +281,10 @@ class Watching:
 
 
 def _hand(watch: Watch, node: Node | None, told: Told) -> None:
-    """Tell one who watches of a change: at once where it is one node that was appended, else the rows say it all."""
+    """Deliver a change to a watcher.
+
+    An appended node and a change of state are delivered at once. For any other change, the watcher reads the rows.
+    """
     conversation, _, revision, action = told
     if revision is None:
         watch.look()

@@ -1,8 +1,7 @@
-"""The window: the newest messages of a conversation, as many as there is room for.
+"""The window: the newest messages of a conversation, as many as fit.
 
-A call and its results are shown together or not at all; the messages that are to be answered are always shown. A
-message that takes more than a third of the window loses its middle. A message that was shown in a step before is shown
-in the same form again.
+A call and its results are shown together or not at all. The messages to answer are always shown. A message that takes
+more than a third of the window loses its middle. A message keeps the form in which an earlier step showed it.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -23,9 +22,9 @@ from holdfast.llm.model import ChatMessage
 from holdfast.llm.model import ToolCall as ModelCall
 from holdfast.llm.tokens import TokenCounter
 
-LEAST = 32  # tokens of a message that is shown at all, where it has so many
-LEAST_TRIGGER = 256  # and of the one that is to be answered
-OPENING = "[Nothing before this is shown.]"  # model APIs want a user to speak first
+LEAST = 32  # tokens that a shown message keeps at least, if it has as many
+LEAST_TRIGGER = 256  # the same for a message to answer
+OPENING = "[Nothing before this is shown.]"  # model APIs require that a user speaks first
 GAP = "\n\n[{:,} messages that followed are left out here.]"
 NO_OUTPUT = "(no output)"
 RUN = "# Run "  # how a model calls a tool in plain text
@@ -41,24 +40,24 @@ class Said:
     role: Role
     is_own: bool
     calls: Sequence[ToolCall]
-    caller: int | None  # the place of the message that has the call which this answers
+    caller: int | None  # the place of the message with the call that this one answers
 
     @property
     def is_from_others(self) -> bool:
-        """Whether neither the agent nor a tool says this."""
+        """Whether the message is neither from the agent nor from a tool."""
         return not self.is_own and not self.is_output
 
     @property
     def is_output(self) -> bool:
-        """Whether a tool says this."""
+        """Whether the message is the output of a tool."""
         return self.caller is not None or (self.role == "tool" and not self.is_own)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is shown of a conversation: the nodes `seqs`, of which those in `cut` lost their middle.
+    """The messages that are shown: the nodes `seqs`, of which those in `cut` lost their middle.
 
-    From `first_seq` on none is left out. `forms`: how each node is shown.
+    From `first_seq` on, no message is left out. `forms`: how each node is shown.
     """
 
     messages: list[ChatMessage]
@@ -71,7 +70,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a node is shown, and what that takes."""
+    """How a node is shown, and how many tokens that takes."""
 
     node: Node
     tokens: int
@@ -82,13 +81,13 @@ Forms = Mapping[UUID, Shown]
 
 
 def spoken(nodes: Iterable[Node], agent: str) -> list[Said]:
-    """The messages among these nodes, as `agent` sees them; summaries have their own place."""
+    """Return the messages among these nodes, as `agent` sees them. Summaries are not messages."""
     said: list[Said] = []
     callers: dict[str, int] = {}
     for node in nodes:
         if node.deleted or not node.context:
             continue
-        context = Context(*node.context.split(":", 2))  # what is stored has been parsed before
+        context = Context(*node.context.split(":", 2))  # stored contexts are valid
         if context.type != "text":
             continue
         role = role_of(context, node.payload)
@@ -104,7 +103,7 @@ def spoken(nodes: Iterable[Node], agent: str) -> list[Said]:
 
 
 def beginnings(said: Sequence[Said]) -> Iterator[int]:
-    """The places, newest first, where a window can begin: at no tool's output, between no call and its result."""
+    """Yield the places, newest first, where a window can begin: not at tool output, nor between call and result."""
     reach = len(said)
     for place in reversed(range(len(said))):
         caller = said[place].caller
@@ -114,26 +113,29 @@ def beginnings(said: Sequence[Said]) -> Iterator[int]:
 
 
 class Measure:
-    """Shows an agent's conversations in so many tokens; not `native`: to a model that knows no tools, in plain text."""
+    """Fits an agent's conversations into a number of tokens.
+
+    Without `native`, calls are shown in plain text, for a model that does not support tools.
+    """
 
     def __init__(self, agent: str, counter: TokenCounter, *, native: bool = True, known: Forms | None = None) -> None:
         self._agent = agent
         self._counter = counter
         self._native = native
-        self._known = known or {}  # how nodes were shown before
+        self._known = known or {}  # how earlier steps showed nodes
         self._opening = MESSAGE_TOKENS + counter.count(OPENING)
 
     @property
     def marks(self) -> int:
-        """What the marks of a window may take."""
+        """The tokens that the marks of a window can take."""
         return self._opening + self._counter.count(GAP.format(10**9))
 
     def tokens(self, said: Said, limit: int) -> int:
-        """What a message takes whose texts have at most `limit` tokens."""
+        """Return the tokens of a message whose texts have at most `limit` tokens."""
         return self._show(said, limit).tokens
 
     def window(self, said: Sequence[Said], room: int, *, triggers: Collection[int], spare: int = 0) -> Window:
-        """The newest messages in at most `room` tokens, among them those whose seqs are `triggers`.
+        """Return the newest messages in at most `room` tokens, including those whose seqs are `triggers`.
 
         `spare`: tokens to leave free, so that the next steps have room.
         """
@@ -169,7 +171,7 @@ class Measure:
         )
 
     def more(self, said: Sequence[Said], limit: int) -> Window:
-        """Messages that follow a window, whose texts have at most `limit` tokens each."""
+        """Return messages that follow a window. Each of their texts has at most `limit` tokens."""
         shown = [self._show(each, limit) for each in said]
         return Window(
             self._messages(each.node for each in shown),
@@ -186,7 +188,10 @@ class Measure:
     def _group(
         self, messages: Sequence[tuple[int, Said]], limit: int, left: int, *, is_needed: bool
     ) -> dict[int, Shown] | None:
-        """These messages by their places, if they fit together; those that are needed are cut until they do."""
+        """Return these messages by their places, or None if they do not fit together.
+
+        Messages that are needed are cut until they fit.
+        """
         group = {place: self._known.get(said.node.id) or self._show(said, limit) for place, said in messages}
         while _total(group) > left:
             limit = limit * 2 // 3
@@ -220,7 +225,7 @@ class Measure:
         if said.caller is not None and node.payload:
             tokens += count(node.payload["tool_call_id"])
         if said.role == "system" and not said.is_own:
-            # Who writes into a conversation gives no orders; those are in the instructions.
+            # Only the agent's instructions are a system message: those in a conversation become user messages.
             changes |= {"context": _SYSTEM, "payload": None}
         return Shown(msgspec.structs.replace(node, **changes) if changes else node, tokens, is_cut)
 
@@ -245,7 +250,7 @@ def _arguments(call: ToolCall) -> str:
 
 
 def _call(call: ToolCall, limit: int, counter: TokenCounter) -> ToolCall:
-    """A call whose arguments are JSON of at most `limit` tokens, or of a few words that say how much is missing."""
+    """Return a call whose arguments have at most `limit` tokens; longer ones become a note of how much is left out."""
     arguments = _arguments(call)
     if fits(arguments, limit, counter):
         return call

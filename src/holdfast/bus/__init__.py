@@ -1,8 +1,9 @@
-"""The log that agents and workers talk over, and what is built on it.
+"""The log through which agents and workers communicate, and the commands that are built on it.
 
-A topic has partitions, a partition has records in order; a group of consumers shares a topic's partitions, and its
-positions are kept in PostgreSQL. `Log` is what everyone sees; PostgreSQL holds it alone, or with Kafka behind it.
-`Commands` asks workers for work and waits for the answer; what could not be processed is a dead letter.
+A topic has partitions, and a partition has ordered records. The members of a consumer group share the partitions of a
+topic. PostgreSQL stores the group's positions. `Log` is the protocol: PostgreSQL implements it alone or with Kafka
+behind it. `Commands` calls handlers in workers and waits for the results. A record or command that fails too often
+becomes a dead letter.
 """
 
 from holdfast.bus.commands import Command, Commands

@@ -1,4 +1,4 @@
-"""Tasks that go on behind a caller's back, and end when the engine closes."""
+"""Background tasks of the engine, cancelled when it closes."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -7,20 +7,20 @@ from typing import Any
 
 
 class Background:
-    """Runs one task for each key."""
+    """Runs at most one task per key."""
 
     def __init__(self) -> None:
         self._tasks: dict[Hashable, asyncio.Task[None]] = {}
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run it, unless one of the same key is running."""
+        """Start a task, unless one with the same key is running."""
         running = self._tasks.get(key)
         if running is None or running.done():
-            # It works for everybody, not for whoever happened to need it first.
+            # An empty context: the task works for all callers, not only for the one that starts it.
             self._tasks[key] = asyncio.create_task(work(), name=f"holdfast {key}", context=Context())
 
     async def close(self) -> None:
-        """End all of them."""
+        """Cancel all tasks and wait until they have ended."""
         tasks, self._tasks = list(self._tasks.values()), {}
         for task in tasks:
             task.cancel()

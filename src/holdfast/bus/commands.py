@@ -1,9 +1,9 @@
-"""Commands: work that is asked for here and done by a worker, whoever and wherever it is.
+"""Commands: requests that a worker carries out, in this process or another one.
 
     result = await engine.commands.invoke("translate", {"text": "hello"}, timeout=30)
 
-A command is a row and a record in one transaction. It waits for a worker as long as it takes; its answer is found by
-its correlation id, by whoever asks, also after a restart.
+A command is stored as a row and published as a record in one transaction. It waits for a worker as long as necessary.
+Any process can fetch its result by its correlation id, also after a restart.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A command and how far it is; `error` is what the last attempt failed with.
+    """A command and its state. `error` is the error of the last attempt.
 
-    `failed`: it cannot succeed. `dead`: it was given up after all attempts, and is a dead letter.
+    `failed`: it failed for good, and a retry cannot help. `dead`: all attempts failed, and it is a dead letter.
     """
 
     correlation_id: str
@@ -58,7 +58,7 @@ class Command:
 
 
 class Commands:
-    """Asks for work, waits for it, and shows how it goes."""
+    """Submits commands, waits for their results, and shows their state."""
 
     def __init__(
         self, database: Database, orders: Orders, completions: Completions, waiters: Waiters, ingest: Ingest
@@ -81,7 +81,7 @@ class Commands:
         max_attempts: int | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Any:
-        """Have a skill done, and wait so many seconds for its result; CommandFailed if it failed for good."""
+        """Submit a command and wait up to `timeout` seconds for its result. Raise CommandFailed if it finally fails."""
         deadline = _deadline(timeout)
         id = str(uuid7()) if correlation_id is None else correlation_id
         order = self._orders.order(
@@ -93,7 +93,7 @@ class Commands:
         with self._waiters.expect(id) as answer:
             created = await self._orders.submit(order)
             self._ingest.start(reply_to)
-            if not created:  # it may be answered already
+            if not created:  # its result may exist already
                 await self._waiters.look()
             return await _result(id, answer, deadline)
 
@@ -111,10 +111,10 @@ class Commands:
         headers: Mapping[str, str] | None = None,
         tx: Transaction | None = None,
     ) -> str:
-        """Have a skill done, when `tx` commits or at once; the correlation id, by which `result` finds the answer.
+        """Submit a command, now or when `tx` commits. Return its correlation id, with which `result` finds the answer.
 
-        Submitting the same skill and arguments under the same id once more changes nothing; the highest priority is
-        done first. In a transaction it should come last: others who submit may have to wait for the commit.
+        Submitting the same skill and arguments with the same id again changes nothing. Commands with the highest
+        priority run first. In a transaction, submit last: other callers that submit may have to wait for the commit.
         """
         id = str(uuid7()) if correlation_id is None else correlation_id
         order = self._orders.order(
@@ -129,7 +129,7 @@ class Commands:
         return id
 
     async def result(self, correlation_id: str, *, timeout: float | None = None) -> Any:
-        """The result of a command, whoever submitted it; waits for it so many seconds."""
+        """Wait up to `timeout` seconds for the result of a command. Any process may have submitted it."""
         deadline = _deadline(timeout)
         with self._waiters.expect(named("correlation id", correlation_id)) as answer:
             command = await self.get(correlation_id)
@@ -140,18 +140,18 @@ class Commands:
             return await _result(correlation_id, answer, deadline)
 
     async def get(self, correlation_id: str) -> Command:
-        """One command."""
+        """Return a command."""
         row = await self._database.one(sql("command"), store(named("correlation id", correlation_id)))
         if row is None:
             raise _unknown(correlation_id)
         return _command(row)
 
     async def completions(self, correlation_id: str) -> "list[Completion]":
-        """Everything that came back for a command, in the order it came: what came late or twice is not applied."""
+        """Return all completions of a command, in order of arrival. Late and duplicate ones are not applied."""
         return await self._completions.of(named("correlation id", correlation_id))
 
     async def cancel(self, correlation_id: str) -> Command:
-        """End a command that is not finished, and stop its worker; how it is now."""
+        """Cancel a command that is not finished, and stop its handler. Return the command."""
         if await self._completions.cancel(named("correlation id", correlation_id)) is None:
             raise _unknown(correlation_id)
         return await self.get(correlation_id)
@@ -159,7 +159,7 @@ class Commands:
     async def list(
         self, *, state: State | None = None, skill: str | None = None, limit: int = 100, before: str | None = None
     ) -> list[Command]:
-        """The newest first; `before` is the correlation id of the last one of the page before."""
+        """List commands, newest first. `before` is the correlation id of the last one of the previous page."""
         if state is not None and state not in STATES:
             raise InvalidInput(f"{state!r:.100} is no state of a command", next=f"They are {', '.join(STATES)}.")
         rows = await self._database.all(
@@ -170,7 +170,7 @@ class Commands:
             limit,
         )
         if before is not None and not rows:
-            await self.get(before)  # nothing comes before what is not there
+            await self.get(before)  # raises NotFound if the id is unknown
         return [_command(row) for row in rows]
 
 
@@ -180,7 +180,7 @@ def _event(id: str, skill: str, arguments: Mapping[str, Any] | None, reply_to: s
 
 
 def _deadline(timeout: float | None) -> float | None:
-    """When to wait no longer, by the clock of the event loop."""
+    """Return the deadline by the clock of the event loop."""
     if timeout is None:
         return None
     if not isinstance(timeout, int | float) or math.isnan(seconds := min(timeout, FOREVER)):  # pyright: ignore[reportUnnecessaryIsInstance]

@@ -1,4 +1,4 @@
-"""Completions: what came back for a command. One counts; those that come late or twice are kept beside it."""
+"""Completions: the answers to commands. One is applied; late and duplicate ones are stored, too."""
 
 import logging
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from holdfast.core.text import dumps, loads, restore, store
 from holdfast.postgres.database import Database, Row, Statements, Transaction
 from holdfast.postgres.sql import statements
 
-ENVELOPE = 2000  # bytes of a completion's record beside the result, at most
+ENVELOPE = 2000  # maximum bytes of a completion's record beside the result
 
 Outcome = Literal["queued", "failed", "dead", "lost"]
 
@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """An answer to a command: `error` is an object with `code` and `message`, and None where it went well.
+    """An answer to a command. `error` is an object with `code` and `message`, or None for a success.
 
-    One that is not `applied` came late or second, or answered an attempt whose dead letter was driven again.
+    A completion that is not `applied` is late or a duplicate, or its command was redriven afterwards.
     """
 
     correlation_id: str
@@ -45,7 +45,7 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A completion on its way; without a token it is a foreign worker's, who claimed nothing."""
+    """A completion to store. Without a token, it is from a foreign worker, which claims nothing."""
 
     correlation_id: str
     token: int | None
@@ -56,7 +56,7 @@ class Answer:
 
 
 class Completions:
-    """Answers commands, and says who should know."""
+    """Stores the answers to commands, and wakes the waiting callers."""
 
     def __init__(self, database: Database, log: Log, wakes: Wakes, settings: BusSettings) -> None:
         self._database = database
@@ -66,16 +66,16 @@ class Completions:
         self._gathered = Gathering(self._store, size=lambda answer: len(answer.result or answer.error or ""))
 
     async def complete(self, answer: Answer) -> bool:
-        """Answer a command; whether the answer counts. Many at once share a commit."""
+        """Store an answer. Return whether it is applied. Concurrent calls share a commit."""
         return await self._gathered(answer)
 
     async def apply(self, answer: Answer, *, tx: Transaction) -> bool:
-        """Apply an answer that came over the log: it is not published again."""
+        """Apply an answer that was read from the log. It is not published again."""
         within = await self._database.within(tx)
         return (await self._complete(within, [answer], tx=tx, published=True))[0]
 
     async def adopt(self, correlation_id: str, *, tx: Transaction) -> None:
-        """Apply what came before the command was known, if anything did."""
+        """Apply the answer that came before the command was known, if there is one."""
         within = await self._database.within(tx)
         if await within.value(sql("adopt_completion"), store(correlation_id)):
             await self._tell(set(), tx=tx)
@@ -90,9 +90,9 @@ class Completions:
         wait: timedelta = timedelta(),
         lapsed: bool = False,
     ) -> Outcome:
-        """An attempt has failed: the command is tried `again` after a while, or answered with the error for good.
+        """Fail an attempt. With `again`, the command is retried after `wait` until its attempts are used up.
 
-        `lapsed`: only if its lease has run out.
+        Otherwise, and after the last attempt, the error is its answer. `lapsed`: only if the lease has expired.
         """
         row = cast(
             Row,
@@ -105,7 +105,7 @@ class Completions:
         return row["outcome"]
 
     async def cancel(self, correlation_id: str) -> str | None:
-        """End a command that is not finished; its state then, and nothing where there is no such command."""
+        """Cancel a command that is not finished. Return its state, or None if it does not exist."""
         error = dumps({"code": CANCELLED, "message": "the command was cancelled"})
         row = cast(Row, await self._database.one(sql("cancel_command"), store(correlation_id), uuid7(), error, EVENTS))
         if row["topic"]:
@@ -114,11 +114,11 @@ class Completions:
         return row["state"]
 
     async def of(self, correlation_id: str) -> list[Completion]:
-        """Everything that came back for a command, in the order it came."""
+        """Return all completions of a command, in order of arrival."""
         return [completion_of(row) for row in await self._database.all(sql("completions"), store(correlation_id))]
 
     def result(self, value: object) -> str:
-        """A result that can be stored and published, as JSON."""
+        """Encode a result as JSON. Raise TooLarge if it cannot be published."""
         text = dumps(value)
         size = len(text.encode())
         if size > self._most:
@@ -173,7 +173,7 @@ class Completions:
 
 
 def completion_of(row: Row) -> Completion:
-    """A stored completion."""
+    """Decode a stored completion."""
     return Completion(
         restore(row["correlation_id"]),
         row["id"],
@@ -186,10 +186,10 @@ def completion_of(row: Row) -> Completion:
 
 
 def completions_channel(tenant: TenantId) -> str:
-    """Where those are woken who wait for answers."""
+    """Return the channel on which callers that wait for answers are woken."""
     return channel("completions", tenant)
 
 
 def cancelled_channel(tenant: TenantId) -> str:
-    """Where workers are woken when a command was cancelled."""
+    """Return the channel on which workers are woken when a command is cancelled."""
     return channel("cancelled", tenant)

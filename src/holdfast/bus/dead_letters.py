@@ -1,4 +1,4 @@
-"""Dead letters: what a group could not process, kept whole until somebody decides."""
+"""Dead letters: records that a group could not process, stored completely until someone redrives or drops them."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,9 +17,9 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A record that a group gave up, with its last error; `redriven` ones are on their way to the group again.
+    """A record that a group gave up on, with its last error. In state `redriven`, it waits for its redelivery.
 
-    One with a `correlation_id` is a command that failed for good.
+    A dead letter with a `correlation_id` is a command that failed in all its attempts.
     """
 
     id: UUID
@@ -40,42 +40,42 @@ class DeadLetter:
 
 
 class DeadLetters:
-    """Shows dead letters, and has them processed once more or dropped."""
+    """Lists, redrives and drops dead letters."""
 
     def __init__(self, database: Database, wakes: Wakes) -> None:
         self._database = database
         self._wakes = wakes
 
     async def get(self, id: UUID) -> DeadLetter:
-        """One dead letter."""
+        """Return a dead letter."""
         row = await self._database.one(sql("dead_letter"), id)
         if row is None:
             raise _unknown(id)
         return _dead_letter(row)
 
     async def redrive(self, id: UUID) -> None:
-        """Deliver it to its group once more, or run the command again; a second failure makes it dead again."""
+        """Deliver a record to its group once more, or queue its command again. If it fails again, it is dead again."""
         group = await self._database.value(sql("redrive_dead_letter"), id)
         if group is None:
             raise _unknown(id)
         self._wakes.send(group_channel(await self._database.tenant(), group))
 
     async def redrive_all(self, *, group: str | None = None, topic: str | None = None) -> int:
-        """Redrive every dead letter of a group, a topic or both; how many there were."""
+        """Redrive all dead letters, or those of a group, a topic or both. Return how many there were."""
         found = await self._database.all(sql("dead_letter_ids"), group, topic)
         for row in found:
             await self.redrive(row["id"])
         return len(found)
 
     async def drop(self, id: UUID) -> None:
-        """Forget it."""
+        """Delete a dead letter."""
         if not await self._database.run(sql("drop_dead_letter"), id):
             raise _unknown(id)
 
     async def list(
         self, *, group: str | None = None, topic: str | None = None, limit: int = 100, before: UUID | None = None
     ) -> list[DeadLetter]:
-        """The newest first; `before` is the last one of the page before."""
+        """List dead letters, newest first. `before` is the id of the last one of the previous page."""
         rows = await self._database.all(sql("dead_letters"), group, topic, before, limit)
         return [_dead_letter(row) for row in rows]
 

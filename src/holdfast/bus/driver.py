@@ -1,4 +1,4 @@
-"""Which log it is: PostgreSQL alone, or with Kafka behind it."""
+"""Opens the bus that the settings name: PostgreSQL alone, or PostgreSQL with Kafka behind it."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -18,24 +18,24 @@ State = tuple[Literal["ok", "reduced"], str]
 
 
 class Bus(Protocol):
-    """What gives each tenant its log."""
+    """Provides each tenant's log."""
 
     def log(self, database: Database) -> Log:
-        """The log of one tenant."""
+        """Return the log of a tenant."""
         ...
 
     def gauges(self, tenant: TenantId | None) -> Gauges:
-        """How the log does in numbers, of one tenant or of all."""
+        """Return the gauges of one tenant or of all."""
         ...
 
     @property
     def state(self) -> State | None:
-        """How what is beside PostgreSQL does, if anything is."""
+        """The state of the system behind PostgreSQL, or None if there is none."""
         ...
 
 
 class PostgresBus:
-    """Logs in PostgreSQL."""
+    """Provides logs in PostgreSQL."""
 
     state: State | None = None
 
@@ -45,17 +45,17 @@ class PostgresBus:
         self._wakes = wakes
 
     def log(self, database: Database) -> Log:
-        """The log of one tenant."""
+        """Return the log of a tenant."""
         return PostgresLog(database, self._settings, self._postgres.listen, self._wakes)
 
     def gauges(self, tenant: TenantId | None) -> Gauges:
-        """How the log does in numbers, of one tenant or of all."""
+        """Return the gauges of one tenant or of all."""
         return Gauges(self._postgres.system, tenant)
 
 
 @asynccontextmanager
 async def open_bus(settings: BusSettings, postgres: Postgres, tenants: Tenants, wakes: Wakes) -> AsyncGenerator[Bus]:
-    """The bus that the settings name."""
+    """Open the bus that the settings name."""
     if not settings.url.startswith("kafka://"):
         yield PostgresBus(settings, postgres, wakes)
         return

@@ -1,6 +1,6 @@
-"""Many callers, one statement: what is asked for while a batch is under way makes up the next one.
+"""Batches the requests of many callers: requests that arrive while a batch runs form the next batch.
 
-A commit costs the same for one row as for hundreds. One caller alone never waits; many share.
+A commit costs the same for one row as for hundreds. A single caller never waits for others; many share a batch.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ Answer = TypeVar("Answer")
 
 
 class Gathering(Generic[Item, Answer]):
-    """Does `work` for many callers at once, in the order they came; each gets its own answer or its own exception.
+    """Runs `work` on batches of items, in the order of arrival. Each caller gets its own answer or exception.
 
-    `work` answers item by item: an exception among the answers is that caller's alone, one it raises is everyone's, but
-    where an input was refused: then each is done by itself.
+    `work` returns one answer per item; an exception among the answers is raised in that caller only. An exception that
+    `work` raises is raised in all callers of the batch. But if it refuses an input, each item is retried alone.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Gathering(Generic[Item, Answer]):
         self._running: asyncio.Task[None] | None = None
 
     async def __call__(self, item: Item) -> Answer:
-        """The answer for this item, once its batch is done; a caller who is cancelled before that leaves the batch."""
+        """Return the answer when the item's batch is done. A queued item whose caller is cancelled is skipped."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting.append((item, answer))
         if self._running is None:
@@ -55,7 +55,7 @@ class Gathering(Generic[Item, Answer]):
         try:
             answers = await self._work([item for item, _ in batch])
         except BaseException as error:
-            if isinstance(error, InvalidInput | TooLarge) and len(batch) > 1:  # it is one caller's fault alone
+            if isinstance(error, InvalidInput | TooLarge) and len(batch) > 1:  # a single caller's fault
                 for one in batch:
                     await self._do([one])
                 return

@@ -1,4 +1,4 @@
-"""Gauges: how the log does in numbers, of one tenant or of all, for those who watch an installation."""
+"""Gauges: the log's numbers for monitoring, of one tenant or of all."""
 
 from dataclasses import dataclass
 
@@ -6,14 +6,14 @@ from holdfast.core.ids import TenantId
 from holdfast.postgres.database import PooledStatements
 from holdfast.postgres.sql import statements
 
-MOST = 1000  # of each kind: names are made by tenants, and a monitoring system pays for each
+MOST = 1000  # of each kind: tenants choose the names, and a monitoring system pays for each
 
 sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicGauge:
-    """A topic: how many records it has had, and at which rate of late."""
+    """A topic: the number of records so far, and the recent rate."""
 
     tenant: str
     topic: str
@@ -24,7 +24,7 @@ class TopicGauge:
 
 @dataclass(frozen=True, slots=True)
 class GroupGauge:
-    """A group on a topic: how many records it has not read; `age` is for how many seconds the oldest has waited."""
+    """A group on a topic: the number of unread records, and the age of the oldest in seconds."""
 
     tenant: str
     group: str
@@ -35,7 +35,7 @@ class GroupGauge:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetterGauge:
-    """A group on a topic: how many dead letters wait for somebody to decide."""
+    """A group on a topic: the number of dead letters, without redriven ones."""
 
     tenant: str
     group: str
@@ -45,7 +45,7 @@ class DeadLetterGauge:
 
 @dataclass(frozen=True, slots=True)
 class CommandGauge:
-    """A skill: how many commands wait for a worker, or are being done."""
+    """A handler: the number of its commands in a state, queued or running."""
 
     tenant: str
     skill: str
@@ -54,24 +54,24 @@ class CommandGauge:
 
 
 class Gauges:
-    """Reads the numbers, at most so many of each kind; without a tenant, of all of them."""
+    """Reads the gauges of a tenant, or of all tenants, at most `most` of each kind."""
 
     def __init__(self, system: PooledStatements, tenant: TenantId | None = None, *, most: int = MOST) -> None:
         self._system = system
         self._asked = tenant, most
 
     async def topics(self) -> list[TopicGauge]:
-        """Of each topic."""
+        """Return a gauge per topic."""
         return [TopicGauge(**dict(row)) for row in await self._system.all(sql("topic_gauges"), *self._asked)]
 
     async def groups(self) -> list[GroupGauge]:
-        """Of each group and topic that it reads."""
+        """Return a gauge per group and topic that it reads."""
         return [GroupGauge(**dict(row)) for row in await self._system.all(sql("group_gauges"), *self._asked)]
 
     async def dead_letters(self) -> list[DeadLetterGauge]:
-        """Of each group and topic that has any."""
+        """Return a gauge per group and topic that have dead letters."""
         return [DeadLetterGauge(**dict(row)) for row in await self._system.all(sql("dead_letter_gauges"), *self._asked)]
 
     async def commands(self) -> list[CommandGauge]:
-        """Of each skill that is asked for now, by state."""
+        """Return a gauge per handler and state that have commands."""
         return [CommandGauge(**dict(row)) for row in await self._system.all(sql("command_gauges"), *self._asked)]

@@ -1,6 +1,7 @@
-"""What others put on the log: invocations and completions of programs that know nothing else of us.
+"""Ingests commands and completions that foreign programs publish on the log.
 
-Ours are marked by a header, and are rows already; the rest becomes rows here, once, with the group's position.
+A header marks the engine's own records, which are stored as rows already. The others become rows here, exactly once,
+because they are committed with the group's position.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from holdfast.core.text import dumps, store
 from holdfast.postgres.database import Database, Transaction
 from holdfast.postgres.sql import statements
 
-BREATH = 0.05  # seconds between looks at records of ours: they are passed over, and many at once cost less
+BREATH = 0.05  # seconds between two batches of own records: these are skipped, and larger batches cost less
 
 FOREIGN = "a foreign worker"
 
@@ -41,7 +42,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A topic, the group that reads it, the header of records of ours, and what becomes of the others."""
+    """A topic, the group that reads it, the header of our own records, and the function that applies the others."""
 
     topic: str
     group: str
@@ -50,7 +51,7 @@ class Source:
 
 
 class Ingest:
-    """Reads the topics of commands and their answers until the engine closes, from the first time it is started on."""
+    """Reads the topics of commands and their answers, from the first `start` until the engine closes."""
 
     def __init__(
         self, database: Database, log: Log, orders: Orders, completions: Completions, background: Background
@@ -62,7 +63,7 @@ class Ingest:
         self._background = background
 
     def start(self, reply_to: str = EVENTS) -> None:
-        """Read, unless it does so already; the topics are there, and so may be another one for answers."""
+        """Start reading, unless it runs already. The two topics must exist; `reply_to` is a further one for answers."""
         sources = [
             Source(COMMANDS, "holdfast-commands", COMMAND_HEADER, self._invoked),
             Source(EVENTS, "holdfast-completions", COMPLETION_HEADER, self._completed),
@@ -77,7 +78,7 @@ class Ingest:
             try:
                 async with self._log.subscribe([source.topic], group=source.group) as records:
                     await self._read(records, source)
-            except NotFound:  # a topic for answers that nobody has made: they go to `agent-events`
+            except NotFound:  # the topic for answers does not exist: they go to `agent-events`
                 return
             except HoldfastError as error:
                 log.warning("%s cannot be read, trying again: %s", source.topic, error)
@@ -106,14 +107,14 @@ class Ingest:
         async with records.handle(record) as tx:
             try:
                 await source.apply(record, tx)
-            except (InvalidInput, TooLarge, AlreadyExists) as error:  # it would be the same the next time
+            except (InvalidInput, TooLarge, AlreadyExists) as error:  # a retry would fail in the same way
                 log.warning(
                     "record %d of %s/%d is a dead letter: %s", record.offset, source.topic, record.partition, error
                 )
                 await bury(tx, source.group, record, str(error), 1)
 
     async def _settle(self, records: Subscription, passed: dict[Slot, Record]) -> None:
-        """Commit what was passed over, once in a while: to read it again would do no harm."""
+        """Commit the skipped records periodically. To read them again would do no harm."""
         while True:
             await asyncio.sleep(POLL)
             due = list(passed.values())
@@ -145,7 +146,7 @@ class Ingest:
         await self._completions.apply(answer, tx=tx)
 
     async def _replied(self, record: Record, tx: Transaction) -> None:
-        """A topic that someone named for answers may have other things on it."""
+        """Apply a completion from a caller's own topic, which may have other records as well."""
         try:
             event = event_of(record, SkillCompletionEvent)
         except InvalidInput:

@@ -1,4 +1,4 @@
-"""Keeps the leases of commands in hand, in a thread of its own: a skill that blocks the event loop loses none."""
+"""Renews the leases of claimed commands in its own thread: a handler that blocks the event loop loses none."""
 
 import asyncio
 import logging
@@ -22,9 +22,9 @@ Held = dict[str, int]  # tokens by correlation id
 
 
 class Keeper:
-    """Renews what is held, and tells when a command turns out to be lost: cancelled, or another worker's by now.
+    """Renews leases, and reports commands that are lost: cancelled, or claimed by another worker.
 
-    `lost` is called in the event loop that the keeper was started in.
+    `lost` is called in the event loop in which the keeper was started.
     """
 
     def __init__(
@@ -47,17 +47,17 @@ class Keeper:
 
     async def __aexit__(self, *_: object) -> None:
         self._ending = True
-        with suppress(RuntimeError):  # it has ended already
+        with suppress(RuntimeError):  # the thread has ended already
             self._loop.call_soon_threadsafe(self._woken.set)
-        await self._ended.wait()  # not by a thread of the loop's: skills may have taken all of them
+        await self._ended.wait()  # not in a thread of the loop's pool: handlers may occupy all of them
 
     def hold(self, correlation_id: str, token: int) -> None:
-        """Keep this one from now on."""
+        """Renew the lease of this command from now on."""
         with self._lock:
             self._held[correlation_id] = token
 
     def drop(self, correlation_id: str, token: int) -> None:
-        """Keep it no longer."""
+        """Stop renewing the lease of this command."""
         with self._lock:
             if self._held.get(correlation_id) == token:
                 del self._held[correlation_id]
@@ -71,7 +71,7 @@ class Keeper:
         self._tell(self._ended.set)
 
     def _tell(self, call: Callable[..., None], *arguments: object) -> None:
-        with suppress(RuntimeError):  # the worker's loop is gone: nobody is there to be told
+        with suppress(RuntimeError):  # the worker's event loop is closed
             self._worker.call_soon_threadsafe(call, *arguments)
 
     async def _run(self) -> None:
@@ -87,13 +87,13 @@ class Keeper:
             await postgres.close()
 
     async def _beat(self, database: Database) -> float:
-        """Renew all leases; how long to wait before the next time."""
+        """Renew all leases. Return the seconds until the next renewal."""
         lease = self._lease.total_seconds()
         with self._lock:
             held = dict(self._held)
         try:
             kept = await kept_of(database, held, self._lease) if held else set[str]()
-        except Exception as error:  # noqa: BLE001 - whatever it was, the leases may still be kept the next time
+        except Exception as error:  # noqa: BLE001 - after any error, the next renewal may still be in time
             log.warning("leases of commands cannot be renewed, trying again: %s", error)
             return min(lease / 10, 1)
         for correlation_id, token in held.items():
@@ -109,6 +109,6 @@ def _settle(future: "asyncio.Future[None]", error: Exception | None) -> None:
 
 
 async def kept_of(database: Database, held: Held, lease: timedelta) -> set[str]:
-    """Renew the leases of these commands; those that are still their holder's."""
+    """Renew the leases of these commands. Return the ids of those that are still held."""
     rows = await database.all(sql("renew_commands"), [store(id) for id in held], list(held.values()), lease)
     return {restore(row["correlation_id"]) for row in rows}

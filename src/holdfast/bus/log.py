@@ -1,4 +1,4 @@
-"""The log, as everyone sees it: one protocol, held by PostgreSQL alone or by Kafka with it."""
+"""The protocol of the log, implemented by PostgreSQL alone and by PostgreSQL with Kafka."""
 
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,14 +14,17 @@ from holdfast.postgres.database import Transaction
 
 
 class Log(Protocol):
-    """At least once, in order per key; published with the caller's transaction, or not at all."""
+    """A log that delivers records at least once and in order per key.
+
+    A record is published with the caller's transaction, or not at all.
+    """
 
     async def create(self, topic: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
-        """Make a topic, unless it is there; the number of its partitions, which never changes."""
+        """Create a topic, unless it exists. Return the number of its partitions, which never changes."""
         ...
 
     async def remove(self, topic: str) -> None:
-        """Remove a topic with its records and the positions of its groups."""
+        """Remove a topic, its records and the positions of its groups."""
         ...
 
     async def publish(
@@ -34,26 +37,27 @@ class Log(Protocol):
         id: UUID | None = None,
         tx: Transaction | None = None,
     ) -> Record:
-        """Publish when `tx` commits, and nothing when it rolls back; without one, it is durable when this returns."""
+        """Publish a record when `tx` commits, and nothing when it rolls back. Without `tx`, it is durable on return."""
         ...
 
     async def announce(
         self, *topics: str, keys: Collection[str] = (), told: bool = False, tx: Transaction | None = None
     ) -> None:
-        """Wake those who read these topics, now or when `tx` commits: for whoever publishes by a function of SQL.
+        """Wake the readers of these topics, now or when `tx` commits. Needed after publishing by an SQL function.
 
-        `keys`: of all that was published; without them, all partitions are looked at. `told`: whoever subscribes with
-        `told` in this process has been told already, and reads it a little later.
+        `keys`: the keys of all published records; without them, readers check all partitions. `told`: subscribers with
+        `told` in this process know the records already, so they may read them a little later.
         """
         ...
 
     def subscribe(
         self, topics: Sequence[str], *, group: str | None = None, start: Start | None = None, told: bool = False
     ) -> AbstractAsyncContextManager[Subscription]:
-        """Read as one of a group, which shares partitions and keeps positions; without a group, all from now on.
+        """Subscribe as a member of a group, which shares partitions and stores positions; without one, read all.
 
-        `start`: where a group begins that has never read the topic (unless said `start`), or a reader without (`end`).
-        `told`: what this process announces as told is known here by other means, and need not come at once.
+        `start`: where to begin if the group has never read the topic (default: `start`), or without a group (default:
+        `end`). `told`: the subscriber learns by other means what this process announces with `told`, so these records
+        need not arrive at once.
         """
         ...
 
@@ -66,15 +70,15 @@ class Log(Protocol):
         at: datetime | None = None,
         limit: int | None = None,
     ) -> AsyncGenerator[Record]:
-        """What is there, from an offset or a time on, in order of each partition; no group notices."""
+        """Read the stored records from an offset or a time on, in order per partition. No group's position moves."""
         ...
 
     async def topics(self) -> list[Topic]:
-        """Every topic and how it does."""
+        """List all topics with their statistics."""
         ...
 
     async def lag(self, group: str | None = None) -> list[Lag]:
-        """How far groups are behind, partition by partition."""
+        """List how far groups are behind, per partition."""
         ...
 
     async def reset(
@@ -87,8 +91,8 @@ class Log(Protocol):
         at: datetime | None = None,
         end: bool = False,
     ) -> dict[int, int]:
-        """Have a group read again from an offset, a time, the end or (unless said) the start; its new positions.
+        """Move a group to an offset, a time, the end or (default) the start. Return its new positions.
 
-        Nobody may be reading with it meanwhile.
+        The group must have no active members.
         """
         ...

@@ -1,4 +1,4 @@
-"""Members of a group: each has a lease that it renews; one that is not heard of loses its partitions."""
+"""Members of a consumer group. Each renews a lease; one that does not loses its partitions."""
 
 import os
 from collections.abc import Collection, Mapping, Sequence
@@ -17,12 +17,12 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What a group looks like while its row is locked: who lives, and which partition is whose, at which epoch."""
+    """A group while its row is locked: its live members, and the owner and epoch of each partition."""
 
     members: Mapping[UUID, Sequence[str]]
     owners: Mapping[Slot, UUID | None]
     epochs: Mapping[Slot, int]
-    changed: bool  # someone came or went since the last look of anyone
+    changed: bool  # this beat added the member, or removed expired ones
 
 
 class Membership:
@@ -36,9 +36,9 @@ class Membership:
         self._lease = lease
 
     async def beat(self, tx: Transaction, unlisted: Collection[Slot] = ()) -> Group:
-        """Renew the lease, forget those whose lease has run out, and see who is there; locks the group until commit.
+        """Renew the lease, remove members whose lease has expired, and return the group. Locks it until the commit.
 
-        `unlisted`: partitions of its topics that PostgreSQL does not know of.
+        `unlisted`: partitions of its topics that PostgreSQL may not know.
         """
         rows = await tx.all(
             sql("join_group"), self._group, self._id, f"process {os.getpid()}", self._topics, self._lease
@@ -55,10 +55,10 @@ class Membership:
         )
 
     async def leave(self) -> None:
-        """Go, and free the partitions."""
+        """Leave the group and release its partitions."""
         await self._database.run(sql("leave_group"), self._group, self._id)
 
 
 def group_channel(tenant: TenantId, group: str) -> str:
-    """Where members of a group tell one another that someone came or went."""
+    """Return the channel on which the members of a group are woken."""
     return channel("group", tenant, group)

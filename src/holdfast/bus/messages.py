@@ -1,4 +1,4 @@
-"""What agents tell one another: that something happened to a node of a conversation. Content is never in it."""
+"""Messages between agents: each says that something happened to a node of a conversation, without its content."""
 
 from datetime import datetime
 from typing import Literal
@@ -12,16 +12,16 @@ from holdfast.core.errors import InvalidInput
 VERSION = "1.0.0"
 SCHEMA_HEADER = "holdfast-schema"
 SEQUENCE_HEADER = "holdfast-sequence"
-DIGITS = 18  # of a revision, at most
+DIGITS = 18  # maximum length of a revision
 TOOL = "tool"
 
 Action = Literal["create", "append", "edit", "delete", "tool_invoke", "tool_result", "system_message"]
 
 
 class ConversationMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A message between agents: it names a node. `agent_id` is always the sender, `tool` for what a tool gave.
+    """A message between agents about a node. `agent_id` is the sender, or `tool` for the output of a tool.
 
-    `action` is one of `Action`, or an agent's own.
+    `action` is one of `Action`, or one that an agent defines.
     """
 
     version: str
@@ -36,12 +36,12 @@ class ConversationMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
     @property
     def is_tool_result(self) -> bool:
-        """Whether a tool's output is meant: `tool_result`, or an `append` by `tool`."""
+        """Whether the message is about a tool's output: `tool_result`, or an `append` by `tool`."""
         return self.action == "tool_result" or (self.action == "append" and self.agent_id == TOOL)
 
 
 def message_of(record: Record) -> ConversationMessage:
-    """The message that a record carries; whoever wrote it may have put more into it than we know."""
+    """Decode the message of a record. Unknown fields are ignored: other programs may add some."""
     try:
         message = msgspec.convert(record.value, ConversationMessage)
     except msgspec.ValidationError as error:
@@ -56,12 +56,15 @@ def message_of(record: Record) -> ConversationMessage:
 
 
 def sequence_of(record: Record) -> int | None:
-    """The revision of the conversation that the record tells of: one that is not above the last seen is a duplicate."""
+    """Return the revision of the conversation that the record announces, or None.
+
+    A record whose revision is not above the last one seen is a duplicate.
+    """
     told = record.headers.get(SEQUENCE_HEADER, "")
     return int(told) if told.isascii() and told.isdigit() and len(told) <= DIGITS else None
 
 
 def headers_of(message: ConversationMessage, *, sequence: int | None) -> dict[str, str]:
-    """What is told beside the message: its schema, and the revision of the conversation, if it tells of a new one."""
+    """Return the headers of a message: its schema and, if it announces a new revision, that revision."""
     told = {} if sequence is None else {SEQUENCE_HEADER: str(sequence)}
     return {SCHEMA_HEADER: f"conversation-message/{message.version}", **told}

@@ -1,7 +1,7 @@
-"""News: which partitions have something new, by what is said with wake-ups.
+"""News: which partitions may have new records, according to the hints of wake-ups.
 
-A wake-up may name partitions, so that nobody looks at the others, and the process whose own readers have been told
-already. It is a hint: whatever else is said means all of them, and all are looked at once a second anyway.
+A hint may name partitions, so that readers skip the others, and a process whose readers know the records already. Any
+other text means all partitions. Readers check all partitions once a second anyway.
 """
 
 import asyncio
@@ -13,14 +13,14 @@ from holdfast.bus.sharing import Slot
 from holdfast.bus.wakes import POLL
 from holdfast.postgres.listener import Wake
 
-LATER = 0.2  # seconds that may pass until a reader looks at what it has been told
-NAMED = 100  # partitions of a topic, at most: of more, none is named
+LATER = 0.2  # seconds until a reader checks partitions whose records it knows already
+NAMED = 100  # maximum partitions in a hint: with more, it names none
 
 _SAID = re.compile(r"([0-9a-f]{0,32}):([0-9]{1,9}(?:,[0-9]{1,9})*)?", re.ASCII)
 
 
 class Hint(NamedTuple):
-    """What is said with a wake-up of a topic: partitions, none for all, and the process whose readers know already."""
+    """The hint of a topic's wake-up: partitions (none means all), and the process whose readers know the records."""
 
     partitions: Sequence[int] = ()
     teller: str = ""
@@ -32,37 +32,40 @@ class Hint(NamedTuple):
 
 
 def hint_of(said: str) -> Hint:
-    """What was said; whatever it is."""
+    """Parse a hint. Any other text means all partitions."""
     found = _SAID.fullmatch(said)
     return Hint() if found is None else Hint(tuple(int(each) for each in (found[2] or "").split(",") if each), found[1])
 
 
 class News:
-    """What a reader has to look at: `channels` leads to the topics, `teller` is the process that tells it anyway."""
+    """The partitions that a reader has to check.
+
+    `channels` maps channels to topics. `teller` is the process from which the reader learns of records by other means.
+    """
 
     def __init__(self, wake: Wake, channels: Mapping[str, str], *, teller: str = "") -> None:
         self._wake = wake
         self._channels = channels
         self._teller = teller
         self._all = True
-        self._looked = 0.0  # at all, by the loop's clock
+        self._looked = 0.0  # when all partitions were checked, by the loop's clock
         self._slots: set[Slot] = set()
         self._later: set[Slot] = set()
-        self._due = 0.0  # when those are to be looked at
+        self._due = 0.0  # when to check those
 
     def look(self) -> None:
-        """Have all partitions be looked at."""
+        """Make the reader check all partitions."""
         self._all = True
         self._wake.set()
 
     def looked(self) -> None:
-        """All partitions are being looked at."""
+        """Note that the reader checks all partitions now."""
         self._all, self._looked = False, asyncio.get_running_loop().time()
         self._slots, self._later = set(), set()
         self._wake.clear()
 
     async def come(self, seconds: float) -> Collection[Slot] | None:
-        """Partitions that may have news, none after so many seconds without; None: all of them."""
+        """Wait for partitions that may have new records; None means all. Return an empty set after `seconds`."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         while True:

@@ -1,4 +1,4 @@
-"""Orders: commands on their way to their rows, many in one commit."""
+"""Orders: checks commands and stores them, many in one commit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from holdfast.postgres.database import Database, Statements, Transaction
 from holdfast.postgres.sql import statements
 
 LONGEST = timedelta(days=36_525)
-YEARS = range(2, 9999)  # a time of these exists in every time zone
+YEARS = range(2, 9999)  # years whose times exist in every time zone
 
 sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A command as it is stored; without a record, a foreign invoker has published it already."""
+    """A command to store. Without a record, it is one that a foreign program has published already."""
 
     event: SkillInvocationEvent
     arguments: str
@@ -38,7 +38,7 @@ class Order:
 
     @property
     def stored(self) -> tuple[object, ...]:
-        """What `holdfast.submit_commands` takes of the command."""
+        """The arguments of `holdfast.submit_commands` for the command."""
         event = self.event
         return (
             store(event.correlation_id), store(event.skill_name), self.arguments, event.reply_to, self.headers,
@@ -47,7 +47,7 @@ class Order:
 
     @property
     def published(self) -> tuple[object, ...]:
-        """What it takes of the record."""
+        """The arguments of `holdfast.submit_commands` for the record."""
         record = self.record
         return (None,) * 4 if record is None else (record.id, record.headers, record.value, record.bytes)
 
@@ -74,7 +74,7 @@ class Orders:
         delay: timedelta | None = None,
         foreign: bool = False,
     ) -> Order:
-        """A command that can be stored, or an error that says what is wrong with it."""
+        """Check and encode a command. Raise an error that says what is wrong with it."""
         named("correlation id", event.correlation_id)
         named("skill's name", event.skill_name)
         if topic_name(event.reply_to) == COMMANDS:
@@ -100,7 +100,7 @@ class Orders:
         )
 
     async def submit(self, order: Order, *, tx: Transaction | None = None) -> bool:
-        """Store a command; whether it is new. Without a transaction many at once share a commit."""
+        """Store a command. Return whether it is new. Without a transaction, concurrent calls share a commit."""
         await self.prepare(tx=tx)
         if tx is None:
             return await self._gathered(order)
@@ -111,7 +111,7 @@ class Orders:
         return outcome
 
     async def prepare(self, *, tx: Transaction | None = None) -> None:
-        """Make the two topics, unless they are there."""
+        """Create the two topics, unless they exist."""
         if self._ready:
             return
         for topic in (COMMANDS, EVENTS):
@@ -143,14 +143,14 @@ class Orders:
 
 
 def commands_channel(tenant: TenantId) -> str:
-    """Where workers are woken."""
+    """Return the channel on which workers are woken."""
     return channel("commands", tenant)
 
 
 def _wrong(
     arguments: object, headers: object, priority: object, max_attempts: object, run_at: object, delay: object
 ) -> str:
-    """What keeps a command from being submitted; whoever shares its commit must not suffer from it."""
+    """Return what is wrong with a command, or "". An invalid one must not fail those that share its commit."""
     if not isinstance(arguments, Mapping):
         return f"its arguments are a {type(arguments).__name__}, not an object"
     if not isinstance(headers, Mapping):

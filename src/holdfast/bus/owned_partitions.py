@@ -1,7 +1,7 @@
-"""The partitions that one member of a group owns, by a lease in PostgreSQL, wherever their records are read from.
+"""The partitions that a group member owns by a lease in PostgreSQL. Their records may come from PostgreSQL or Kafka.
 
-Members share partitions evenly. A member that comes or goes wakes the others; one that is not heard of for the length
-of its lease loses what it owned. A partition changes hands when nothing of it is in hand.
+Members share the partitions evenly. A member that joins or leaves wakes the others. A member that does not renew its
+lease in time loses its partitions. A partition moves to another member when none of its records is being processed.
 """
 
 import asyncio
@@ -21,34 +21,34 @@ from holdfast.bus.wakes import Wakes, until
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database
 
-HANDOVER = 60.0  # seconds that a partition waits for the record its owner has in hand
-PAUSE = 0.04  # seconds: all members look when one comes or goes, one after the other, and once for several changes
+HANDOVER = 60.0  # seconds after which a partition moves even while its owner processes a record
+PAUSE = 0.04  # maximum seconds of a random delay: it spreads the reactions of members and merges several changes
 
 log = logging.getLogger(__name__)
 
 
 class Reader(Protocol):
-    """Who reads the partitions."""
+    """Reads the owned partitions."""
 
     async def begin(self, holdings: Sequence[Holding]) -> None:
         """Read these partitions from their positions on."""
         ...
 
     def end(self, slots: Collection[Slot]) -> None:
-        """Read these partitions no longer."""
+        """Stop reading these partitions."""
         ...
 
     def rewind(self, holding: Holding, wait: float) -> None:
-        """Deliver again from the holding's position, after so many seconds."""
+        """Deliver again from the holding's position, after `wait` seconds."""
         ...
 
     async def renewed(self) -> None:
-        """The lease was renewed: do what is to be done once in a while."""
+        """Do periodic work: called after each renewal of the lease."""
         ...
 
 
 class OwnedPartitions:
-    """The partitions of one member; `unlisted` are those that its topics have and PostgreSQL does not know of."""
+    """The partitions of one member. `unlisted`: partitions of its topics that PostgreSQL may not know."""
 
     def __init__(
         self, database: Database, positions: Positions, reading: Reading, listen: Listen, wakes: Wakes, reader: Reader
@@ -62,9 +62,9 @@ class OwnedPartitions:
         self._members = Membership(database, positions.group, positions.member, reading.topics, reading.lease)
         self._held: dict[Slot, Holding] = {}
         self._in_hand: set[Slot] = set()
-        self._leaving: dict[Slot, float] = {}  # since when
+        self._leaving: dict[Slot, float] = {}  # partitions to give up, and since when
         self._renewed = 0.0
-        self._changed = asyncio.Event()  # the group has, or what is in hand
+        self._changed = asyncio.Event()  # the group has changed, or what is being processed
         self._stack = AsyncExitStack()
         self.unlisted: Collection[Slot] = ()
 
@@ -81,7 +81,7 @@ class OwnedPartitions:
         self._keeping.cancel()
         try:
             await asyncio.wait([self._keeping])
-            with contextlib.suppress(HoldfastError):  # whoever cannot be told waits for the lease to run out
+            with contextlib.suppress(HoldfastError):  # the others wait until the lease expires
                 await self._members.leave()
                 self._wakes.send(self._channel)
         finally:
@@ -90,27 +90,27 @@ class OwnedPartitions:
 
     @property
     def held(self) -> Mapping[Slot, Holding]:
-        """Those that are read."""
+        """The partitions that are read."""
         return self._held
 
     def look(self) -> None:
-        """Share anew, soon."""
+        """Rebalance soon."""
         self._changed.set()
 
     def lose(self, holding: Holding) -> None:
-        """The partition turned out to be another's."""
+        """Stop reading a partition that another consumer may own."""
         if self._held.get(holding.slot) is holding:
             self._end([holding.slot])
             self._changed.set()
 
     def hold(self, slots: set[Slot]) -> None:
-        """Records of these partitions, and of no other, are in hand."""
+        """Set the partitions whose records are being processed."""
         self._in_hand = slots
         if not slots and self._leaving:
             self._changed.set()
 
     async def _keep(self, taken: Sequence[Holding]) -> None:
-        """Renew the lease, and take and give partitions as members come and go."""
+        """Renew the lease, and take and give up partitions as members join and leave."""
         lease = self._reading.lease.total_seconds()
         while True:
             try:
@@ -124,13 +124,13 @@ class OwnedPartitions:
             except HoldfastError as error:
                 log.warning("a consumer of the group %s cannot go on: %s", self._positions.group, error)
                 if asyncio.get_running_loop().time() > self._renewed + lease:
-                    self._end(list(self._held))  # others may have them by now
-                taken = ()  # what is not read is taken again
+                    self._end(list(self._held))  # the lease has expired: others may own them
+                taken = ()  # partitions that are not read are claimed again
                 await asyncio.sleep(min(lease / 10, 1))
                 self._changed.set()
 
     async def _share(self) -> list[Holding]:
-        """Give up what another shall have, and take what this member shall: that is to be read from now on."""
+        """Release partitions that other members should have, and claim this member's. Return the claimed ones."""
         started = asyncio.get_running_loop().time()
         async with self._database.transaction() as tx:
             group = await self._members.beat(tx, self.unlisted)
@@ -138,7 +138,8 @@ class OwnedPartitions:
             own = {slot: group.epochs[slot] for slot, owner in group.owners.items() if owner == self._positions.member}
             self._end([slot for slot, h in self._held.items() if own.get(slot) != h.epoch])
             self._end(self._free(wanted))
-            # Also what is ours and not held: a beat before this one may have failed, or a commit been unheard of.
+            # Includes partitions that we own but do not read: an earlier beat may have failed, or its commit
+            # may have succeeded unnoticed.
             unwanted = {slot: epoch for slot, epoch in own.items() if slot not in wanted and slot not in self._held}
             await self._positions.release(unwanted, tx=tx)
             missing = [slot for slot in wanted if slot not in self._held]
@@ -167,12 +168,12 @@ class OwnedPartitions:
         return {slot for slot, owner in shared.items() if owner == self._positions.member}
 
     def _free(self, wanted: set[Slot]) -> list[Slot]:
-        """What another shall have, and nothing of it is in hand, or has been for too long."""
+        """Return partitions to release: none of their records is being processed, or HANDOVER has passed."""
         now = asyncio.get_running_loop().time()
         self._leaving = {slot: self._leaving.get(slot, now) for slot in self._held if slot not in wanted}
         for slot, holding in self._held.items():
             if holding.leaving and slot not in self._leaving and slot not in self._in_hand:
-                self._reader.rewind(holding, max(holding.retry_at - now, 0))  # it stays, and what was left out comes
+                self._reader.rewind(holding, max(holding.retry_at - now, 0))  # it stays: deliver the skipped records
             holding.leaving = slot in self._leaving
         free = [slot for slot, since in self._leaving.items() if slot not in self._in_hand or now > since + HANDOVER]
         for slot in free:

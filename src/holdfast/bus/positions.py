@@ -1,7 +1,7 @@
-"""Positions: how far a group has read, kept in PostgreSQL whichever log the records come from.
+"""Positions: how far a group has read. They are in PostgreSQL, even if the records come from Kafka.
 
-A partition has one owner at a time, known by its epoch. Only the owner moves the position, so a consumer that lost the
-partition without noticing can do no harm: its commit fails, and with it the transaction that it is part of.
+A partition has one owner at a time. Its epoch is the fencing token: only the owner moves the position. A consumer that
+lost the partition without noticing does no harm: its commit fails, and so does the transaction of the commit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,14 +17,14 @@ from holdfast.core.text import dumps, store
 from holdfast.postgres.database import Database, Row, Statements, Transaction
 from holdfast.postgres.sql import statements
 
-MAX_ERROR = 10_000  # characters of an error that are kept
+MAX_ERROR = 10_000  # characters of an error that are stored
 
 sql = statements(__name__)
 
 
 @dataclass(slots=True)
 class Holding:
-    """A partition that a consumer owns: `position` is the next offset to commit, `next` the next one to deliver."""
+    """A partition that a consumer owns. `position` is the next offset to commit, `next` the next one to deliver."""
 
     slot: Slot
     epoch: int
@@ -33,17 +33,17 @@ class Holding:
     broker_position: int | None
     attempts: int
     failing_since: datetime | None
-    deaths: int = 0  # of owners, since the position last moved
+    deaths: int = 0  # owners that died since the position last moved
     on_trial: bool = False
     retry_at: float = 0.0  # by the loop's clock
-    leaving: bool = False  # another consumer shall have it
-    generation: int = 0  # what was fetched before a rewind is of an older one
-    passed: int = 0  # on Kafka: behind the last arrival that was unpacked
-    expected: int = 0  # on Kafka: where its position is when all that was delivered is committed
+    leaving: bool = False  # another consumer should have it
+    generation: int = 0  # grows with each rewind: records of an older one are dropped
+    passed: int = 0  # on Kafka: the offset after the last unpacked arrival
+    expected: int = 0  # on Kafka: its position once all delivered records are committed
 
 
 class Positions:
-    """The positions of one group, as one of its members."""
+    """Reads and moves the positions of a group for one of its members."""
 
     def __init__(self, database: Database, group: str, member: UUID) -> None:
         self._database = database
@@ -51,7 +51,7 @@ class Positions:
         self.member = member
 
     async def claim(self, slots: Sequence[Slot], *, start: str, tx: Transaction | None = None) -> list[Holding]:
-        """Own these partitions, but for those of another live member."""
+        """Claim these partitions, except those of other live members. Return the claimed ones."""
         if not slots:
             return []
         within = await self._database.within(tx)
@@ -66,14 +66,14 @@ class Positions:
         return [_holding(row) for row in rows]
 
     async def release(self, epochs: Mapping[Slot, int], *, tx: Transaction | None = None) -> None:
-        """Give partitions up, each if it is still ours at this epoch."""
+        """Release partitions, each if this member still owns it at this epoch."""
         if epochs:
             within = await self._database.within(tx)
             columns = [s.topic for s in epochs], [s.partition for s in epochs], list(epochs.values())
             await within.run(sql("release_partitions"), self.group, self.member, *columns)
 
     async def commit(self, holding: Holding, record: Record, *, tx: Transaction | None = None) -> None:
-        """Everything up to `record` is done."""
+        """Commit everything up to and including `record`."""
         within = await self._database.within(tx)
         moved = await within.run(
             sql("commit_position"), self.group, *holding.slot, self.member, record.epoch, *_after(record)
@@ -82,7 +82,7 @@ class Positions:
             raise lapsed(holding.slot)
 
     async def commit_all(self, records: Sequence[Record], *, tx: Transaction) -> None:
-        """Everything up to each of these records, one for a partition, is done."""
+        """Commit everything up to and including each of these records, one per partition."""
         rows = [(r.topic, r.partition, r.epoch, *_after(r)) for r in records]
         columns = [list(column) for column in zip(*rows, strict=True)]
         within = await self._database.within(tx)
@@ -90,13 +90,13 @@ class Positions:
             raise lapsed(Slot(records[0].topic, records[0].partition))
 
     async def pass_on_kafka(self, holdings: Sequence[Holding], places: Sequence[int]) -> None:
-        """Move positions on Kafka, of partitions that are still ours, to places behind which everything is done."""
+        """Move positions on Kafka to offsets before which everything is done, for partitions still owned."""
         rows = [(*h.slot, h.epoch, h.position, place) for h, place in zip(holdings, places, strict=True)]
         columns = [list(column) for column in zip(*rows, strict=True)]
         await self._database.run(sql("pass_on_kafka"), self.group, self.member, *columns)
 
     async def fail(self, holding: Holding, record: Record, error: str, wait: timedelta) -> None:
-        """Everything before `record` is done, and one more attempt at it has failed."""
+        """Commit everything before `record`, and count a failed attempt at it."""
         position = record.position if record.foreign else record.offset
         moved = await self._database.run(
             sql("fail_record"),
@@ -113,42 +113,42 @@ class Positions:
             raise lapsed(holding.slot)
 
     async def put_on_trial(self, holding: Holding) -> None:
-        """The record that is next is delivered alone: if that kills us too, it was the one."""
+        """Put the next record on trial: it is delivered alone. If this consumer dies too, the record is the cause."""
         if not await self._database.run(sql("try_record"), self.group, *holding.slot, self.member, holding.epoch):
             raise lapsed(holding.slot)
 
     async def bury(self, holding: Holding, record: Record, error: str, attempts: int) -> None:
-        """Make the record a dead letter, and go on behind it."""
+        """Make the record a dead letter, and commit it."""
         async with self._database.transaction() as tx:
             await self.commit(holding, record, tx=tx)
             await bury(tx, self.group, record, error, attempts)
 
     async def set_aside(self, record: Record, error: str) -> None:
-        """Keep a record that nobody can read as a dead letter; once, however often it comes."""
+        """Store an unreadable record as a dead letter, only once if it is delivered repeatedly."""
         await bury(self._database, self.group, record, error, 1)
 
     async def redriven(self, slots: Mapping[Slot, Holding]) -> list[Row]:
-        """Dead letters of these partitions that are to be delivered once more."""
+        """Return the redriven dead letters of these partitions."""
         columns = [slot.topic for slot in slots], [slot.partition for slot in slots]
         return await self._database.all(sql("redriven"), self.group, *columns)
 
     async def take_redriven(self, ids: Sequence[UUID]) -> set[UUID]:
-        """Those of these dead letters that are still to be delivered once more; from now on they are not."""
+        """Take redriven dead letters for delivery. Return the ids of those that were still redriven."""
         return {row["id"] for row in await self._database.all(sql("take_redriven"), ids)}
 
     async def settle(self, record: Record, *, tx: Transaction | None = None) -> None:
-        """A dead letter that was delivered once more is done."""
+        """Delete a redriven dead letter whose record is done."""
         within = await self._database.within(tx)
         if not await within.run(sql("settle_dead_letter"), record.dead_letter):
             raise Busy("the dead letter is gone", why="another consumer has processed it, or somebody dropped it")
 
     async def fail_again(self, record: Record, error: str) -> None:
-        """A dead letter that was delivered once more has failed again."""
+        """Store the error of a redriven dead letter that failed again."""
         await self._database.run(sql("fail_dead_letter"), record.dead_letter, _error(error))
 
 
 async def bury(within: Statements, group: str, record: Record, error: str, attempts: int) -> None:
-    """Keep a record that a group gives up, whole."""
+    """Store a record that a group gives up as a dead letter, with all its data."""
     key = None if record.key is None else store(record.key)
     await within.run(
         sql("bury_record"), group, record.topic, record.partition, record.offset, record.at, record.id, key,
@@ -157,7 +157,7 @@ async def bury(within: Statements, group: str, record: Record, error: str, attem
 
 
 def lapsed(slot: Slot) -> Busy:
-    """Another consumer has the partition."""
+    """Return the error for a partition that this consumer no longer owns."""
     return Busy(
         f"partition {slot.partition} of {slot.topic} is no longer this consumer's",
         why="another consumer of the group has it by now, or the record was committed before",
@@ -166,7 +166,7 @@ def lapsed(slot: Slot) -> Busy:
 
 
 def _after(record: Record) -> tuple[int, int | None, bool]:
-    """The positions behind a record: ours, and Kafka's; and whether it is the latter that must move."""
+    """Return our position and Kafka's after a record, and whether Kafka's is the one that must move."""
     position = record.position if record.foreign else record.offset + 1
     return position, None if record.broker_offset is None else record.broker_offset + 1, record.foreign
 

@@ -1,4 +1,4 @@
-"""The records of a group, read from PostgreSQL: partitions by lease, records by offset."""
+"""Feeds from PostgreSQL: a group member reads the partitions that it owns; a reader without a group reads all."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
@@ -20,12 +20,12 @@ sql = statements(__name__)
 
 
 def topic_channel(tenant: TenantId, topic: str) -> str:
-    """Where those who read a topic are woken."""
+    """Return the channel on which the readers of a topic are woken."""
     return channel("topic", tenant, topic)
 
 
 async def fetch(database: Database, starts: Mapping[Slot, int], *, most: int, most_bytes: int) -> list[Row]:
-    """The stored records of partitions, each from an offset on: a bounded number, shared among those that have any."""
+    """Return stored records of partitions, each from an offset on. Partitions that have records share the limits."""
     if len(starts) == 1:
         ((slot, start),) = starts.items()
         return await database.all(sql("fetch_one"), *slot, start, most, most_bytes)
@@ -34,15 +34,15 @@ async def fetch(database: Database, starts: Mapping[Slot, int], *, most: int, mo
 
 
 class Pages:
-    """Reads the next records of partitions, a bounded number at once."""
+    """Reads the next records of partitions in bounded pages."""
 
     def __init__(self, database: Database, reading: Reading) -> None:
         self._database = database
         self._reading = reading
-        self.read_all = False  # there was nothing behind the last page
+        self.read_all = False  # whether the last page reached the end of its partitions
 
     async def next(self, holdings: Sequence[Holding]) -> list[tuple[Holding, Record]]:
-        """The next records of these partitions."""
+        """Return the next records of these partitions."""
         now = asyncio.get_running_loop().time()
         ready = {h.slot: h for h in holdings if not h.leaving and h.retry_at <= now}
         if not ready:
@@ -71,7 +71,7 @@ class Pages:
 
 
 class Looking:
-    """Reads what is new in partitions, those of them that may have something."""
+    """Reads new records, only from partitions that may have some."""
 
     def __init__(self, database: Database, reading: Reading, listen: Listen, *, process: str) -> None:
         self._database = database
@@ -82,7 +82,7 @@ class Looking:
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[Self]:
-        """Hear of news meanwhile."""
+        """Listen for wake-ups inside the context."""
         tenant = await self._database.tenant()
         channels = {topic_channel(tenant, topic): topic for topic in self._reading.topics}
         async with self._listen(*channels) as wake:
@@ -90,12 +90,12 @@ class Looking:
             yield self
 
     def again(self) -> None:
-        """Look at all of them, and do not wait."""
+        """Make the next `take` check all partitions without waiting."""
         self._pages.read_all = False
         self._news.look()
 
     async def take(self, held: Mapping[Slot, Holding], wait: float) -> list[tuple[Holding, Record]]:
-        """The next records; none when there are none for so many seconds."""
+        """Return the next records, or an empty list if none arrive within `wait` seconds."""
         news: Collection[Slot] | None = None
         if self._pages.read_all:
             now = asyncio.get_running_loop().time()
@@ -107,7 +107,7 @@ class Looking:
 
 
 class PostgresFeed:
-    """The partitions that one member of a group owns, and their records."""
+    """The partitions that a group member owns, and their records."""
 
     def __init__(self, database: Database, group: str, reading: Reading, listen: Listen, wakes: Wakes) -> None:
         self.positions = Positions(database, group, uuid7())
@@ -127,43 +127,43 @@ class PostgresFeed:
 
     @property
     def holdings(self) -> Mapping[Slot, Holding]:
-        """The partitions it owns."""
+        """The owned partitions."""
         return self._partitions.held
 
     async def take(self, wait: float) -> list[tuple[Holding, Record]]:
-        """The next records; none when there are none for so many seconds."""
+        """Return the next records, or an empty list if none arrive within `wait` seconds."""
         return await self._looking.take(self._partitions.held, wait)
 
     def rewind(self, holding: Holding, wait: float) -> None:
-        """Deliver again from the holding's position, after so many seconds."""
+        """Deliver again from the holding's position, after `wait` seconds."""
         holding.generation += 1
         holding.next = holding.position
         holding.retry_at = asyncio.get_running_loop().time() + wait
         self._looking.again()
 
     def lose(self, holding: Holding) -> None:
-        """The partition turned out to be another's."""
+        """Stop reading a partition that another consumer may own."""
         self._partitions.lose(holding)
 
     def hold(self, slots: set[Slot]) -> None:
-        """Records of these partitions, and of no other, are in hand."""
+        """Set the partitions whose records are being processed."""
         self._partitions.hold(slots)
 
-    # As the reader of the partitions.
+    # The `Reader` protocol of `OwnedPartitions`.
 
     async def begin(self, holdings: Sequence[Holding]) -> None:
-        """Look at all of them."""
+        """Make the next `take` check all partitions."""
         self._looking.again()
 
     def end(self, slots: Collection[Slot]) -> None:
-        """They are not looked at without being held."""
+        """Do nothing: only owned partitions are read."""
 
     async def renewed(self) -> None:
-        """Nothing is to be done."""
+        """Do nothing."""
 
 
 class OpenFeed:
-    """Everything of some topics from now on, without a group: every reader has all of it, and keeps no position."""
+    """The records of some topics without a group: each reader gets all of them, and no position is stored."""
 
     def __init__(self, database: Database, reading: Reading, listen: Listen, wakes: Wakes) -> None:
         self._database = database
@@ -187,18 +187,18 @@ class OpenFeed:
 
     @property
     def holdings(self) -> Mapping[Slot, Holding]:
-        """All partitions."""
+        """All partitions of the topics."""
         return self._held
 
     async def take(self, wait: float) -> list[tuple[Holding, Record]]:
-        """The next records; none when there are none for so many seconds."""
+        """Return the next records, or an empty list if none arrive within `wait` seconds."""
         return await self._looking.take(self._held, wait)
 
     def rewind(self, holding: Holding, wait: float) -> None:
-        """Nothing is delivered again."""
+        """Do nothing: nothing is delivered again."""
 
     def lose(self, holding: Holding) -> None:
-        """Nothing is lost."""
+        """Do nothing: partitions have no other owner."""
 
     def hold(self, slots: set[Slot]) -> None:
-        """Nobody waits for what is in hand."""
+        """Do nothing: no other consumer waits for these partitions."""

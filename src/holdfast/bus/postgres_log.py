@@ -1,4 +1,4 @@
-"""The log in PostgreSQL: records are rows, numbered by a counter row per partition."""
+"""The log in PostgreSQL: records are rows, and a counter row per partition assigns their offsets."""
 
 import asyncio
 from collections import defaultdict, deque
@@ -25,13 +25,13 @@ from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 
 PAGE = 500
-KNOWN_FOR = 60.0  # seconds that a topic's number of partitions is taken for granted
+KNOWN_FOR = 60.0  # seconds for which a topic's number of partitions is cached
 
 sql = statements(__name__)
 
 
 class GroupFeed(Feed, Protocol):
-    """The feed of a group's member, while it is open."""
+    """The feed of a group member, opened with `async with`."""
 
     positions: Positions
 
@@ -40,7 +40,7 @@ class GroupFeed(Feed, Protocol):
 
 
 class PostgresLog:
-    """Publishes and reads records of one tenant."""
+    """Publishes and reads the records of one tenant."""
 
     def __init__(self, database: Database, settings: BusSettings, listen: Listen, wakes: Wakes) -> None:
         self._database = database
@@ -48,15 +48,15 @@ class PostgresLog:
         self._listen = listen
         self._wakes = wakes
         self._topics = Topics(database, settings.partitions)
-        self._numbers: dict[str, tuple[int, float]] = {}  # of partitions, and until when they are taken for granted
+        self._numbers: dict[str, tuple[int, float]] = {}  # of partitions, and when the cache entry expires
         self._writer = Gathering(self._write, size=lambda draft: draft.bytes)
 
     async def create(self, topic: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
-        """Make a topic, unless it is there; the number of its partitions, which never changes."""
+        """Create a topic, unless it exists. Return the number of its partitions, which never changes."""
         return await self._topics.create(topic, partitions=partitions, tx=tx)
 
     async def remove(self, topic: str) -> None:
-        """Remove a topic with its records and the positions of its groups; dead letters stay."""
+        """Remove a topic, its records and the positions of its groups. Its dead letters are kept."""
         await self._topics.remove(topic)
 
     async def publish(
@@ -69,9 +69,9 @@ class PostgresLog:
         id: UUID | None = None,
         tx: Transaction | None = None,
     ) -> Record:
-        """Publish when `tx` commits, and nothing when it rolls back; without one, it is durable when this returns.
+        """Publish a record when `tx` commits, and nothing when it rolls back. Without `tx`, it is durable on return.
 
-        In a transaction it should come last: others who publish on the same partition wait for the commit.
+        In a transaction, publish last: other producers of the same partition wait for the commit.
         """
         limit = self._settings.max_record_bytes
         given = draft(topic_name(topic), value, key=key, headers=headers, id=id, max_bytes=limit)
@@ -89,7 +89,7 @@ class PostgresLog:
     async def subscribe(
         self, topics: Sequence[str], *, group: str | None = None, start: Start | None = None, told: bool = False
     ) -> AsyncGenerator[Subscription]:
-        """Read as one of a group, which shares partitions and keeps positions; without a group, all from now on."""
+        """Subscribe as a member of a group, which shares partitions and stores positions; without one, read all."""
         names = tuple(dict.fromkeys(map(topic_name, [topics] if isinstance(topics, str) else topics)))
         if not names:
             raise InvalidInput("there is nothing to subscribe to", next="Name a topic.")
@@ -120,7 +120,7 @@ class PostgresLog:
         at: datetime | None = None,
         limit: int | None = None,
     ) -> AsyncGenerator[Record]:
-        """What is there, from an offset or a time on, in order of each partition; no group notices."""
+        """Read the stored records from an offset or a time on, in order per partition. No group's position moves."""
         left = limit
         for number, position in sorted((await self._starts(topic, partition, offset, at, end=False)).items()):
             while left is None or left > 0:
@@ -135,11 +135,11 @@ class PostgresLog:
                 left = None if left is None else left - len(rows)
 
     async def topics(self) -> list[Topic]:
-        """Every topic and how it does."""
+        """List all topics with their statistics."""
         return await self._topics.list()
 
     async def lag(self, group: str | None = None) -> list[Lag]:
-        """How far groups are behind, partition by partition."""
+        """List how far groups are behind, per partition."""
         return await self._topics.lag(group)
 
     async def reset(
@@ -152,9 +152,9 @@ class PostgresLog:
         at: datetime | None = None,
         end: bool = False,
     ) -> dict[int, int]:
-        """Have a group read again from an offset, a time, the end or (unless said) the start; its new positions."""
+        """Move a group to an offset, a time, the end or (default) the start. Return its new positions."""
         positions = await self._starts(topic, partition, offset, at, end=end)
-        if offset is not None:  # beyond the end it would skip what is published next
+        if offset is not None:  # beyond the end, the group would skip new records
             ends = await self._starts(topic, partition, None, None, end=True)
             positions = {number: min(position, ends[number]) for number, position in positions.items()}
         outcome = await self._database.value(
@@ -173,21 +173,21 @@ class PostgresLog:
     async def announce(
         self, *topics: str, keys: Collection[str] = (), told: bool = False, tx: Transaction | None = None
     ) -> None:
-        """Wake those who read these topics, now or when `tx` commits: for whoever publishes by a function of SQL."""
+        """Wake the readers of these topics, now or when `tx` commits. Needed after publishing by an SQL function."""
         named = {topic: await self._partitions(topic, keys, tx) for topic in topics}
         await self._tell(named, told=told, tx=tx)
 
     async def _tell(
         self, named: Mapping[str, Collection[int]], *, told: bool = False, tx: Transaction | None = None
     ) -> None:
-        """Wake those who read topics, of which these partitions have news."""
+        """Wake the readers of topics, and name the partitions that have new records."""
         tenant = await self._database.tenant()
         teller = self._wakes.name if told else ""
         for topic, partitions in named.items():
             self._wakes.send(topic_channel(tenant, topic), said=str(Hint(sorted(partitions), teller)), tx=tx)
 
     async def _partitions(self, topic: str, keys: Collection[str], tx: Transaction | None) -> set[int]:
-        """Where records with these keys are; nowhere in particular, if there is no such topic."""
+        """Return the partitions of records with these keys. An empty set means all partitions, or an unknown topic."""
         if not keys:
             return set()
         now = asyncio.get_running_loop().time()
@@ -202,7 +202,7 @@ class PostgresLog:
         return PostgresFeed(self._database, group, reading, self._listen, self._wakes)
 
     async def _write(self, drafts: Sequence[Draft]) -> list[Row | Exception]:
-        """Many producers' records in one commit; one whose topic is unknown fails alone."""
+        """Publish the records of many producers in one commit. A record with an unknown topic fails alone."""
         if len(drafts) == 1:
             return [await self._write_one(drafts[0])]
         columns = [list(column) for column in zip(*(one.stored for one in drafts), strict=True)]
@@ -212,7 +212,7 @@ class PostgresLog:
             rows[row["topic"], row["id"]].append(row)
             named[row["topic"]].add(row["partition"])
         await self._tell(named)
-        own = [rows[one.topic, one.id] for one in drafts]  # several may have been given the same id
+        own = [rows[one.topic, one.id] for one in drafts]  # several records may have the same id
         return [found.popleft() if found else unknown_topic(one.topic) for one, found in zip(drafts, own, strict=True)]
 
     async def _write_one(self, given: Draft) -> Row | Exception:
@@ -225,7 +225,7 @@ class PostgresLog:
     async def _starts(
         self, topic: str, partition: int | None, offset: int | None, at: datetime | None, *, end: bool
     ) -> dict[int, int]:
-        """Where to begin, partition by partition."""
+        """Return the offset to begin at, per partition."""
         number = await self._topics.partitions(topic)
         if (offset is not None) + (at is not None) + end > 1:
             raise InvalidInput("an offset, a time and the end are given together", next="Give one of them.")

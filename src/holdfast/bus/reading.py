@@ -1,4 +1,4 @@
-"""How a consumer reads."""
+"""The options of a consumer."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -14,9 +14,9 @@ Listen = Callable[..., AbstractAsyncContextManager[Wake]]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a feed reads: topics, where a new group starts, and how much it holds at once.
+    """The options of a feed: its topics, where a new group starts, the size of a batch, and the lease of a member.
 
-    `told`: whoever reads is told by other means what this process announces so.
+    `told`: the reader learns by other means what this process announces with `told`.
     """
 
     topics: tuple[str, ...]

@@ -1,4 +1,4 @@
-"""Records: what a log holds, and what can become one."""
+"""Records: the entries of a topic, and the checks before one is published."""
 
 import random
 import zlib
@@ -17,15 +17,15 @@ from holdfast.postgres.database import Row
 JSON_TYPE = "application/json"
 CONTENT_TYPE = "content-type"
 TRACE_HEADERS = ("traceparent", "tracestate")  # W3C trace context
-ENVELOPE = 100  # bytes of a record beside key, headers and value, about
+ENVELOPE = 100  # approximate bytes of a record beside its key, headers and value
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """A record of a topic: `offset` counts its partition's records from 0.
+    """A record of a topic. `offset` counts the records of its partition from 0.
 
-    `broker_offset`: where Kafka has it. `foreign`: a producer that knows only Kafka wrote it, `offset` is Kafka's, and
-    `position` that of the first record of ours after it.
-    `dead_letter`: it was one, and is delivered once more.
+    `broker_offset`: its offset on Kafka. `foreign`: a producer wrote it directly to Kafka; then `offset` is Kafka's
+    offset, and `position` is the offset of the first record of our log after it. `dead_letter`: the id of the dead
+    letter that is redriven with this record.
     """
 
     topic: str
@@ -40,12 +40,12 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     foreign: bool = False
     position: int = 0
     dead_letter: UUID | None = None
-    epoch: int = 0  # of the partition's owner it was delivered to
-    generation: int = 0  # rises when attempts fail: what was delivered after a failed record comes again behind it
+    epoch: int = 0  # the epoch of the owner to which it was delivered
+    generation: int = 0  # grows when an attempt fails: the records after the failed one are delivered again
 
 
 class Draft(msgspec.Struct, frozen=True, gc=False):
-    """A record on its way to the log, as it is stored."""
+    """A record to publish, in its stored form."""
 
     topic: str
     key: str | None
@@ -57,7 +57,7 @@ class Draft(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def stored(self) -> tuple[object, ...]:
-        """What `holdfast.publish` takes after the tenant."""
+        """The arguments of `holdfast.publish` after the tenant."""
         return self.topic, self.hash, self.key, self.id, self.headers, self.value, self.bytes
 
 
@@ -70,7 +70,7 @@ def draft(
     id: UUID | None = None,
     max_bytes: int,
 ) -> Draft:
-    """A record that can be published, or an error that says what is wrong with it."""
+    """Check and encode a record to publish. Raise an error that says what is wrong with it."""
     if key is not None and not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
             "the record's key cannot be used",
@@ -95,12 +95,15 @@ def draft(
 
 
 def hash_of(key: str | None) -> int:
-    """What decides the partition: the hash that Kafka's C clients use, so theirs and ours agree; any without a key."""
+    """Return the hash that determines the partition, or a random one without a key.
+
+    Kafka's C clients use the same hash, so that they choose the same partitions.
+    """
     return random.getrandbits(31) if key is None else zlib.crc32(key.encode("utf-8", "surrogatepass"))
 
 
 def record_of(row: Row, *, dead_letter: UUID | None = None, epoch: int = 0) -> Record:
-    """A stored record."""
+    """Decode a stored record."""
     return Record(
         row["topic"],
         row["partition"],

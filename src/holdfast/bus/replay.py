@@ -1,4 +1,4 @@
-"""Replay: a look into a topic, page by page over all its partitions; no group notices."""
+"""Replay: reads the stored records of a topic in pages, over all its partitions. No group's position moves."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Records, and the offset at which each partition goes on."""
+    """Records, and the offset at which each partition continues."""
 
     records: list[Record]
     next: dict[int, int]
 
 
 class Replay:
-    """Reads the records of a tenant's topics again, a bounded number at once."""
+    """Reads stored records of a tenant's topics in bounded pages."""
 
     def __init__(self, database: Database, settings: BusSettings) -> None:
         self._database = database
@@ -33,7 +33,7 @@ class Replay:
     async def start(
         self, topic: str, *, partition: int | None = None, offset: int | None = None, at: datetime | None = None
     ) -> dict[int, int]:
-        """Where to begin in each partition, or in one: at an offset, at a time, or with the first record."""
+        """Return the offset to begin at, in each partition or one: for an offset, a time, or the first record."""
         if offset is not None and at is not None:
             raise InvalidInput("an offset and a time are given together", next="Give one of them.")
         wanted = await self._partitions(topic, partition)
@@ -42,9 +42,9 @@ class Replay:
         return await self._offsets(topic, wanted, at)
 
     async def page(self, topic: str, start: Mapping[int, int], *, limit: int) -> Page:
-        """The next records from these offsets on, in order of each partition.
+        """Return the next records from these offsets on, in order per partition.
 
-        The limit is shared by the partitions that have any; each of these gives one at least.
+        The partitions that have records share the limit. With a small limit, a page skips some of them at random.
         """
         known = await self._topics.partitions(topic)
         for partition in start:
@@ -56,7 +56,7 @@ class Replay:
         )
 
     async def newest(self, topic: str, *, partition: int | None = None, limit: int) -> Page:
-        """The newest records, in order of time; what comes next is what is published from now on."""
+        """Return the newest records, ordered by time. The next page has the records that are published from now on."""
         ends = await self._offsets(topic, await self._partitions(topic, partition), None)
         columns = list(ends), list(ends.values())
         rows = await self._database.all(sql("newest"), topic, *columns, limit, self._settings.batch_bytes)

@@ -1,4 +1,4 @@
-"""Retention: the log's days, made before they are needed and dropped as a whole when nobody needs them."""
+"""Retention of the log: creates daily partitions in advance, and drops old ones that no group needs."""
 
 import asyncio
 import logging
@@ -14,9 +14,9 @@ from holdfast.core.settings import BusSettings
 from holdfast.postgres.database import Owner, Row
 from holdfast.postgres.sql import statements
 
-FIRST = 60.0  # seconds: a process that ends before has nothing to tend
+FIRST = 60.0  # seconds before the first run: a process that ends earlier does none
 EVERY = 3600.0
-SOON = 60.0  # seconds until what others were in the way of is tried again
+SOON = 60.0  # seconds until days that were locked are tried again
 DAYS_AHEAD = 3
 
 sql = statements(__name__)
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Tended:
-    """How many days were made and dropped, and how many others were in the way of."""
+    """How many days were created, dropped, and skipped because other sessions held locks."""
 
     made: int
     dropped: int
@@ -33,7 +33,7 @@ class Tended:
 
 
 async def tend(owner: Owner, settings: BusSettings) -> Tended:
-    """Make the days to come, and drop those behind retention and every group that is still read with."""
+    """Create the coming days. Drop those that are past retention and that every active group has read."""
     retention = timedelta(days=settings.retention_days)
     forget = timedelta(days=settings.forget_groups_after_days)
     async with owner.transaction():
@@ -42,7 +42,7 @@ async def tend(owner: Owner, settings: BusSettings) -> Tended:
 
 
 class Retention:
-    """Tends the log from time to time."""
+    """Runs `tend` periodically."""
 
     def __init__(self, owner: Callable[[], AbstractAsyncContextManager[Owner]], settings: BusSettings) -> None:
         self._owner = owner

@@ -1,4 +1,4 @@
-"""Who of a group reads which partition. Pure: every member works it out alike from the same rows."""
+"""Assigns partitions to the members of a group. Pure: every member computes the same result from the same rows."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -15,9 +15,9 @@ class Slot(NamedTuple):
 def share(
     members: Mapping[UUID, Sequence[str]], partitions: Sequence[Slot], owners: Mapping[Slot, UUID]
 ) -> dict[Slot, UUID]:
-    """A member for each partition of the topics it reads: as even as can be, with as few moves as that takes.
+    """Assign each partition to a member that reads its topic: as evenly as possible, with as few moves as possible.
 
-    `owners` has who reads what now; a partition whose topic nobody reads is left out.
+    `owners` is the current assignment. Partitions whose topic no member reads are omitted.
     """
     topics = {slot.topic for slot in partitions}
     readers = {topic: sorted(id for id, reads in members.items() if topic in reads) for topic in topics}
@@ -41,7 +41,10 @@ def share(
 def _next_move(
     has: Mapping[UUID, Sequence[Slot]], readers: Mapping[str, Sequence[UUID]]
 ) -> tuple[UUID, Slot, UUID] | None:
-    """What evens the load out: from whoever has most, so that nobody gives a partition and gets another for it."""
+    """Return a move that balances the load, or None.
+
+    It takes from the member with most partitions, so that no member gives up a partition and gets another one for it.
+    """
     fewest = min(map(len, has.values()), default=0)
     for id in sorted(has, key=lambda id: (-len(has[id]), id)):
         if len(has[id]) - fewest < 2:

@@ -1,4 +1,4 @@
-"""What asks for a skill on the log, and what answers: the two events that workers in any language exchange with us."""
+"""The two events of commands on the log, invocation and completion. Programs in any language can exchange them."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -10,21 +10,21 @@ from holdfast.bus.records import Record
 from holdfast.bus.topics import EVENTS
 from holdfast.core.errors import HoldfastError, InvalidInput
 
-# What marks records of our own: the row they tell of is stored already.
+# These mark our own records, whose rows are stored already.
 COMMAND_HEADER = "holdfast-command"
 COMPLETION_HEADER = "holdfast-completion"
 
 INVOCATION_SCHEMA = "skill-invocation/1.0.0"
 MAX_NAME = 200
-LARGEST = 2**31 - 1  # whole number that PostgreSQL takes for a priority or for attempts
-MAX_MESSAGE = 10_000  # characters of an error that are kept
+LARGEST = 2**31 - 1  # maximum in PostgreSQL of a priority and of a number of attempts
+MAX_MESSAGE = 10_000  # characters of an error that are stored
 CANCELLED = "cancelled"
 
 Error = dict[str, Any]  # with `code` and `message`
 
 
 class SkillInvocationEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """Asks for a skill; the answer belongs on the topic `reply_to`, with the same correlation id."""
+    """Calls a handler. The answer belongs on the topic `reply_to`, with the same correlation id."""
 
     correlation_id: str
     skill_name: str
@@ -33,7 +33,7 @@ class SkillInvocationEvent(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class SkillCompletionEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """Answers an invocation: with what came out, or with what went wrong."""
+    """Answers an invocation with a result or an error."""
 
     correlation_id: str
     result: Any = None
@@ -44,7 +44,7 @@ Event = TypeVar("Event", SkillInvocationEvent, SkillCompletionEvent)
 
 
 def event_of(record: Record, kind: type[Event]) -> Event:
-    """The event that a record carries; whoever wrote it may have put more into it than we know."""
+    """Decode the event of a record. Unknown fields are ignored: other programs may add some."""
     try:
         event = msgspec.convert(record.value, kind)
     except msgspec.ValidationError as error:
@@ -54,35 +54,35 @@ def event_of(record: Record, kind: type[Event]) -> Event:
 
 
 def named(what: str, name: object) -> str:
-    """The name, if it can be one."""
+    """Return the name if it is valid."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
         raise InvalidInput(f"{name!r:.300} cannot be a {what}", next=f"Use text of 1 to {MAX_NAME} characters.")
     return name
 
 
 def is_whole(number: object, least: int, most: int) -> bool:
-    """Whether it is a whole number in this range."""
+    """Whether it is an integer in this range."""
     return isinstance(number, int) and least <= number <= most
 
 
 def invocation_headers(event: SkillInvocationEvent) -> dict[str, str]:
-    """What is told beside an invocation of ours."""
+    """Return the headers of our own invocations."""
     return {SCHEMA_HEADER: INVOCATION_SCHEMA, COMMAND_HEADER: event.correlation_id}
 
 
 def error_of(error: BaseException) -> Error:
-    """What an exception is on the wire."""
+    """Return the error object for an exception."""
     if isinstance(error, HoldfastError):
         return {"code": error.code, "message": str(error)[:MAX_MESSAGE]}
     try:
         told = str(error) or "it said nothing more"
-    except Exception:  # noqa: BLE001 - the words are the skill's own, too
+    except Exception:  # noqa: BLE001 - `__str__` may be the handler's code, too
         told = "what it said cannot be read"
     return {"code": "failed", "message": f"{type(error).__name__}: {told}"[:MAX_MESSAGE]}
 
 
 def error_told(told: Any) -> Error | None:
-    """The error that a foreign worker told in words of its own; nothing where it told of none."""
+    """Return the error object for a foreign worker's error of any form, or None if there is none."""
     if told is None or told is False:
         return None
     if not isinstance(told, dict):

@@ -1,4 +1,4 @@
-"""Skills: functions that a worker runs for whoever asks, by name."""
+"""Handlers: named functions that workers run to carry out commands. `@app.skill` declares one."""
 
 import asyncio
 import inspect
@@ -11,16 +11,16 @@ from holdfast.bus.skill_events import LARGEST, MAX_NAME, is_whole
 from holdfast.core.errors import InvalidInput, TimedOut
 from holdfast.core.threads import in_thread
 
-ATTEMPTS = 5  # how often a skill is tried, unless it or its invoker says otherwise
+ATTEMPTS = 5  # default, unless the handler or the caller says otherwise
 
-LEAST, MOST = 1e-9, 1e9  # starts in a second, and seconds of a time-out
+LEAST, MOST = 1e-9, 1e9  # limits of a rate (starts per second) and of a timeout (seconds)
 
 Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentCommand:
-    """The command that is being done. Another attempt has the same correlation id: use it as an idempotency key."""
+    """The command that is being carried out. Retries have the same correlation id: use it as an idempotency key."""
 
     correlation_id: str
     skill: str
@@ -32,7 +32,7 @@ _current: ContextVar[CurrentCommand] = ContextVar("holdfast_current_command")
 
 
 def current_command() -> CurrentCommand:
-    """The command that the calling skill is doing."""
+    """Return the command that the calling handler carries out."""
     try:
         return _current.get()
     except LookupError:
@@ -41,7 +41,7 @@ def current_command() -> CurrentCommand:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A function under a name, and how it is run: `rate` is how many may start in a second, over all workers."""
+    """A handler: a named function and how to run it. `rate` limits its starts per second over all workers."""
 
     name: str
     function: Function
@@ -59,17 +59,17 @@ class Skill:
 
     @property
     def is_async(self) -> bool:
-        """Whether it runs on the event loop, and can be stopped; else it runs in a thread."""
-        call = getattr(self.function, "__call__", None)  # noqa: B004 - of an object that is called like a function
+        """Whether it runs on the event loop and can be cancelled; otherwise it runs in a thread."""
+        call = getattr(self.function, "__call__", None)  # noqa: B004 - for an object with an async `__call__`
         return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(call)
 
     async def run(self, command: CurrentCommand, arguments: Mapping[str, Any]) -> Any:
-        """Call the function; InvalidInput if the arguments do not fit its signature."""
+        """Call the function. Raise InvalidInput if the arguments do not fit its signature."""
         try:
             bound = self.signature.bind(**arguments)
         except TypeError as error:
             raise InvalidInput(f"the arguments do not fit the skill {self.name}", why=str(error)) from None
-        _current.set(command)  # of this task alone
+        _current.set(command)  # only in this task
         if not self.is_async:
             result = await in_thread(lambda: self.function(*bound.args, **bound.kwargs), name="holdfast skill")
             return await result if inspect.isawaitable(result) else result
@@ -86,12 +86,12 @@ class Skill:
 def _signature(function: object) -> inspect.Signature | None:
     try:
         return inspect.signature(function) if callable(function) else None
-    except (TypeError, ValueError):  # of what is not written in Python
+    except (TypeError, ValueError):  # some functions that are not written in Python have none
         return None
 
 
 def _wrong(skill: Skill, signature: inspect.Signature | None) -> str:
-    """What keeps a skill from being declared."""
+    """Return what is wrong with a declaration, or ""."""
     if not isinstance(skill.name, str) or not 0 < len(skill.name) <= MAX_NAME:  # pyright: ignore[reportUnnecessaryIsInstance]
         return f"its name is not text of 1 to {MAX_NAME} characters"
     if not callable(skill.function):

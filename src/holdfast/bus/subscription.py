@@ -1,12 +1,12 @@
-"""Subscriptions: a consumer's way through its records.
+"""Subscriptions: deliver records to a consumer, commit them, and retry those that fail.
 
     async with engine.log.subscribe(["orders"], group="billing") as records:
         async for record in records:
             async with records.handle(record) as tx:
                 ...
 
-A record is delivered at least once, and in order per key. Committing it with the transaction of its effect makes the
-effect happen once. Asking for the next record says that the one before is no longer in hand.
+A record is delivered at least once, in order per key. If it is committed in the transaction of its effect, the effect
+happens exactly once. Asking for the next record means that the previous one is no longer being processed.
 """
 
 import asyncio
@@ -35,43 +35,43 @@ log = logging.getLogger(__name__)
 
 
 class Feed(Protocol):
-    """Where a subscription's records come from: it owns partitions, and reads them in order."""
+    """The source of a subscription's records. It owns partitions and reads them in order."""
 
     @property
     def holdings(self) -> Mapping[Slot, Holding]:
-        """The partitions it owns."""
+        """The owned partitions."""
         ...
 
     async def take(self, wait: float) -> list[tuple[Holding, Record]]:
-        """The next records, a bounded number; none when there are none for so many seconds."""
+        """Return the next records, a bounded number, or an empty list if none arrive within `wait` seconds."""
         ...
 
     def rewind(self, holding: Holding, wait: float) -> None:
-        """Deliver again from the holding's position, after so many seconds."""
+        """Deliver again from the holding's position, after `wait` seconds."""
         ...
 
     def lose(self, holding: Holding) -> None:
-        """The partition turned out to be another's."""
+        """Stop reading a partition that another consumer may own."""
         ...
 
     def hold(self, slots: set[Slot]) -> None:
-        """Records of these partitions, and of no other, are in hand."""
+        """Set the partitions whose records are being processed."""
         ...
 
 
-Buffered = tuple[Holding, int, Record]  # with the generation it was fetched in
-Place = tuple[str, int, int, bool, UUID | None]  # what tells a record from any other
+Buffered = tuple[Holding, int, Record]  # with the generation of the holding at the fetch
+Place = tuple[str, int, int, bool, UUID | None]  # identifies a record
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """When a record that fails is given up."""
+    """When to give up on a failing record."""
 
     max_attempts: int
     max_failing: timedelta
 
 
 class Subscription:
-    """The records of one consumer."""
+    """Delivers records to one consumer, and commits them."""
 
     def __init__(self, database: Database, feed: Feed, positions: Positions | None, limits: Limits) -> None:
         self._database = database
@@ -79,14 +79,14 @@ class Subscription:
         self._positions = positions
         self._limits = limits
         self._buffer: deque[Buffered] = deque()
-        self._turns: WeakValueDictionary[Slot, asyncio.Lock] = WeakValueDictionary()  # of those that handle records
-        self._handled: dict[Place, Transaction] = {}  # records being handled, and in which transaction
-        self._moved: set[Place] = set()  # those of them whose position moves with it already
+        self._turns: WeakValueDictionary[Slot, asyncio.Lock] = WeakValueDictionary()  # held by `handle` calls
+        self._handled: dict[Place, Transaction] = {}  # records in `handle`, each with its transaction
+        self._moved: set[Place] = set()  # those that are already committed in that transaction
         self._looked = 0.0
         self._closed = False
 
     def close(self) -> None:
-        """Deliver and commit nothing more."""
+        """Refuse to deliver and to handle more records."""
         self._closed = True
 
     def __aiter__(self) -> Self:
@@ -96,7 +96,7 @@ class Subscription:
         return (await self.batch(1))[0]
 
     async def batch(self, most: int = 1000) -> list[Record]:
-        """The next records, as many as are there, at least one: for those who work on many at once."""
+        """Return the next records, all that are available up to `most`. Wait until there is at least one."""
         if most < 1:
             raise InvalidInput(f"{most} records cannot be waited for", next="Ask for one at least.")
         self._feed.hold(set())
@@ -115,9 +115,9 @@ class Subscription:
                 await asyncio.sleep(POLL)
 
     async def commit(self, *records: Record, tx: Transaction | None = None) -> None:
-        """These records, and all before them in their partitions, are done: now, or when `tx` commits.
+        """Commit these records, and all before them in their partitions: now, or when `tx` commits.
 
-        Raises Busy when another consumer has a partition by now, so that `tx` does not commit either.
+        Raise Busy if another consumer owns a partition by now, so that `tx` does not commit either.
         """
         positions = self._group()
         if any(self._handled.get(_place(record), tx) is not tx for record in records):
@@ -144,7 +144,7 @@ class Subscription:
             elif last and tx is not None:
                 await positions.commit_all(list(last.values()), tx=tx)
         except Busy:
-            for record in last.values():  # none of them is done
+            for record in last.values():  # none of them is committed
                 self._lose(record)
             raise
         self._moved.update(place for place in map(_place, records) if place in self._handled)
@@ -155,9 +155,9 @@ class Subscription:
                 tx.afterwards.append(partial(_move, holdings[slot], record))
 
     async def fail(self, record: Record, error: BaseException | str) -> None:
-        """An attempt at this record has failed: it is delivered again after a while, and in the end is a dead letter.
+        """Count a failed attempt. The record is delivered again after a back-off, and finally becomes a dead letter.
 
-        Its partition waits meanwhile; what comes before the record in it is done.
+        Its partition waits meanwhile. The records before it in the partition are committed.
         """
         positions = self._group()
         told = error if isinstance(error, str) else f"{type(error).__name__}: {error}"
@@ -189,14 +189,14 @@ class Subscription:
 
     @asynccontextmanager
     async def handle(self, record: Record) -> AsyncGenerator[Transaction]:
-        """A transaction for the record's effect, committed with the position: the effect happens once.
+        """Open a transaction for the record's effect. It commits with the position, so the effect happens exactly once.
 
-        An exception rolls it back and counts as a failed attempt, and the loop goes on.
+        An exception rolls it back and counts as a failed attempt. It is not raised, so that the loop goes on.
         """
         self._group()
         self._refuse_closed()
         try:
-            # In the order in which they come: a commit speaks of everything before it in the partition, too.
+            # In order of arrival: a commit includes all records before it in the partition.
             async with self._turns.setdefault(Slot(record.topic, record.partition), asyncio.Lock()):
                 stack = AsyncExitStack()
                 tx = self._handled[_place(record)] = await self._begin(stack, record)
@@ -205,11 +205,11 @@ class Subscription:
                         yield tx
                         await self.commit(record, tx=tx)
                 except Exception as error:
-                    traced = not isinstance(error, HoldfastError)  # which says by itself what is wrong
+                    traced = not isinstance(error, HoldfastError)  # its message says what is wrong
                     log.warning("an attempt at %s failed: %.500r", _called(record), error, exc_info=traced)
                     del self._handled[_place(record)]
                     await self._failed(record, error)
-        except BaseException:  # cancelled: that is no attempt, but it is not done either
+        except BaseException:  # cancelled: not a failed attempt, but the record is not done either
             self._deliver_again(record)
             raise
         finally:
@@ -217,7 +217,7 @@ class Subscription:
             self._moved.discard(_place(record))
 
     async def _begin(self, stack: AsyncExitStack, record: Record) -> Transaction:
-        """A transaction, as soon as there is a database for it: that there is none is no failure of the record."""
+        """Open a transaction. If the database is unavailable, wait for it: that is no failed attempt at the record."""
         while True:
             try:
                 return await stack.enter_async_context(self._database.transaction())
@@ -240,7 +240,7 @@ class Subscription:
             self._feed.rewind(holding, wait)
 
     def _ready(self, most: int) -> list[Record]:
-        """The first records of the buffer that can be delivered together; one that is suspect stays there, alone."""
+        """Return the first buffered records to deliver together. A suspect is returned alone and stays buffered."""
         records: list[Record] = []
         while self._buffer and len(records) < most:
             holding, generation, record = self._buffer[0]
@@ -256,7 +256,7 @@ class Subscription:
         return records
 
     def _is_next(self, holding: Holding, generation: int, record: Record) -> bool:
-        """Whether the partition is still ours, nothing was rewound since the record was read, and it is not done."""
+        """Whether the partition is still ours and not rewound since the record was read, and the record is not done."""
         if self._feed.holdings.get(holding.slot) is not holding or holding.leaving or generation != holding.generation:
             return False
         if record.foreign:
@@ -264,14 +264,14 @@ class Subscription:
         return record.offset >= holding.position
 
     def _is_suspect(self, record: Record) -> bool:
-        """Whether so many consumers have died that it may be for the record that comes next in its partition."""
+        """Whether the record is next in a partition where so many consumers died that it may be the cause."""
         holding = self._feed.holdings.get(Slot(record.topic, record.partition))
         if holding is None or holding.deaths < self._limits.max_attempts or record.dead_letter is not None:
             return False
         return _is_at(holding, record)
 
     async def _examined(self, records: Sequence[Record]) -> list[Record]:
-        """Dead letters that are still to be delivered, or a suspect that is to be tried once more."""
+        """Return the dead letters that are still to be redelivered, or the suspect if it gets one more trial."""
         if records[0].dead_letter is not None:
             taken = await self._group().take_redriven([record.dead_letter for record in records if record.dead_letter])
             return [record for record in records if record.dead_letter in taken]
@@ -290,7 +290,7 @@ class Subscription:
         return [record]
 
     def _lose(self, record: Record) -> None:
-        """The partition may be another's: what was delivered of it comes again, here or there."""
+        """Stop reading a partition that another consumer may own. Its records are delivered again, here or there."""
         holding = self._feed.holdings.get(Slot(record.topic, record.partition))
         if holding is not None and (holding.epoch, holding.generation) == (record.epoch, record.generation):
             self._feed.lose(holding)
@@ -351,7 +351,7 @@ class Subscription:
 
 
 def _is_at(holding: Holding, record: Record) -> bool:
-    """Whether the record is the one that attempts have been counted for."""
+    """Whether the counted attempts are those of this record."""
     if record.broker_offset is not None and record.foreign:
         return holding.broker_position == record.broker_offset
     return holding.position == record.offset

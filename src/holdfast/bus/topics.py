@@ -1,4 +1,4 @@
-"""Topics: the names that records are published under, and how each is doing."""
+"""Topics: the named logs to which records are published, and how far groups have read them."""
 
 import re
 from dataclasses import dataclass
@@ -22,7 +22,11 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: how many records it has had, at which rate of late, and when the oldest that is kept was published."""
+    """A topic.
+
+    `records`: how many were published so far. `per_second`: the recent rate. `oldest`: when the oldest stored record
+    was published.
+    """
 
     name: str
     partitions: int
@@ -36,9 +40,9 @@ class Topic:
 class Lag:
     """How far a group is behind on a partition.
 
-    `position` and `end` are offsets of our log. `lag` counts every unread record; on Kafka also those of foreign
-    producers. `oldest` is when the first unread record was published. `owner` is the reader, and says so when it has
-    not been heard of.
+    `position` and `end` are offsets of our log. `lag` counts every unread record; with Kafka, also those of foreign
+    producers. `oldest` is when the first unread record was published. `owner` names the consumer of the partition, with
+    a remark if it has missed renewals of its lease.
     """
 
     group: str
@@ -54,14 +58,14 @@ class Lag:
 
 
 class Topics:
-    """Makes and lists topics."""
+    """Creates, removes and lists topics."""
 
     def __init__(self, database: Database, partitions: int) -> None:
         self._database = database
         self._partitions = partitions
 
     async def create(self, name: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
-        """Make a topic, unless it is there; the number of its partitions, which never changes."""
+        """Create a topic, unless it exists. Return the number of its partitions, which never changes."""
         wanted = self._partitions if partitions is None else partitions
         if type(wanted) is not int or not 1 <= wanted <= MAX_PARTITIONS:
             raise InvalidInput(
@@ -82,34 +86,34 @@ class Topics:
         return found
 
     async def remove(self, name: str) -> None:
-        """Remove a topic with its records and the positions of its groups; dead letters stay."""
+        """Remove a topic, its records and the positions of its groups. Its dead letters are kept."""
         if name in (COMMANDS, EVENTS):
             raise InvalidInput(f"{name} cannot be removed", why="commands and their answers are published there")
         if not await self._database.value(sql("remove_topic"), topic_name(name)):
             raise unknown_topic(name)
 
     async def partitions(self, name: str) -> int:
-        """How many partitions a topic has."""
+        """Return the number of partitions of a topic."""
         found = await self._database.value(sql("topic_partitions"), topic_name(name))
         if found is None:
             raise unknown_topic(name)
         return cast(int, found)
 
     async def lag(self, group: str | None = None) -> list[Lag]:
-        """How far groups are behind, partition by partition."""
+        """List how far groups are behind, per partition."""
         return [lag for lag, _ in await self.progress(group)]
 
     async def progress(self, group: str | None = None) -> list[tuple[Lag, int | None]]:
-        """How far groups are behind in our log, partition by partition, each with its position on Kafka."""
+        """List how far groups are behind in our log, per partition, each with its position on Kafka."""
         return [(_lag(row), row["broker_position"]) for row in await self._database.all(sql("lag"), group)]
 
     async def list(self) -> list[Topic]:
-        """Every topic, by name."""
+        """List all topics by name."""
         return [Topic(**dict(row)) for row in await self._database.all(sql("topics"))]
 
 
 def topic_name(name: str) -> str:
-    """The name, if a topic can have it: one that Kafka takes, without a dot, which parts it from the tenant there."""
+    """Return the name if a topic can have it. Kafka must accept it. A dot is reserved: it follows the tenant there."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
             f"{name!r:.200} is no name of a topic", next="Use up to 150 letters, digits, hyphens and underscores."
@@ -118,7 +122,7 @@ def topic_name(name: str) -> str:
 
 
 def group_name(name: str) -> str:
-    """The name, if a group can have it; a dot would lead to another tenant's on Kafka."""
+    """Return the name if a group can have it. With a dot, it could name another tenant's group on Kafka."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
             f"{name!r:.200} is no name of a group",
@@ -135,7 +139,7 @@ def _lag(row: Row) -> Lag:
 
 
 def unknown_topic(name: str) -> NotFound:
-    """There is no such topic."""
+    """Return the error for a topic that does not exist."""
     return NotFound(
         f"there is no topic {name}",
         next=f"Make it: `await engine.log.create({name!r})` or `holdfast topics create {name}`.",

@@ -1,4 +1,4 @@
-"""Those who wait for answers: each has a future, and all of them together one listener and one statement."""
+"""Waits for answers to commands: each caller has a future, and all share one listener and one query."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from holdfast.core.text import store
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-LINGER = 5.0  # seconds that it goes on listening when nobody waits: mostly the next one is about to
+LINGER = 5.0  # seconds to keep listening when no caller waits: usually the next one comes soon
 
 Expected = asyncio.Future[Completion]
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Waiters:
-    """Tells each who waits when the answer is there; neither a thread nor a connection is held meanwhile."""
+    """Gives each waiting caller its answer. Waiting takes neither a thread nor a connection."""
 
     def __init__(self, database: Database, listen: Listen, background: Background) -> None:
         self._database = database
@@ -33,7 +33,7 @@ class Waiters:
 
     @contextmanager
     def expect(self, correlation_id: str) -> Generator[Expected]:
-        """A future for the answer; what comes after this is not missed."""
+        """Return a future for the answer. An answer that comes after this call is not missed."""
         future: Expected = asyncio.get_running_loop().create_future()
         self._expected.setdefault(correlation_id, set()).add(future)
         self._background.start(("waiters", id(self)), self._watch)
@@ -46,7 +46,7 @@ class Waiters:
                 del self._expected[correlation_id]
 
     async def look(self) -> None:
-        """Look for all answers that are waited for."""
+        """Query all answers that callers wait for."""
         for row in await self._database.all(sql("answers"), [store(id) for id in self._expected]):
             completion = completion_of(row)
             for future in self._expected.get(completion.correlation_id, ()):
@@ -63,18 +63,18 @@ class Waiters:
             except asyncio.CancelledError:
                 self._leave()
                 raise
-            if not self._expected:  # nobody can come between this look and the end
+            if not self._expected:  # no await follows, so no caller can arrive in between
                 return
 
     def _leave(self) -> None:
-        """Tell those who still wait that nobody looks any more."""
+        """Fail the futures of callers that still wait: the engine is closed."""
         for future in [future for waiting in self._expected.values() for future in waiting]:
             if not future.done():
                 closed = Unavailable("the engine is closed", next="The command goes on: a new engine finds its result.")
                 future.set_exception(closed)
 
     async def _follow(self) -> None:
-        """Look whenever an answer came, until nobody has waited for a while."""
+        """Query whenever an answer arrives, until no caller has waited for LINGER seconds."""
         loop = asyncio.get_running_loop()
         last = loop.time()
         async with self._listen(completions_channel(await self._database.tenant())) as woken:

@@ -1,7 +1,7 @@
-"""Wake-ups for those who wait for rows: hints, sent after the commit, many of them as one.
+"""Wake-ups for processes that wait for rows: hints, sent after the commit and merged.
 
-A notification inside a transaction would take a lock on the whole database until it commits, so it is sent afterwards,
-by itself. Whoever waits looks at the rows once a second anyway.
+A notification inside a transaction would hold a database-wide lock until the commit. So it is sent afterwards, alone.
+Waiting processes also poll the rows once a second.
 """
 
 import asyncio
@@ -14,29 +14,29 @@ from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import PooledStatements, Transaction
 from holdfast.postgres.sql import statements
 
-POLL = 1.0  # seconds that a waiter sleeps at most
-SAID = 4  # different things that are said to a channel at once: more of them are one wake-up that says nothing
+POLL = 1.0  # maximum seconds between two polls
+SAID = 4  # different hints for a channel at once: more are merged into one wake-up without a hint
 
 sql = statements(__name__)
 
 
 def channel(*names: object) -> str:
-    """The channel of something, given by its names; those of other tenants have others."""
+    """Return the channel for these names. For a tenant's channel, the tenant is one of the names."""
     digest = hashlib.blake2s("\0".join(map(str, names)).encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()
     return f"holdfast_{digest}"
 
 
 class Wakes:
-    """Wakes everyone who listens, in all processes."""
+    """Wakes the listeners of channels, in all processes."""
 
     def __init__(self, system: PooledStatements) -> None:
         self._system = system
         self._due: dict[str, set[str]] = {}
-        self.name = secrets.token_hex(8)  # of this process, for those who hear of it
+        self.name = secrets.token_hex(8)  # identifies this process in hints
         self._sending: asyncio.Task[None] | None = None
 
     def send(self, *channels: str, said: str = "", tx: Transaction | None = None) -> None:
-        """Wake the listeners of these channels, now or when the transaction has committed; `said` is a hint."""
+        """Wake the listeners of these channels, now or when `tx` has committed. `said` is a hint for them."""
         if tx is not None:
             tx.afterwards.append(lambda: self.send(*channels, said=said))
             return
@@ -46,7 +46,7 @@ class Wakes:
             self._sending = asyncio.create_task(self._send())
 
     async def close(self) -> None:
-        """Wait until what was sent is sent."""
+        """Wait until all wake-ups are sent."""
         if self._sending is not None:
             await asyncio.wait([self._sending])
 
@@ -56,7 +56,7 @@ class Wakes:
                 due, self._due = self._due, {}
                 wakes = [(channel, each) for channel, said in due.items() for each in _merged(said)]
                 channels, hints = map(list, zip(*wakes, strict=True))
-                with contextlib.suppress(HoldfastError):  # those who wait look by themselves
+                with contextlib.suppress(HoldfastError):  # waiting processes poll anyway
                     await self._system.run(sql("wake"), channels, hints)
         finally:
             self._sending = None
@@ -67,7 +67,7 @@ def _merged(said: set[str]) -> Collection[str]:
 
 
 async def until(woken: asyncio.Event, seconds: float = POLL) -> None:
-    """Sleep until woken, or for so many seconds."""
+    """Sleep until woken, at most `seconds`."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await woken.wait()

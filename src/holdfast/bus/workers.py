@@ -1,8 +1,8 @@
-"""Workers: they claim commands of the skills they have, do them, and answer.
+"""Workers: claim commands, run their handlers, and store the results.
 
-A claim has a lease, which the keeper renews, and a token: whoever lost the one has an old other, and can no longer
-answer. What a worker that died had in hand is found by any other, and done again. Every few seconds a worker says
-which skills it has: whoever may also do without workers knows from that.
+A claim has a lease, which the keeper renews, and a fencing token: after the lease is lost, the token is outdated and
+the worker's answer is not applied. Other workers find the commands of a worker that died, and retry them. Every few
+seconds a worker announces its handlers, so that a caller that can also run a tool itself knows whether to use workers.
 """
 
 import asyncio
@@ -34,18 +34,18 @@ from holdfast.core.text import loads, restore, store
 from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.sql import statements
 
-GROUP = "workers"  # whose dead letters are commands
-SWEEP = 5.0  # seconds between two looks for commands whose worker is gone
-FORGET = 3600.0  # seconds between two looks for commands that are kept long enough
-SETTLING = 5.0  # seconds for cancelled work to end
-LOOK = 2.0  # seconds between two looks for further skills
-PRESENT = 5.0  # seconds between two words that it is there
-LOST = "lost"  # what an attempt failed with whose worker stopped: nobody knows how far it came
-FINAL = "holdfast-final"  # header of commands whose failure is an answer: no further attempt, no dead letter
-ONCE = "holdfast-once"  # and of those that must not begin twice, not even when their worker gives them back
-HOPELESS = (InvalidInput, TooLarge)  # another attempt would end in the same way
+GROUP = "workers"  # the group of the dead letters of commands
+SWEEP = 5.0  # seconds between two searches for commands of dead workers
+FORGET = 3600.0  # seconds between two deletions of old commands
+SETTLING = 5.0  # seconds for cancelled handlers to end
+LOOK = 2.0  # seconds between two searches for further handlers
+PRESENT = 5.0  # seconds between two heartbeats
+LOST = "lost"  # error code of an attempt whose worker stopped: nobody knows how far it came
+FINAL = "holdfast-final"  # header of commands whose failure is their answer: no retry, no dead letter
+ONCE = "holdfast-once"  # header of commands that must not begin twice, not even when their worker gives them back
+HOPELESS = (InvalidInput, TooLarge)  # a retry would fail in the same way
 STOPPED = {"code": LOST, "message": "its worker was stopped in the middle of it"}
-NEXT = {  # what comes after a failed attempt
+NEXT = {  # the log message for each outcome of a failed attempt
     "queued": "it is tried again",
     "failed": "it is not tried again",
     "dead": "it was the last one, and the command is a dead letter",
@@ -60,7 +60,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Shop:
-    """What the workers of a tenant share."""
+    """The objects that the workers of a tenant share."""
 
     database: Database
     orders: Orders
@@ -69,12 +69,12 @@ class Shop:
     wakes: Wakes
     listen: Listen
     settings: BusSettings
-    connect: Callable[[], Postgres]  # for a keeper, which has connections of its own
+    connect: Callable[[], Postgres]  # opens the keeper's own connections
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A command in hand."""
+    """A command that this worker has claimed."""
 
     command: CurrentCommand
     skill: Skill
@@ -83,14 +83,14 @@ class Claim:
 
     @property
     def id(self) -> str:
-        """Its correlation id."""
+        """The correlation id."""
         return self.command.correlation_id
 
 
 class Worker:
-    """Does commands from `async with` on, so many at once; leaving gives back what is not done.
+    """Carries out commands inside `async with`, at most `concurrency` at once. On exit, it gives back unfinished ones.
 
-    `more` tells of further skills, which may change meanwhile; those that are given go before them.
+    `more` returns further handlers, which may change over time. `skills` take precedence over them.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Worker:
         self._stack = AsyncExitStack()
         self._taking: asyncio.Task[None] | None = None
         self._stopping = False
-        self._more = True  # the last claim took all it could: there may be more
+        self._more = True  # the last claim filled all free places: more commands may be due
 
     async def __aenter__(self) -> Self:
         tenant = await self._database.tenant()
@@ -140,11 +140,11 @@ class Worker:
         await self._stack.aclose()
 
     async def stop(self, grace: float = 0) -> None:
-        """Take nothing new; what runs has so many seconds to end, the rest is given back at once."""
+        """Stop claiming. Running commands have `grace` seconds to finish; then the rest is given back."""
         self._stopping = True
         self._woken.set()
         await self._vanish()
-        if self._taking is not None:  # a claim that is under way is not cut off: nobody would know of it
+        if self._taking is not None:  # a running claim is not cancelled: nobody would know of its commands
             await asyncio.wait([self._taking])
         if self._running and grace > 0:
             await asyncio.wait(self._running, timeout=grace)
@@ -158,12 +158,12 @@ class Worker:
         await asyncio.gather(*map(_tell, (*failing, releasing)))
         if left:
             _, stubborn = await asyncio.wait(left, timeout=SETTLING)
-            for task in stubborn:  # their commands are given back: there is nothing more to do for them
+            for task in stubborn:  # their commands are given back already
                 self._running.pop(task, None)
                 log.warning("the skill %s does not end when it is stopped", left[task].skill.name)
 
     async def _take(self) -> None:
-        """Claim whenever there is something to do and a place for it."""
+        """Claim commands whenever some may be due and places are free."""
         while not self._stopping:
             free = self._concurrency - len(self._running)
             try:
@@ -219,7 +219,7 @@ class Worker:
             log.error("the command %s was left to others: %s", claim.id, error, exc_info=error)
 
     def _lost(self, correlation_id: str, token: int) -> None:
-        """Stop the work on a command that is another's, or nobody's; a thread goes on, and its answer comes late."""
+        """Cancel the handler of a command that this worker lost. A thread goes on, and its answer comes too late."""
         for task, claim in self._running.items():
             if (claim.id, claim.token) == (correlation_id, token):
                 log.info("the command %s is no longer this worker's", correlation_id)
@@ -261,7 +261,7 @@ class Worker:
             self._shop.wakes.send(commands_channel(await self._database.tenant()))
 
     async def _sweep(self) -> None:
-        """Find commands whose worker is gone, and queue them again."""
+        """Call `sweep` periodically."""
         every = min(SWEEP, self._lease.total_seconds() / 3)
         while True:
             try:
@@ -271,7 +271,7 @@ class Worker:
             await asyncio.sleep(every * (0.8 + random.random() / 5))
 
     async def sweep(self) -> int:
-        """Queue what was left by workers that are gone; how many there were."""
+        """Fail the attempts of dead workers, so that their commands are retried. Return how many there were."""
         found = await self._database.all(sql("lapsed_commands"))
         for row in found:
             id, wait = restore(row["correlation_id"]), wait_before(row["attempts"])
@@ -284,7 +284,7 @@ class Worker:
         return len(found)
 
     async def _stay(self) -> None:
-        """Look for further skills, and say every few seconds that it is there, and at once what has changed."""
+        """Look for further handlers. Announce all handlers every few seconds, and at once when they change."""
         loop = asyncio.get_running_loop()
         due = 0.0
         while not self._stopping:
@@ -300,7 +300,7 @@ class Worker:
             await asyncio.sleep(LOOK)
 
     async def _look(self) -> bool:
-        """Take up the skills that there are beside the given ones; whether they are others than before."""
+        """Load the further handlers. Return whether the set of handlers changed."""
         if self._further is None:
             return False
         found = {**await self._further(), **self._given}
@@ -311,11 +311,11 @@ class Worker:
         return changed
 
     async def _vanish(self) -> None:
-        with contextlib.suppress(HoldfastError):  # who cannot be told forgets it by itself
+        with contextlib.suppress(HoldfastError):  # the announcement expires by itself
             await self._database.run(sql("end_presence"), self._id)
 
     async def _tidy(self) -> None:
-        """Forget what was finished long ago."""
+        """Delete commands that finished long ago."""
         keep = timedelta(days=self._shop.settings.keep_commands_days)
         while True:
             try:
@@ -332,7 +332,7 @@ class Worker:
 
 
 async def _insist(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-    """Do it, and again while the database is away."""
+    """Run `work`, and retry it while the database is unavailable."""
     while True:
         try:
             return await work()
@@ -342,12 +342,12 @@ async def _insist(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
 
 
 async def _tell(work: Awaitable[object]) -> None:
-    with contextlib.suppress(HoldfastError):  # who cannot be told waits for the lease to run out
+    with contextlib.suppress(HoldfastError):  # other workers wait until the lease expires
         await work
 
 
 def _is_cancelled() -> bool:
-    """Whether someone wants the running task to end, and not what it calls."""
+    """Whether the running task itself is cancelled, not only something that it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

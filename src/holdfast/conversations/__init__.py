@@ -1,9 +1,9 @@
-"""What was said.
+"""Conversations: what users and agents say, with state, turns, sessions and notes.
 
-A conversation is a log of nodes with a gap-free number, and a tree: a root with a child for each message.
-`Conversations` writes and reads it whoever speaks; `State` keeps what belongs to it, to its user and to its app;
-`Turns` decides who may work on it; `Snapshots` reads it whole; `Sessions` says which one a user is in;
-`Notes` are what an agent wrote down about a user.
+A conversation is a log of nodes with gap-free numbers. It is also a tree: a root with one child for each message.
+`Conversations` writes and reads conversations. `State` stores the key-value pairs of a conversation, its user and its
+app. `Turns` lets one turn at a time work on a conversation. `Snapshots` reads whole conversations. `Sessions` stores
+which session a user continues with an agent. `Notes` stores what an agent writes down about a user.
 """
 
 from holdfast.conversations.conversation import Conversation

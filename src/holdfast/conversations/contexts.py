@@ -1,14 +1,14 @@
-"""Contexts: what kind of text a node holds, and whose it is, as `type:name:value`."""
+"""Contexts: what a node is and who it is from, as `type:name:value`."""
 
 import re
 from typing import NamedTuple
 
 from holdfast.core.errors import InvalidInput
 
-TOOL = "tool"  # whoever runs tools, as an agent among others
-SOMEBODY = "user"  # a user whose name is not known
-ASSISTANT = "assistant"  # an agent whose name is not known: whoever reads it takes it for its own
-UNANSWERED = "unanswered"  # the type of a node that says that a run ended without an answer: it is no message
+TOOL = "tool"  # the agent that tool results are from
+SOMEBODY = "user"  # a user whose name is unknown
+ASSISTANT = "assistant"  # an agent whose name is unknown: every agent takes such nodes for its own
+UNANSWERED = "unanswered"  # the type of a node that records a run without an answer; it is not a message
 MAX_VALUE = 2000
 
 FORM = rf"([a-z][a-z0-9_-]{{0,62}}):([a-z][a-z0-9_-]{{0,62}}):([\s\S]{{1,{MAX_VALUE}}})"
@@ -16,7 +16,7 @@ _FORM = re.compile(FORM)
 
 
 class Context(NamedTuple):
-    """The three parts; all blank for a root."""
+    """The three parts of a context; all are empty for a root."""
 
     type: str
     name: str
@@ -27,7 +27,7 @@ class Context(NamedTuple):
 
 
 def parse_context(given: str | Context) -> Context:
-    """The parts of `type:name:value`; the value may hold colons of its own."""
+    """Return the parts of `type:name:value`. The value can contain colons."""
     text = str(given)
     found = _FORM.fullmatch(text)
     if found is None:
@@ -40,12 +40,12 @@ def parse_context(given: str | Context) -> Context:
 
 
 def by_user(name: str | None) -> Context:
-    """The context of what a user says."""
+    """Return the context of a user's message."""
     return Context("text", "user", name or SOMEBODY)
 
 
 def by_agent(name: str | None) -> Context:
-    """The context of what an agent says."""
+    """Return the context of an agent's message."""
     return Context("text", "agent", name or ASSISTANT)
 
 

@@ -1,4 +1,4 @@
-"""A conversation: what is known of it without reading it."""
+"""Conversations without their nodes, search results, and the steps of a replay."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from holdfast.postgres.database import Row
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """What is known of a conversation without reading it."""
+    """A conversation, without its nodes and its state."""
 
     id: UUID
     kind: Literal["conversation", "document"]
@@ -30,21 +30,21 @@ class Conversation(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """A node that a search found, and the conversation it is in."""
+    """A node that a search found, and its conversation."""
 
     conversation: Conversation
     node: Node
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One step of a replay: a node, and the conversation's own state after it."""
+    """A step of a replay: a node, and the conversation's own state after it."""
 
     node: Node
     state: dict[str, Any]
 
 
 def conversation_of(row: Row, prefix: str = "") -> Conversation:
-    """The conversation that a row is."""
+    """Return the conversation in a row, whose columns start with `prefix`."""
     session, user, agent = (row[prefix + name] for name in ("session_id", "user_name", "agent_name"))
     return Conversation(
         id=row[prefix + "id"],

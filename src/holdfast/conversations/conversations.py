@@ -1,4 +1,4 @@
-"""Conversations: who makes them, what is said in them, how they are read, forked and removed."""
+"""Conversations: creates, finds, forks and deletes them, and writes and reads their nodes."""
 
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -28,13 +28,13 @@ from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 
 APP = "default"
-REPLAYED = 50  # nodes that are read at once
-MAX_NODES = 10_000  # that one call reads or appends
-OPENING = 200  # characters of the first thing that a user said
-OPENING_NODES = 100  # among which it is looked for
-ESCAPED = 5  # characters, at most, that one is stored as
-TRIES = 10  # to find or make a session that others make and remove meanwhile
-SEARCHED = 1000  # conversations that one page of a search looks through
+REPLAYED = 50  # nodes that a replay reads at once
+MAX_NODES = 10_000  # that one call reads or appends, at most
+OPENING = 200  # characters of a user's first message
+OPENING_NODES = 100  # nodes among which it is searched
+ESCAPED = 5  # stored characters for one character, at most
+TRIES = 10  # to find or create a session that others create and delete at the same time
+SEARCHED = 1000  # conversations per page of a search
 
 sql = statements(__name__)
 
@@ -60,9 +60,9 @@ class Conversations:
         document: bool = False,
         tx: Transaction | None = None,
     ) -> Conversation:
-        """Make a conversation, or a document, which has no session.
+        """Create a conversation, or a document, which has no session.
 
-        A session id is the user's own: that another user has the same one is no obstacle.
+        A session id is unique per app and user: another user can have the same one.
         """
         if document and session_id is not None:
             raise InvalidInput("a document has no session", next="Leave out session_id, or document.")
@@ -83,9 +83,9 @@ class Conversations:
         adopts: bool = True,
         tx: Transaction | None = None,
     ) -> Conversation:
-        """The conversation of a session, made if there is none.
+        """Return the conversation of a session. If there is none, create it.
 
-        One that is nobody's becomes the user's who continues it, as `find` finds it for them.
+        A conversation without a user, if `find` returns it for this user, becomes the user's.
         """
         for _ in range(TRIES):
             found = await self.find(session_id=session_id, user=user, app=app, adopts=adopts, tx=tx)
@@ -97,10 +97,10 @@ class Conversations:
                 return found
             elif await self.adopt(found.id, app=app, user=user, tx=tx):
                 return await self.get(found.id, tx=tx)
-        raise taken(session_id)  # a call that names no user has made a session of the name that it would be stored as
+        raise taken(session_id)  # a call without a user has created a session with the qualified name
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Conversation:
-        """The conversation with this id."""
+        """Return the conversation with this id."""
         row = await (await self._database.within(tx)).one(sql("conversation"), id)
         if row is None:
             raise unknown(id)
@@ -115,10 +115,11 @@ class Conversations:
         adopts: bool = False,
         tx: Transaction | None = None,
     ) -> Conversation | None:
-        """The conversation of a session, if there is one.
+        """Return the conversation of a session, if there is one.
 
-        With `user` only theirs, or nobody's where the user may adopt it: everyone may with `adopts`, else the only user
-        whose active session it is. Without a user an id that several users have is a Conflict.
+        With `user`, return only a conversation of this user, or one without a user that this user may adopt. With
+        `adopts`, every user may; otherwise, only a user who is the only one with this active session. Without `user`,
+        raise Conflict if several users have the id.
         """
         run = await self._database.within(tx)
         if user is None:
@@ -131,7 +132,7 @@ class Conversations:
         return conversation_of(rows[0]) if rows else None
 
     async def adopt(self, id: UUID, *, app: str = APP, user: str, tx: Transaction | None = None) -> bool:
-        """Make a conversation that is nobody's the user's in this app; False if it is another's by now."""
+        """Assign a conversation without a user to this user and app. Return False if it is another's by now."""
         who = await self._identities.id("user", user, tx=tx)
         run = await self._database.within(tx)
         return await run.run(sql("adopt_conversation"), id, store(app), who, store(user)) > 0
@@ -139,7 +140,7 @@ class Conversations:
     async def fork(
         self, id: UUID, *, at: int | None = None, session_id: str | None = None, tx: Transaction | None = None
     ) -> Conversation:
-        """A copy of the conversation up to the node `at`, or to the last: the same nodes, and the state it had then."""
+        """Copy a conversation up to the node `at`, or to the last: the same nodes, and the state at that node."""
         fork = uuid7()
         session = str(fork) if session_id is None else session_id
         run = await self._database.within(tx)
@@ -158,14 +159,14 @@ class Conversations:
         return await self.get(fork, tx=tx)
 
     async def attach(self, id: UUID, *, tx: Transaction | None = None) -> bool:
-        """Tell the agent's topic of every change from now on, as if it had been defined before; whether it is now."""
+        """Publish every further change to the topic of the agent. Return False if the agent is not defined."""
         outcome = await (await self._database.within(tx)).value(sql("attach_agent"), id, hash_of(str(id)))
         if outcome == "missing":
             raise unknown(id)
         return outcome == "attached"
 
     async def remove(self, id: UUID, *, tx: Transaction | None = None) -> None:
-        """Remove a conversation and all that belongs to it alone, for good."""
+        """Delete a conversation and everything that belongs to it alone, permanently."""
         if not await (await self._database.within(tx)).value(sql("remove_conversation"), id):
             raise unknown(id)
 
@@ -187,10 +188,11 @@ class Conversations:
         native: str | None = None,
         tx: Transaction | None = None,
     ) -> Node:
-        """Add a node at the end, with the state that changes with it.
+        """Append a node, together with changes of state.
 
-        `key`: the same one twice stores once, and gives the first node. `expect`: the revision the conversation must
-        have. `parent`: the node of a document under which it goes. `turn`: only while that turn holds the conversation.
+        `key` is an idempotency key: a second append with the same key stores nothing and returns the first node.
+        `expect` is the revision that the conversation must have. `parent` is the node of a document to append under.
+        With `turn`, append only while that turn holds the conversation.
         """
         where = parse_context(context)
         held, changes = check_payload(payload), changes_of(state)
@@ -223,7 +225,7 @@ class Conversations:
         turn: Turn | None = None,
         tx: Transaction | None = None,
     ) -> list[Node]:
-        """Add nodes that belong together: all of them, with nothing between, or none."""
+        """Append nodes that belong together: all of them, with nothing between, or none."""
         if not drafts:
             return []
         if len(drafts) > MAX_NODES:
@@ -255,7 +257,7 @@ class Conversations:
                 row["id"], id, id, row["seq"], str(context), draft.content, payload, changes, draft.key, 1,
                 row["revision"], False, at, at, draft.form, draft.native,
             ))  # fmt: skip
-            changes = None  # they came with the first
+            changes = None  # only the first new node has them
         return nodes
 
     async def edit(
@@ -267,17 +269,17 @@ class Conversations:
         payload: Mapping[str, Any] | msgspec.UnsetType | None = msgspec.UNSET,
         tx: Transaction | None = None,
     ) -> Node:
-        """Give a node another content, and another payload where one is given; what it was stays readable."""
+        """Replace the content of a node, and its payload if one is given. The former version stays readable."""
         if payload is msgspec.UNSET:
             return await self._change(node, version, tx, "edit_node", store(content), None, True)
         return await self._change(node, version, tx, "edit_node", store(content), check_payload(payload), False)
 
     async def delete(self, node: UUID, *, version: int, tx: Transaction | None = None) -> Node:
-        """Empty a node and all below it; their numbers stay, and what they were stays readable."""
+        """Empty a node and all nodes below it. They keep their numbers, and former versions stay readable."""
         return await self._change(node, version, tx, "delete_node")
 
     async def clear(self, id: UUID, *, tx: Transaction | None = None) -> None:
-        """Empty every message of a conversation, as `delete` does one."""
+        """Empty every message of a conversation, like `delete`."""
         row = cast(Row, await (await self._database.within(tx)).one(sql("clear_messages"), id))
         if row["outcome"] == "missing":
             raise unknown(id)
@@ -286,31 +288,31 @@ class Conversations:
     async def move(
         self, node: UUID, *, version: int, parent: UUID, before: UUID | None = None, tx: Transaction | None = None
     ) -> Node:
-        """Move a node and all below it under `parent`, before one of its children or as the last."""
+        """Move a node and all nodes below it under `parent`, before the child `before` or as the last child."""
         return await self._change(node, version, tx, "move_node", parent, before)
 
     # Reading nodes
 
     async def read(self, node: UUID, *, tx: Transaction | None = None) -> Node:
-        """One node; a deleted one says so."""
+        """Return a node, also a deleted one."""
         row = await (await self._database.within(tx)).one(sql("node"), node)
         if row is None:
             raise unknown_node(node)
         return node_of(row)
 
     async def revisions(self, node: UUID, *, since: int = 0, limit: int | None = None) -> list[NodeRevision]:
-        """What a node was and is, oldest first: after the version `since`, and at most so many."""
+        """Return the versions of a node after the version `since`, oldest first, including the current one."""
         rows = await self._database.all(sql("node_revisions"), node, since, limit)
         if not rows and since == 0:
             raise unknown_node(node)
         return [revision_of(row) for row in rows]
 
     async def subtree(self, node: UUID) -> list[Node]:
-        """A node and all below it, in reading order, without what was deleted."""
+        """Return a node and all nodes below it, in reading order, without deleted ones."""
         return await self.nodes_of_tree(await self.outline(node))
 
     async def outline(self, node: UUID) -> list[UUID]:
-        """The ids of a node and of all below it, in reading order, without what was deleted."""
+        """Return the ids of a node and all nodes below it, in reading order, without deleted ones."""
         top = await self.read(node)
         statement = sql("tree" if top.seq == 0 else "subtree")
         rows = await self._database.all(statement, node, MAX_NODES + 1)
@@ -323,29 +325,29 @@ class Conversations:
         return in_reading_order(node, rows)
 
     async def nodes_of_tree(self, ids: Sequence[UUID]) -> list[Node]:
-        """The nodes with these ids, in this order, without what was deleted."""
+        """Return the nodes with these ids, in this order, without deleted ones."""
         found = {row["id"]: node_of(row) for row in await self._database.all(sql("nodes_of_tree"), ids)}
         return [found[id] for id in ids if id in found]
 
     async def last(self, id: UUID, count: int, *, before: int | None = None, native: str | None = None) -> list[Node]:
-        """The newest nodes, oldest first, without what was deleted; `before`: those before this number.
+        """Return the newest nodes, oldest first, without deleted ones; with `before`, those before this number.
 
-        `native`: with what that framework wrote.
+        `native` names a framework: nodes that it wrote include its own JSON.
         """
         _check_limit(count)
         return await self._nodes(id, await self._database.all(sql("last"), id, count, before, native))
 
     async def since(self, id: UUID, seq: int, *, limit: int = MAX_NODES, native: str | None = None) -> list[Node]:
-        """The nodes after this number, oldest first, the deleted ones too: no number is missing."""
+        """Return the nodes after this number, oldest first, including deleted ones, so that no number is missing."""
         _check_limit(limit)
         return await self._nodes(id, await self._database.all(sql("since"), id, seq, limit, native))
 
     async def messages(self, id: UUID, *, reader: str, limit: int = 40, tools: bool = False) -> list[Message]:
-        """The newest nodes as the agent `reader` sees them, ready for a model; `tools`: calls and results as such."""
+        """Return the newest nodes as messages for a model, as the agent `reader` sees them. See `messages.py`."""
         return as_messages(await self.last(id, limit), reader, tools=tools)
 
     async def replay(self, id: UUID, *, until: int | None = None) -> AsyncGenerator[Step]:
-        """The conversation again, node by node, with the state that it had after each."""
+        """Yield the nodes of a conversation, each with the conversation's own state after it."""
         state: dict[str, Any] = {}
         between = await self._between(id)
         seq = -1
@@ -360,7 +362,7 @@ class Conversations:
             seq = nodes[-1].seq
 
     async def export(self, id: UUID) -> AsyncGenerator[str]:
-        """The whole conversation as lines of JSON: itself, its nodes with all they were, and its state between them."""
+        """Yield a conversation as lines of JSON: itself, its nodes with former versions, and changes of state."""
         yield render({"conversation": await self.get(id)}).decode()
         between = await self._between(id)
         seq = -1
@@ -372,7 +374,7 @@ class Conversations:
                     yield render({"state": change["state"], "revision": change["revision"]}).decode()
             seq = rows[-1]["seq"]
 
-    # How it is done
+    # Helpers
 
     async def _create(
         self,
@@ -407,7 +409,7 @@ class Conversations:
             await self._log.announce(topic, keys=[str(id)] if id else (), tx=tx)
 
     async def _between(self, id: UUID) -> defaultdict[int, list[Row]]:
-        """The changes of state that came without a node, by the node they came after."""
+        """Return the changes of state without a node, by the number of the node before them."""
         between: defaultdict[int, list[Row]] = defaultdict(list)
         for row in await self._database.all(sql("state_changes"), id):
             between[row["seq"]].append(row)
@@ -415,10 +417,10 @@ class Conversations:
 
     async def _nodes(self, id: UUID, rows: list[Row]) -> list[Node]:
         if not rows:
-            await self.get(id)  # an empty conversation is something else than none
+            await self.get(id)  # raises an error if there is no such conversation; an empty one is fine
         return [node_of(row) for row in rows]
 
-    # Finding; last, for from here on `list` is the method
+    # Search. It comes last because `list` is the method from here on.
 
     async def list(
         self,
@@ -431,7 +433,7 @@ class Conversations:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Conversation]:
-        """Conversations, or those with nodes alone, the newest first; the next page goes on where one ended."""
+        """Return a page of conversations, newest first; with `spoken`, only those in which something was said."""
         _check_limit(limit)
         before, _ = read_cursor(cursor)
         kind = "document" if document else "conversation"
@@ -454,15 +456,15 @@ class Conversations:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[Found]:
-        """Nodes whose content has this text in it, whatever its case, those of the newest conversations first.
+        """Find nodes whose content contains this text, ignoring case; those of the newest conversations first.
 
-        A page may be empty and have a cursor all the same: each looks through so many conversations and no more.
+        A page can be empty and still have a cursor, because a page searches a limited number of conversations.
         """
         _check_limit(limit)
         if not text.strip():
             raise InvalidInput("there is nothing to search for", next="Give a text of at least one character.")
         root, seq = read_cursor(cursor)
-        behind = cursor if seq == 0 else write_cursor(UUID(int=root.int + 1))  # in the middle of a conversation
+        behind = cursor if seq == 0 else write_cursor(UUID(int=root.int + 1))  # the last page ended inside of `root`
         talks = await self.list(app=app, user=user, agent=agent, limit=SEARCHED, cursor=behind)
         known = {talk.id: talk for talk in talks}
         rows = await self._database.all(sql("search_nodes"), [*known], store(text), root, seq, limit + 1)
@@ -472,7 +474,7 @@ class Conversations:
         return Page(found, talks.cursor)
 
     async def openings(self, ids: Sequence[UUID]) -> dict[UUID, str]:
-        """The first thing that a user said in each of these, cut short; none where nobody did among its first nodes."""
+        """Return a user's first message in each conversation, shortened, if it is among the first nodes."""
         rows = await self._database.all(sql("openings"), [*ids], OPENING_NODES, OPENING * ESCAPED)
         return {row["root"]: restore(row["content"])[:OPENING] for row in rows}
 
@@ -482,7 +484,7 @@ def _stored(what: str, name: str | None) -> str | None:
 
 
 def _other_name(app: str, user: str | None, session: str | None) -> str | None:
-    """What a user's session is stored as where another has its id."""
+    """Return the name under which a user's session is stored if another session has its id."""
     return None if user is None or session is None else stored_name("session", qualified(app, user, session))
 
 

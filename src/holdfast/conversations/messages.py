@@ -1,7 +1,8 @@
-"""Messages: a conversation as one agent sees it, in the form that model APIs take.
+"""Messages: a conversation as one agent sees it, in the format of model APIs.
 
-The agent's own nodes are `assistant`, everyone else's are `user`: users, other agents, tools. Equal roles in a row are
-one message. With `tools`, calls and results are given as such, each call with its result, for models that know them.
+The agent's own nodes have the role `assistant`, all others (users, other agents, tools) `user`. Consecutive messages
+with the same role are merged. With `tools`, for models that support them, tool calls and results are messages of their
+own kind, each call with its result, and system nodes have the role `system`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,11 +13,11 @@ from holdfast.conversations.contexts import ASSISTANT, Context, parse_context
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.payloads import ToolCall, role_of
 
-BETWEEN = "\n\n"  # what stands between the texts of one message
+BETWEEN = "\n\n"  # separates the texts of a merged message
 
 
 class Message(TypedDict):
-    """One message of the list that a model gets."""
+    """A message in the list that a model gets."""
 
     role: Literal["user", "assistant", "system", "tool"]
     content: str
@@ -26,7 +27,7 @@ class Message(TypedDict):
 
 
 def as_messages(nodes: Iterable[Node], reader: str, *, tools: bool = False) -> list[Message]:
-    """What `reader` sees of these nodes, oldest first."""
+    """Return nodes as the messages that `reader` sees, in the same order."""
     told = [(parse_context(node.context), node) for node in nodes if not node.deleted and node.context]
     spoken = [(context, node) for context, node in told if context.type in ("text", "summary")]
     return list(_merged(_native(spoken, reader) if tools else _plain(spoken, reader)))
@@ -43,9 +44,9 @@ def _plain(spoken: Iterable[tuple[Context, Node]], reader: str) -> Iterator[Mess
 
 
 def _native(spoken: Sequence[tuple[Context, Node]], reader: str) -> Iterator[Message]:
-    """Calls and results in pairs: a call whose result is not there, or the other way round, is told as text only."""
+    """Yield calls with their results. A call without a result, or a result without a call, becomes plain text."""
     results = _results(spoken, reader)
-    told = {result.id for result in results.values()}  # each stands behind its call
+    told = {result.id for result in results.values()}  # yielded after their calls
     for context, node in spoken:
         if node.id in told:
             continue
@@ -61,7 +62,7 @@ def _native(spoken: Sequence[tuple[Context, Node]], reader: str) -> Iterator[Mes
 
 
 def _results(spoken: Iterable[tuple[Context, Node]], reader: str) -> dict[tuple[UUID, str], Node]:
-    """The results of the reader's calls, by node and call; where ids repeat, a result is of the last call before it."""
+    """Return the results of the reader's calls. If call ids repeat, a result belongs to the last call before it."""
     callers: dict[str, UUID] = {}
     results: dict[tuple[UUID, str], Node] = {}
     for context, node in spoken:
@@ -82,7 +83,7 @@ def _answered(context: Context, node: Node) -> str | None:
 
 
 def _merged(messages: Iterable[Message]) -> Iterator[Message]:
-    """Equal roles in a row as one; results stay apart, and what calls tools ends its message."""
+    """Merge consecutive messages with the same role, except tool results. Nothing is merged after tool calls."""
     last: Message | None = None
     for message in messages:
         joins = last is not None and last["role"] == message["role"] != "tool" and "tool_calls" not in last

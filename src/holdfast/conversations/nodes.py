@@ -1,4 +1,4 @@
-"""Nodes: what a conversation is made of."""
+"""Nodes: the entries of a conversation."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -14,8 +14,8 @@ from holdfast.core.text import restore
 from holdfast.postgres.database import Row
 
 
-class Node(msgspec.Struct, frozen=True):  # a struct, not a dataclass: thousands are made for one read
-    """A message, or a piece of a document, as it stands now."""
+class Node(msgspec.Struct, frozen=True):  # a struct, not a dataclass: one read creates thousands
+    """The current version of a message, or of a part of a document."""
 
     id: UUID
     root: UUID  # the conversation's id
@@ -24,21 +24,19 @@ class Node(msgspec.Struct, frozen=True):  # a struct, not a dataclass: thousands
     context: str
     content: str
     payload: dict[str, Any] | None
-    state: (
-        dict[str, list[Any]] | None
-    )  # the changes that came with it: a value in brackets, empty where one was deleted
+    state: dict[str, list[Any]] | None  # changes of state with this node: [value], or [] for a deleted key
     key: str | None
     version: int
-    revision: int  # the conversation's, when this was last changed
+    revision: int  # of the conversation, at the last change of this node
     deleted: bool
     created_at: datetime
     updated_at: datetime
-    form: str | None = None  # which framework wrote it
-    native: str | None = None  # its JSON, where it was asked for
+    form: str | None = None  # the framework that wrote it
+    native: str | None = None  # the framework's JSON, if requested
 
     @property
     def author(self) -> str:
-        """Whose words these are."""
+        """The name of the user or agent that the node is from."""
         return parse_context(self.context).value if self.context else ""
 
 
@@ -54,7 +52,7 @@ class Draft(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeRevision(msgspec.Struct, frozen=True):
-    """A node as it was in one version."""
+    """One version of a node."""
 
     node_id: UUID
     version: int
@@ -62,15 +60,15 @@ class NodeRevision(msgspec.Struct, frozen=True):
     context: str
     content: str
     payload: dict[str, Any] | None
-    form: str | None  # which framework wrote it
-    native: str | None  # its JSON
+    form: str | None  # the framework that wrote it
+    native: str | None  # the framework's JSON
     deleted: bool
     revision: int
     updated_at: datetime
 
 
 def node_of(row: Row) -> Node:
-    """The node that a row is."""
+    """Return the node in a row."""
     key = row["key"]
     return Node(
         row["id"],
@@ -93,13 +91,13 @@ def node_of(row: Row) -> Node:
 
 
 def context_of(row: Row) -> str:
-    """The context that a row has."""
+    """Return the context in a row."""
     type = row["context_type"]
     return f"{type}:{row['context_name']}:{restore(row['context_value'])}" if type else ""
 
 
 def revision_of(row: Row) -> NodeRevision:
-    """The version of a node that a row is."""
+    """Return the version of a node in a row."""
     return NodeRevision(
         node_id=row["node_id"],
         version=row["version"],
@@ -116,7 +114,7 @@ def revision_of(row: Row) -> NodeRevision:
 
 
 def in_reading_order(top: UUID, rows: Iterable[Row]) -> list[UUID]:
-    """The ids of a tree as it is read: each before its children, siblings by their places; the top comes first."""
+    """Return the ids of a tree in reading order, from `top`: a parent before its children, siblings by place."""
     children: defaultdict[UUID | None, list[tuple[Decimal, int, UUID]]] = defaultdict(list)
     waiting: list[UUID] = []
     for row in rows:

@@ -1,6 +1,6 @@
-"""Notes: a Markdown text for each user and agent, which the agent edits and finds in its prompt at every turn.
+"""Notes: one Markdown document per user and agent, which the agent edits and sees in its prompt at every turn.
 
-Edits wait for one another, so none is lost; every version is kept and can be brought back.
+Concurrent edits wait for each other, so none is lost. Every version is kept and can be restored.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Operation = Literal[
 ]
 
 MAX_NOTES_BYTES = 64 * 1024  # they are part of every prompt
-MAX_REVISIONS = 100  # at once
+MAX_REVISIONS = 100  # per page
 
 sql = statements(__name__)
 
@@ -38,7 +38,7 @@ WITH_CONTENT = ("overwrite", "append", "prepend", "replace_section_by_header")
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What an agent has noted about a user; version 0 is nothing yet."""
+    """The notes of an agent about a user. Version 0 means that there are none yet."""
 
     user: str
     agent: str
@@ -49,7 +49,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class NoteRevision:
-    """A version of the notes, and the operation that made it."""
+    """A version of the notes, and the operation that created it."""
 
     version: int
     operation: str
@@ -65,7 +65,7 @@ class Notes:
         self._identities = identities
 
     async def read(self, *, user: str, agent: str, tx: Transaction | None = None) -> Note:
-        """What `agent` has noted about `user`."""
+        """Return the notes of `agent` about `user`."""
         user_id = await self._identities.known_as("user", user)
         run = await self._database.within(tx)
         row = await run.one(sql("read_notes"), user_id, stored_name("agent", agent))
@@ -83,10 +83,10 @@ class Notes:
         key: str | None = None,
         tx: Transaction | None = None,
     ) -> Note:
-        """Change the notes, and return them as they are now.
+        """Edit the notes, and return the current version.
 
-        With `version` only if that is the current one, else Conflict. An edit that changes nothing makes no version.
-        The same `key` again, and nothing is changed.
+        With `version`, raise Conflict if it is not the current one. An edit that changes nothing creates no version.
+        `key` is an idempotency key: a second edit with the same key changes nothing.
         """
         check_arguments(operation, content=content, section_header=section_header)
         if operation == "read":
@@ -102,7 +102,7 @@ class Notes:
     async def revisions(
         self, *, user: str, agent: str, limit: int = MAX_REVISIONS, before: int | None = None
     ) -> list[NoteRevision]:
-        """The versions up to the current one, newest first; `before` a version, for those further back."""
+        """Return the versions of the notes, newest first; with `before`, those before a version."""
         if not 0 < limit <= MAX_REVISIONS:
             raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_REVISIONS} at once.")
         before = None if before is None else max(0, min(before, 2**31 - 1))
@@ -113,7 +113,7 @@ class Notes:
     async def restore(
         self, *, user: str, agent: str, revision: int, version: int | None = None, tx: Transaction | None = None
     ) -> Note:
-        """Bring a former version back, as a new one."""
+        """Restore a former version, as a new version."""
         current = (await self.read(user=user, agent=agent, tx=tx)).version
         if not 0 < revision <= current:
             raise NotFound(
@@ -140,18 +140,18 @@ class Notes:
     ) -> Note:
         agent_name = stored_name("agent", agent)
         stored_key = None if key is None else stored_name("key", key)
-        # Before a transaction of our own: one that asked for a second connection could wait for itself.
+        # Before our own transaction: a transaction that needs a second connection could wait for itself.
         user_id = await self._identities.id("user", user, tx=tx)
 
         async def work(run: Statements) -> Note:
             while True:
                 note = _note(await run.one(sql("lock_notes"), user_id, agent_name), user, agent)
-                # Where nothing was there to lock, another may write the first version: then this one comes by again.
+                # If there is no row to lock yet, another writer may create the first version: then repeat this.
                 known = stored_key is not None and note.version > 0
                 if known and await run.value(sql("notes_by_key"), user_id, agent_name, stored_key):
                     return note
                 _refuse_stale(note, version)
-                # Markdown made for the purpose takes a second to read: the others need not wait for that.
+                # Malicious Markdown can take a second to parse, so parse in a thread: the event loop must not wait.
                 notes = await asyncio.to_thread(change, note.notes)
                 if notes == note.notes:
                     return note
@@ -166,7 +166,7 @@ class Notes:
 
 
 def check_arguments(operation: str, *, content: str | None, section_header: str | None) -> None:
-    """Refuse an unknown operation, and one with an argument too few, too many or too large."""
+    """Raise an error if the operation is unknown, or an argument is missing, superfluous or too large."""
     if operation not in get_args(Operation):
         raise InvalidInput(
             f"there is no operation {operation[:80]!r}", next=f"The operations are {', '.join(get_args(Operation))}."
@@ -189,7 +189,7 @@ def check_arguments(operation: str, *, content: str | None, section_header: str 
 
 
 def edited(notes: str, operation: Operation, *, content: str, section_header: str) -> str:
-    """The notes after an operation."""
+    """Return the notes after an operation."""
     match operation:
         case "read":
             return notes

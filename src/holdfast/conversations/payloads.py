@@ -1,7 +1,7 @@
-"""Payloads: the structured part of a node, in the one form that every reader understands.
+"""Payloads: the structured part of a node, in one format for all readers.
 
-A node's plain text is its content. What else there is to a message lies here: whose role it has, the tools it calls,
-which call it answers and with what, what is attached. Where nothing is said, the context tells the role.
+The content of a node is its plain text. The payload has everything else: the role of the message, its tool calls, the
+call that it answers and the result, its attachments. If the payload has no role, the context determines it.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Role = Literal["user", "assistant", "system", "tool"]
 
 
 class ToolCall(TypedDict):
-    """A tool that the model wants to be called."""
+    """A model's request to call a tool."""
 
     id: str
     name: str
@@ -24,7 +24,7 @@ class ToolCall(TypedDict):
 
 
 class Attachment(TypedDict, total=False):
-    """Something that came with a message and is not text; where it lies, not what it holds."""
+    """An attachment of a message: its location, not its content."""
 
     mime_type: str
     name: str
@@ -32,13 +32,13 @@ class Attachment(TypedDict, total=False):
 
 
 class Payload(TypedDict, total=False):
-    """What there is to a message beside its text."""
+    """Everything in a message besides its text."""
 
     role: Role
     tool_calls: list[ToolCall]
-    tool_call_id: str  # of the call that this answers
+    tool_call_id: str  # the call that this message answers
     tool_name: str
-    result: Any  # what the tool gave, where it is more than text
+    result: Any  # the result of the tool, if it is more than text
     error: NotRequired[bool]  # the tool failed
     attachments: list[Attachment]
 
@@ -47,7 +47,7 @@ _KNOWN = Payload.__annotations__.keys()
 
 
 def check_payload(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """The payload, if its known parts are of their kind; parts of other names are the caller's own."""
+    """Return the payload. Raise InvalidInput if a known part has the wrong type; callers may add other parts."""
     if given is None:
         return None
     payload = dict(given)
@@ -63,7 +63,7 @@ def check_payload(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
 
 
 def role_of(context: Context, payload: Mapping[str, Any] | None) -> Role:
-    """Who speaks: as the payload says, else as the context does."""
+    """Return the role of a message: the one in its payload, otherwise the one of its context."""
     said = payload.get("role") if payload else None
     if said is not None:
         return cast(Role, said)

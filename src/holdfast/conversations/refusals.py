@@ -1,4 +1,4 @@
-"""Refusals: what callers are told when the database did not do what they asked for."""
+"""Errors for requests that the database rejected. Each function returns the error for the caller to raise."""
 
 from uuid import UUID
 
@@ -15,22 +15,22 @@ _CANNOT = {
 
 
 def unknown(id: UUID) -> NotFound:
-    """There is no such conversation, or none that the caller may see."""
+    """There is no such conversation, or the caller may not see it."""
     return NotFound(f"there is no conversation {id}")
 
 
 def unknown_node(node: UUID) -> NotFound:
-    """There is no such node, or none that the caller may see."""
+    """There is no such node, or the caller may not see it."""
     return NotFound(f"there is no node {node}")
 
 
 def taken(session: str | None) -> AlreadyExists:
-    """The session's name is another's."""
+    """The session id is taken."""
     return AlreadyExists(f"the session {session!r} exists already", next="Use another session_id, or `find` it.")
 
 
 def several(session: str) -> Conflict:
-    """Several users have a session of this name, and the caller named none of them."""
+    """Several users have a session with this id, and the caller named no user."""
     return Conflict(
         f"several users have a session {session[:100]!r}",
         expected=1,
@@ -41,12 +41,12 @@ def several(session: str) -> Conflict:
 
 
 def unknown_session(session: str) -> NotFound:
-    """There is no such session, or none that the caller may see."""
+    """There is no such session, or the caller may not see it."""
     return NotFound(f"there is no session {session[:100]!r}", next="Start a new one.")
 
 
 def lapsed(turn: int) -> Busy:
-    """A turn no longer holds its conversation."""
+    """The turn does not hold its conversation."""
     return Busy(
         f"the turn {turn} does not hold the conversation",
         why="it still waits, has ended, or its lease ran out",
@@ -63,7 +63,7 @@ def not_appended(
     parent: UUID | None = None,
     turn: int | None = None,
 ) -> HoldfastError:
-    """Why a node was not appended."""
+    """The node was not appended; `outcome` is the reason."""
     if outcome == "conflict" and expect is not None and revision is not None:
         return Conflict("the conversation has gone on", expected=expect, current=revision)
     if outcome == "no parent":
@@ -74,7 +74,7 @@ def not_appended(
 
 
 def not_changed(row: Row, node: UUID, version: int) -> HoldfastError:
-    """Why a node was not edited, deleted or moved."""
+    """The node was not edited, deleted or moved; the row has the reason."""
     outcome = row["outcome"]
     if outcome == "conflict":
         return Conflict(f"the node {node} has changed", expected=version, current=row["version"])

@@ -1,4 +1,4 @@
-"""Which session a client goes on with. `server/static/chat-session.js` decides the same in the browser."""
+"""Decides which session a client continues. `server/static/chat-session.js` makes the same decision in the browser."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """The session, and what is left to do: with the id that the client had stored, and in the database."""
+    """The session to continue, and what to change: the id that the client has stored, and the active session."""
 
     session_id: str
     forget_stored: bool
@@ -15,7 +15,7 @@ class Resolution:
 
 
 def resolve(stored: str | None, active: str | None, new: Callable[[], str]) -> Resolution:
-    """The stored id if it is still the active one, else the active one, else a new one."""
+    """Choose the stored id if it is still the active one, otherwise the active one, otherwise a new one."""
     session_id = new() if active is None else active
     is_stored = stored is not None and stored == active
     return Resolution(

@@ -1,7 +1,7 @@
-"""Sections of Markdown: a header and what stands below it, up to the next header of its level or above.
+"""Sections of Markdown: a header and the text below it, up to the next header of the same or a higher level.
 
-What is a header is for CommonMark to say; one inside a quotation or a list belongs to that, and starts no section.
-An edit leaves the text outside of the section as it is, line ends included, and the headers there remain headers.
+CommonMark defines what a header is. A header inside a quotation or a list is part of it and starts no section.
+An edit does not change the text outside of the section, including its line ends, and headers there remain headers.
 """
 
 import re
@@ -15,7 +15,7 @@ from holdfast.core.errors import InvalidInput, NotFound
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-MAX_LISTED = 50  # headers in an error
+MAX_LISTED = 50  # headers in an error, at most
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _SPACE = " \t\r\n"
@@ -23,7 +23,7 @@ _SPACE = " \t\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A header, the line it stands in (counted from one), and where in the text it, its body and its end are."""
+    """A section: its header, the line of the header (from one), and the offsets of its start, body and end."""
 
     level: int
     title: str
@@ -34,25 +34,25 @@ class Section:
 
     @property
     def header(self) -> str:
-        """The header in the form that names its level."""
+        """The header, with one `#` per level."""
         return f"{'#' * self.level} {self.title}".rstrip()
 
 
 def sections(text: str) -> list[Section]:
-    """Every section, in the order of the text; the inner ones lie within the outer ones."""
+    """Return all sections, in the order of the text. A section includes its subsections."""
     lines = [0, *(found.end() for found in _LINE_END.finditer(text)), len(text)]
     tokens = _parser().parse(_LINE_END.sub("\n", text))
     found: list[Section] = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map is not None:
             first, after = token.map
-            title = " ".join(inline.content.split("\n")).strip()  # one above an underline may have several lines
+            title = " ".join(inline.content.split("\n")).strip()  # a setext header can have several lines
             found.append(Section(int(token.tag[1]), title, first + 1, lines[first], lines[after], len(text)))
     return _ended(found)
 
 
 def find(text: str, header: str) -> Section:
-    """The one section with this header, given with its #s or without; upper and lower case matter if they must."""
+    """Return the only section with this header, given with or without its #s. Prefers the exact case."""
     level, title = _asked(header)
     there = sections(text)
     fitting = [section for section in there if level in (None, section.level)]
@@ -79,7 +79,7 @@ def find(text: str, header: str) -> Section:
 
 
 def without_section(text: str, header: str) -> str:
-    """The text without the section of this header, and the sections within it."""
+    """Return the text without the section of this header and its subsections."""
     section = find(text, header)
     before, after = text[: section.start], text[section.end :]
     edited = _apart(before, _line_end(text)) + after if after else before
@@ -87,9 +87,9 @@ def without_section(text: str, header: str) -> str:
 
 
 def with_section(text: str, header: str, content: str) -> str:
-    """The text with `content` below this header instead of what stood there, sections within it included.
+    """Return the text with `content` in place of the section's body and its subsections.
 
-    The header stays, unless the content begins with the same one: then it is the content's.
+    The header stays, unless the content begins with the same one: then the content's header replaces it.
     """
     section = find(text, header)
     line_end = _line_end(text)
@@ -110,7 +110,7 @@ def with_section(text: str, header: str, content: str) -> str:
 
 
 def joined(first: str, second: str) -> str:
-    """Both texts with one blank line between them; a text without words adds nothing."""
+    """Join two texts with one blank line between them. A blank text adds nothing."""
     if not first.strip(_SPACE):
         return second
     if not second.strip(_SPACE):
@@ -120,16 +120,16 @@ def joined(first: str, second: str) -> str:
 
 @cache
 def _parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt  # at the first use: it takes longer to load than most commands run
+    from markdown_it import MarkdownIt  # imported at the first use: loading it takes longer than most commands run
 
     parser = MarkdownIt("commonmark")
-    parser.core.ruler.enableOnly(["block"])  # a header's text stays as it is written
+    parser.core.ruler.enableOnly(["block"])  # no inline markup: the text of a header is used as written
     return parser
 
 
 def _ended(found: list[Section]) -> list[Section]:
     ended: list[Section] = []
-    following: list[Section] = []  # the nearest header of each level, the highest level first
+    following: list[Section] = []  # the next header of each level, the highest level first
     for section in reversed(found):
         while following and following[-1].level > section.level:
             following.pop()
@@ -160,7 +160,7 @@ def _begins_with(content: str, section: Section) -> bool:
 
 
 def _checked(text: str, section: Section, edited: str, *, next: str) -> str:
-    """Refuse an edit that makes something else of a header outside of the section, such as a line of code."""
+    """Raise InvalidInput if an edit turns a header outside of the section into something else, such as code."""
     around = sections(text)
     before = [other.header for other in around if other.start < section.start]
     after = [other.header for other in around if other.start >= section.end]
@@ -177,19 +177,19 @@ def _checked(text: str, section: Section, edited: str, *, next: str) -> str:
 
 
 def _line_end(text: str) -> str:
-    """The line end that a text uses."""
+    """Return the line end that a text uses."""
     found = _LINE_END.search(text)
     return found[0] if found else "\n"
 
 
 def _apart(before: str, line_end: str) -> str:
-    """The text with a blank line at its end, for what follows not to become part of its last paragraph."""
-    last = _LINE_END.split(before)[-2] if before else ""  # it ends with a line end, for a section begins with a line
+    """Return the text with a blank line at its end, so that the next text does not join its last paragraph."""
+    last = _LINE_END.split(before)[-2] if before else ""  # it ends with a line end: a section begins with a line
     return before + line_end if last.strip(_SPACE) else before
 
 
 def _from_first_line(text: str) -> str:
-    """The text from its first line that is not blank."""
+    """Return the text from its first line that is not blank."""
     blank = len(text) - len(text.lstrip(_SPACE))
     return text[max(text.rfind("\n", 0, blank), text.rfind("\r", 0, blank)) + 1 :] if blank < len(text) else ""
 

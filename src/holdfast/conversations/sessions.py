@@ -1,4 +1,4 @@
-"""Active sessions: which conversation a user is in with each agent, whatever device they come from."""
+"""Active sessions: the session that a user continues with each agent, on any device."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ActiveSession:
-    """The session that a user is in with an agent."""
+    """The active session of a user with an agent."""
 
     session_id: str
     user: str
@@ -29,14 +29,14 @@ class ActiveSession:
 
 
 class Sessions:
-    """Knows, changes and ends the sessions that users are in."""
+    """Reads, sets and ends active sessions."""
 
     def __init__(self, database: Database, identities: Identities) -> None:
         self._database = database
         self._identities = identities
 
     async def active(self, *, user: str, agent: str) -> ActiveSession | None:
-        """The session that `user` is in with `agent`, if any."""
+        """Return the active session of `user` with `agent`, if any."""
         user_id = await self._identities.known_as("user", user)
         row = await self._database.one(sql("active_session"), user_id, stored_name("agent", agent))
         return None if row is None else _active_session(row, user, agent)
@@ -51,12 +51,12 @@ class Sessions:
         adopts: bool = True,
         tx: Transaction | None = None,
     ) -> ActiveSession:
-        """Make it the session that `user` is in with `agent`, and return the one in force.
+        """Make a session the active one of `user` with `agent`, and return the one that is active now.
 
-        A conversation of theirs with another agent is not found. That another user has the id is no obstacle. Whose
-        active session a conversation of nobody's is may adopt it: without `adopts` it does not become that.
-        With `instead_of` it yields to any other session that is active: of many who start at once with
-        `instead_of=None` one wins, and all get that one.
+        A session of the user with another agent raises NotFound. Another user can have the same session id. A user may
+        adopt a conversation without a user that is their active session. So without `adopts`, such a conversation does
+        not become the active session. With `instead_of`, the session replaces only this one: if many callers start at
+        once with `instead_of=None`, one wins, and all get its session.
         """
         agent_name, session = stored_name("agent", agent), stored_name("session", session_id)
         instead = None if instead_of is None or instead_of is UNSET else store(instead_of)
@@ -70,9 +70,9 @@ class Sessions:
         return _active_session(row, user, agent)
 
     async def end(self, session_id: str, *, user: str | None = None, tx: Transaction | None = None) -> None:
-        """End a session: nobody is in it any more, and its memories expire. With `user` only if it is theirs.
+        """End a session: it is no longer active, and its memories expire. With `user`, only if it is theirs.
 
-        Without a user a name that several users have is a Conflict.
+        Without `user`, raise Conflict if several users have the id.
         """
         session = stored_name("session", session_id)
         user_id = None if user is None else await self._identities.known_as("user", user)

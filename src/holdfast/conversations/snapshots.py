@@ -1,6 +1,6 @@
-"""Snapshots: conversations whole, as frameworks want them that keep a session in memory.
+"""Snapshots: whole conversations, for frameworks that keep a session in memory.
 
-What is read together is of one moment: the revision, the state with what is shared, the nodes. One statement gives it.
+One statement reads the revision, the state (including shared state) and the nodes, so all are of the same moment.
 """
 
 from datetime import datetime
@@ -19,7 +19,7 @@ sql = statements(__name__)
 
 
 class Said(msgspec.Struct, frozen=True):
-    """A node as another framework wrote it: what every reader understands."""
+    """A node that another framework wrote: the parts that all readers understand."""
 
     id: UUID
     context: Context
@@ -30,20 +30,20 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class Snapshot(msgspec.Struct, frozen=True):
-    """A conversation at one moment; of the nodes, those that were asked for, oldest first."""
+    """A conversation at one moment, with the requested nodes, oldest first."""
 
     id: UUID
     session_id: str
-    user: str | None  # None: it is nobody's yet
+    user: str | None  # None: it has no user yet
     agent: str | None
     revision: int
     state: dict[str, Any]
-    last_time: float  # when it was last changed, as the framework that asks dates what it writes
-    nodes: list[str | Said] = []  # text: the framework's own, as it wrote it
+    last_time: float  # of the last change, by the timestamps of the framework that reads
+    nodes: list[str | Said] = []  # str: the JSON of the framework that reads
 
 
 class Snapshots:
-    """Reads conversations whole, for one app and user."""
+    """Reads whole conversations, for one app and user."""
 
     def __init__(self, database: Database, identities: Identities) -> None:
         self._database = database
@@ -58,10 +58,10 @@ class Snapshots:
         count: int | None = None,
         since: float | None = None,
     ) -> Snapshot | None:
-        """The conversation with one of these session ids, if it is the user's in this app, or nobody's yet.
+        """Return the conversation with one of these session ids, if it is the user's in this app or has no user yet.
 
-        `form`: the framework that reads. `count`: how many of the newest nodes, all unless said. `since`: only what was
-        written at this time or later.
+        `form` is the framework that reads. `count` limits the nodes to the newest ones. With `since`, only nodes that
+        were written at this time or later are read.
         """
         who = await self._identities.known_as("user", user)
         names = [store(name) for name in session_ids]
@@ -72,10 +72,10 @@ class Snapshots:
         head = rows[0]
         return _snapshot(head, head["state"] or {}, head["created_at"], [_node(row) for row in rows[1:]])
 
-    # Last, for from here on `list` is the method
+    # It comes last because `list` is the method from here on.
 
     async def list(self, app: str, user: str | None = None, *, form: str) -> list[Snapshot]:
-        """The conversations of an app, or of one user there, without their nodes, in no order."""
+        """Return the conversations of an app, or of one user in it, without their nodes, in no order."""
         if user is None:
             rows = await self._database.all(sql("snapshots"), store(app), form)
         else:

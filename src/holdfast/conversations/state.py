@@ -1,7 +1,7 @@
-"""State: values under names, for a conversation, for its user, or for everyone who uses its app.
+"""State: key-value pairs of a conversation, of its user, or of its app.
 
-A name's prefix says for whom: `user:theme`, `app:greeting`; without one it is the conversation's own. `temp:` is for
-the time of a turn, and is never stored.
+The prefix of a key says which, for example `user:theme` or `app:greeting`. A key without a prefix is the conversation's
+own. A key with `temp:` lasts for one turn and is never stored.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,8 +21,8 @@ from holdfast.postgres.sql import statements
 TEMPORARY = "temp:"
 MAX_KEY_BYTES = 1000  # keys are part of an index
 MAX_KEYS = 10_000  # in one change
-MAX_CHANGES = 1000  # that are told at once
-NO_VALUE = "23502"  # SQLSTATE: something that must be there is null
+MAX_CHANGES = 1000  # per page
+NO_VALUE = "23502"  # SQLSTATE: a column that must have a value is null
 
 sql = statements(__name__)
 
@@ -32,11 +32,11 @@ class _Deleted:
         return "DELETED"
 
 
-DELETED: Final = _Deleted()  # as a value: the key goes
+DELETED: Final = _Deleted()  # as a value: deletes the key
 
 
 class StateChanged(msgspec.Struct, frozen=True):
-    """A change of state: the last node when it was made, the revision it made, what it set and what it deleted."""
+    """A change of state: the last node at that time, the new revision, the values set and the keys deleted."""
 
     seq: int
     revision: int
@@ -53,7 +53,7 @@ class StateValue(NamedTuple):
 
 
 def changes_of(state: Mapping[str, object] | None) -> dict[str, list[Any]] | None:
-    """What is stored of a change: each value in brackets, empty where a key goes; nothing of what is temporary."""
+    """Return the stored form of a change: [value], or [] for a deleted key. Leaves out temporary keys."""
     if not state:
         return None
     changes = {
@@ -64,7 +64,7 @@ def changes_of(state: Mapping[str, object] | None) -> dict[str, list[Any]] | Non
 
 
 def without_user(error: HoldfastError) -> HoldfastError:
-    """What to say when state could not be stored: that there is no user it could be kept for, if that is why."""
+    """Return an error that explains that the conversation has no user, if that is the cause; otherwise `error`."""
     if error.details.get("sqlstate") != NO_VALUE:
         return error
     return InvalidInput(
@@ -82,11 +82,11 @@ class State:
         self._log = log
 
     async def get(self, conversation: UUID, *, tx: Transaction | None = None) -> dict[str, Any]:
-        """Everything a conversation sees: its own state, its user's and its app's, each under its prefix."""
+        """Return the state that a conversation sees: its own, its user's and its app's, each with its prefix."""
         return {name: found.value for name, found in (await self.versions(conversation, tx=tx)).items()}
 
     async def versions(self, conversation: UUID, *, tx: Transaction | None = None) -> dict[str, StateValue]:
-        """The same, each value with its version."""
+        """Return the same as `get`, each value with its version."""
         run = await self._database.within(tx)
         rows = await run.all(sql("read_state"), conversation)
         if not rows:
@@ -103,7 +103,7 @@ class State:
         expect: Mapping[str, int] | None = None,
         tx: Transaction | None = None,
     ) -> None:
-        """Change these keys and no others; `expect`: versions that keys must have, 0 where one must not be there."""
+        """Change these keys only. `expect` has the versions that keys must have, 0 for a key that must not exist."""
         changes = changes_of(state)
         _refuse_large(expect or {})
         if any(key.startswith(TEMPORARY) for key in expect or {}):
@@ -122,26 +122,26 @@ class State:
             await self._log.announce(row["topic"], keys=[str(conversation)], tx=tx)
 
     async def delete(self, conversation: UUID, *keys: str, tx: Transaction | None = None) -> None:
-        """Delete keys; one that is not there is no error."""
+        """Delete keys. A missing key is no error."""
         await self.set(conversation, dict.fromkeys(keys, DELETED), tx=tx)
 
     async def changes(self, conversation: UUID, *, since: int | None = None, limit: int = 1000) -> list[StateChanged]:
-        """Changes that were made in a conversation, in their order, or those after a revision.
+        """Return the changes of state in a conversation, in order; with `since`, those after a revision.
 
-        Folded up to a node, those of its own keys are the state that a fork there has. A change that came with a node
-        has the revision that the node had at first.
+        The changes of its own keys up to a node, folded, are the state that a fork at that node has. A change with a
+        node has the revision that the node had when it was appended.
         """
         rows = await self._database.all(sql("all_state_changes"), conversation, -1 if since is None else since, limit)
         return [_changed(row) for row in rows]
 
     async def of_user(self, app: str, user: UUID) -> dict[str, Any]:
-        """What an app keeps for a user, the names without their prefix."""
+        """Return the state of a user in an app, the keys without their prefix."""
         rows = await self._database.all(sql("user_state"), store(app), user)
         return {restore(row["key"]): row["value"] for row in rows}
 
 
 def fold(state: dict[str, Any], changes: Mapping[str, list[Any]] | None) -> None:
-    """Make a stored change in a conversation's own state; what is the user's and the app's is left out."""
+    """Apply a stored change to a conversation's own state. Skips keys of the user and the app."""
     for name, value in (changes or {}).items():
         if name.startswith(("app:", "user:")):
             continue

@@ -1,9 +1,10 @@
-"""Turns: who may work on a conversation when several want to at once.
+"""Turns: they let one caller at a time work on a conversation.
 
-A turn is a claim in the database with a lease that its holder renews: one that crashed frees the conversation when its
-lease runs out, and what it still tries to append is refused. The caller says what happens when another turn is under
-way: `reject` fails, `enqueue` waits in order, `interrupt` tells the other to stop and waits, `fork` works on a copy.
-`merge` is for messages to agents (see `agents`): a turn has nothing to merge, and waits as with `enqueue`.
+A turn is a claim in the database with a lease that its holder renews. If the holder crashes, its lease expires: the
+conversation becomes free, and later appends of that turn are rejected. The caller chooses what happens if another turn
+holds the conversation: `reject` fails, `enqueue` waits in order, `interrupt` tells the other turn to stop and waits,
+`fork` works on a copy. `merge` is for messages to agents (see `agents`): a turn has nothing to merge, and waits as with
+`enqueue`.
 """
 
 import asyncio
@@ -26,7 +27,7 @@ Policy = Literal["reject", "enqueue", "merge", "interrupt", "fork"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
 
 LEASE = timedelta(seconds=30)
-POLL = 1.0  # seconds a waiter sleeps at most: a wake-up is only a hint
+POLL = 1.0  # seconds between two polls of a waiting turn, at most: a wake-up is only a hint
 CHANNEL = "holdfast_turns"
 
 sql = statements(__name__)
@@ -35,7 +36,7 @@ Listen = Callable[[str], AbstractAsyncContextManager[asyncio.Event]]
 
 
 class Forks(Protocol):
-    """What makes a copy of a conversation."""
+    """Copies conversations."""
 
     async def fork(self, id: UUID, *, at: int | None = None, session_id: str | None = None) -> Any: ...
 
@@ -46,12 +47,12 @@ class Turn:
 
     conversation: UUID
     number: int
-    interrupted: asyncio.Event = field(default_factory=asyncio.Event)  # someone else wants it: come to an end
+    interrupted: asyncio.Event = field(default_factory=asyncio.Event)  # this turn should end: another one waits
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A turn's place: it holds the conversation, or waits for it."""
+    """The claim of a turn: it holds the conversation, or waits for it."""
 
     conversation: UUID
     number: int
@@ -77,7 +78,7 @@ class Turns:
         lease: timedelta = LEASE,
         wait: float | None = None,
     ) -> AsyncGenerator[Turn]:
-        """Hold a conversation while the block runs; `wait`: seconds to wait for it at most."""
+        """Hold a conversation while the block runs. Wait for it at most `wait` seconds."""
         claim = await self.claim(conversation, busy=busy, holder=holder, lease=lease)
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -93,7 +94,7 @@ class Turns:
     async def claim(
         self, conversation: UUID, *, busy: Policy = "reject", holder: str = "", lease: timedelta = LEASE
     ) -> Claim:
-        """Claim a conversation, or a place in the queue for it; whoever claims renews and releases."""
+        """Claim a conversation, or a place in its queue. The caller has to renew and release the claim."""
         if busy not in POLICIES or lease <= timedelta():
             raise InvalidInput(
                 "the claim cannot be made",
@@ -120,19 +121,19 @@ class Turns:
         )
 
     async def renew(self, conversation: UUID, number: int, *, lease: timedelta = LEASE) -> Claim:
-        """Keep a claim, and learn whether its turn has come or was interrupted."""
+        """Renew the lease of a claim; return whether it holds the conversation, and whether it was interrupted."""
         row = cast(Row, await self._database.one(sql("renew_turn"), conversation, number, lease))
         if row["held"] is None:
             raise lapsed(number)
         return Claim(conversation, number, row["held"], row["interrupted"])
 
     async def release(self, conversation: UUID, number: int) -> None:
-        """Give a claim up; one that is gone already is no error."""
+        """Release a claim. A claim that no longer exists is no error."""
         if await self._database.value(sql("release_turn"), conversation, number):
             await self._wake()
 
     async def _wake(self) -> None:
-        with contextlib.suppress(HoldfastError):  # those who wait look again by themselves
+        with contextlib.suppress(HoldfastError):  # waiting turns also poll
             await self._database.run(sql("wake_turns"))
 
     async def _wait(self, claim: Claim, lease: timedelta, wait: float | None) -> None:
@@ -149,7 +150,7 @@ class Turns:
             ) from None
 
     async def _keep(self, turn: Turn, lease: timedelta) -> None:
-        """Renew the lease until the turn ends or is told to: one that was interrupted has what is left of its lease."""
+        """Renew the lease until the turn ends or is interrupted. An interrupted turn can use up its lease."""
         loop = asyncio.get_running_loop()
         due = loop.time() + lease.total_seconds() / 3
         async with self._listen(CHANNEL) as woken:
@@ -158,15 +159,15 @@ class Turns:
                     async with asyncio.timeout_at(due):
                         await woken.wait()
                 woken.clear()
-                with contextlib.suppress(HoldfastError):  # the database is away: the lease may last until it is back
+                with contextlib.suppress(HoldfastError):  # the database may be back before the lease expires
                     if await self._is_interrupted(turn, None if loop.time() < due else lease):
                         turn.interrupted.set()
                 if loop.time() >= due:
                     due = loop.time() + lease.total_seconds() / 3
 
     async def _is_interrupted(self, turn: Turn, lease: timedelta | None) -> bool:
-        """Whether the turn should come to an end; with a lease it is renewed, too."""
-        if lease is None:  # woken, as mostly for another's sake: nothing is written
+        """Whether the turn should end. With `lease`, renew the lease, too."""
+        if lease is None:  # a wake-up, most often for another turn: write nothing
             told = await self._database.value(sql("turn_interrupted"), turn.conversation, turn.number)
             return told is not False
         try:

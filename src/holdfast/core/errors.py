@@ -1,4 +1,4 @@
-"""Everything that can go wrong, as one tree.
+"""All errors of the engine, as one tree.
 
     HoldfastError
     ├── InvalidInput
@@ -23,14 +23,14 @@
     └── Broken
         └── SchemaMismatch
 
-Each class has a stable `code`; `holdfast.core.wires` says what a code means on each wire.
+Each class has a stable `code`. `holdfast.core.wires` maps the codes to HTTP, JSON-RPC, MCP and exit codes.
 """
 
 from typing import ClassVar
 
 
 class HoldfastError(Exception):
-    """Something failed: what, why, and what to do next; `details` are for programs and hold JSON values only."""
+    """An error: what failed, why, and what to do next. `details` are for programs and contain only JSON values."""
 
     code: ClassVar[str] = "failed"
 
@@ -47,31 +47,31 @@ class HoldfastError(Exception):
 
 
 class InvalidInput(HoldfastError):
-    """What was given cannot be used; the same call fails again until it is changed."""
+    """The input is invalid; the same call fails again until the input is corrected."""
 
     code = "invalid_input"
 
 
 class BadSetting(InvalidInput):
-    """A setting is unknown, of the wrong kind, out of range or given twice."""
+    """A setting is unknown, has the wrong type, is out of range or is given twice."""
 
     code = "bad_setting"
 
 
 class NotFound(HoldfastError):
-    """There is no such thing, or none that the caller may see."""
+    """The object does not exist, or the caller may not see it."""
 
     code = "not_found"
 
 
 class Unauthenticated(HoldfastError):
-    """Nobody proved who is calling."""
+    """The caller is not authenticated: the credential is missing, invalid or expired."""
 
     code = "unauthenticated"
 
 
 class Forbidden(HoldfastError):
-    """The caller is known and may not do this."""
+    """The caller is not allowed to do this."""
 
     code = "forbidden"
 
@@ -98,19 +98,19 @@ class AlreadyExists(HoldfastError):
 
 
 class Busy(HoldfastError):
-    """Someone else works on it; try again when they have done, or wait in the queue."""
+    """Someone else is working on it; try again later, or wait in the queue."""
 
     code = "busy"
 
 
 class TooLarge(HoldfastError):
-    """It is bigger than a limit allows."""
+    """A size limit is exceeded."""
 
     code = "too_large"
 
 
 class Overloaded(HoldfastError):
-    """There is more to do than can be done; try again after `retry_after` seconds."""
+    """A limit of concurrent work or of a rate is reached; try again after `retry_after` seconds."""
 
     code = "overloaded"
 
@@ -121,31 +121,31 @@ class Overloaded(HoldfastError):
 
 
 class CommandFailed(HoldfastError):
-    """A worker could not do a command, or somebody cancelled it; `details` has its error and correlation id."""
+    """A command failed in a worker, or it was cancelled. `details` has its error and its correlation id."""
 
     code = "command_failed"
 
 
 class LimitReached(HoldfastError):
-    """A run of an agent took all that it may take: steps, tokens, time or money."""
+    """A run of an agent reached its limit of steps, tokens, time or cost."""
 
     code = "limit_reached"
 
 
 class Unavailable(HoldfastError):
-    """Something that is needed is not there now; the same call may succeed later."""
+    """A required part is not available now; the same call may succeed later."""
 
     code = "unavailable"
 
 
 class DatabaseAway(Unavailable):
-    """The database does not answer, or the connection to it was lost."""
+    """The database does not respond, or the connection to it was lost."""
 
     code = "database_away"
 
 
 class ModelFailed(Unavailable):
-    """A language model could not answer: away, refusing, or broken off; `retryable`: it may answer when asked later."""
+    """A language model is unreachable, returned an error or broke off. `retryable`: a retry may succeed."""
 
     code = "model_failed"
 
@@ -169,13 +169,13 @@ class ModelFailed(Unavailable):
 
 
 class TimedOut(Unavailable):
-    """It took longer than it was allowed to."""
+    """The time limit is exceeded."""
 
     code = "timed_out"
 
 
 class ShuttingDown(Unavailable):
-    """The server is stopping and takes nothing new."""
+    """The server or the engine is stopping."""
 
     code = "shutting_down"
 
@@ -187,18 +187,18 @@ class PortTaken(Unavailable):
 
 
 class DataFolderUnusable(Unavailable):
-    """The data folder cannot be used: not writable, someone else's, or of another version."""
+    """The data folder cannot be used: it is not writable, belongs to another account, or has another version."""
 
     code = "data_folder_unusable"
 
 
 class Broken(HoldfastError):
-    """A defect or damage of ours, not of the caller."""
+    """A bug or damaged data in the engine, not a mistake of the caller."""
 
     code = "broken"
 
 
 class SchemaMismatch(Broken):
-    """Schema and program do not fit: a changed, missing or misplaced migration, or a schema newer than the program."""
+    """The schema does not match the program: a migration is changed, missing or misplaced, or the schema is newer."""
 
     code = "schema_mismatch"

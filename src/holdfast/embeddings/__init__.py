@@ -1,7 +1,7 @@
-"""Vectors of texts: which model a text gets, where models come from, and how they are run.
+"""Embeddings: the model of each language, where models come from, and how they run.
 
-`Embeddings` is what the engine has: a model for each language, in this process or behind an endpoint. An `Embedder` is
-one model; `Store` finds and fetches models.
+The engine uses `Embeddings`: one model per language, in this process or behind an endpoint. An `Embedder` is one model.
+A `Store` finds and downloads models.
 """
 
 from holdfast.embeddings.embedder import Embedder, Vector

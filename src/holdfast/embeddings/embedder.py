@@ -1,4 +1,4 @@
-"""What turns text into vectors, as the rest of the engine knows it."""
+"""The interface of an embedding model."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -9,33 +9,33 @@ Vector = list[float]
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors: the same text always into the same one, whatever is embedded beside it."""
+    """Turns texts into unit vectors. A text always gets the same vector, also in a batch with other texts."""
 
     @property
     def name(self) -> str:
-        """What every vector knows of its model; another model has another name."""
+        """The name that is stored with every vector. Each model has a different name."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """How long every vector is."""
+        """The dimensions of its vectors."""
         ...
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of texts as they are stored, in order.
+        """Return the vectors of texts to store, in order.
 
-        Unavailable when it cannot now, BadSetting when it cannot as it is configured, InvalidInput for a text that it
-        refuses: then none of these texts has a vector.
+        Raises Unavailable if the model cannot be reached now, BadSetting if it is configured wrongly, and InvalidInput
+        or Broken if it fails on a text. After an error, none of these texts has a vector.
         """
         ...
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector of a question, with the prefix that the model wants before it."""
+        """Return the vector of a query, with the prefix that the model expects before it."""
         ...
 
 
 def wrong_dimensions(model: str, *, found: int, expected: int) -> BadSetting:
-    """What is said of a model whose vectors are not as long as the settings say."""
+    """Return the error for a model whose vectors do not have the dimensions of the settings."""
     return BadSetting(
         f"the model {model} makes vectors of {found} numbers, not {expected}",
         next=f"Set memory.embedding.dimensions (or chinese_dimensions, where it is that model) to {found}.",
@@ -43,5 +43,5 @@ def wrong_dimensions(model: str, *, found: int, expected: int) -> BadSetting:
 
 
 def encodable(text: str) -> str:
-    """The text with a question mark for each lone surrogate, which no tokenizer takes and no wire carries."""
+    """Replace each lone surrogate by a question mark: tokenizers and UTF-8 cannot represent it."""
     return text.encode("utf-8", "replace").decode()

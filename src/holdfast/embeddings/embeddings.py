@@ -1,4 +1,4 @@
-"""The models of an engine."""
+"""The embedding models of an engine."""
 
 import asyncio
 import logging
@@ -19,14 +19,14 @@ from holdfast.embeddings.supply import Supply
 
 log = logging.getLogger(__name__)
 
-WITH_PREVIOUS = "+previous"  # ends the model of vectors that are of a turn and the one before it
-TOGETHER = 64  # texts that succeed or fail together when the embedder goes away
+WITH_PREVIOUS = "+previous"  # suffix of the model name of vectors that include the previous turn
+TOGETHER = 64  # texts per batch: they fail together if the model becomes unavailable
 
 
 class Embeddings:
-    """The models of an engine, one for each language that has one; without a model, None and the reason.
+    """The models of an engine, at most one per language. Texts of an unavailable model get None as their vector.
 
-    Nothing is loaded before the first text. `arrived` is set whenever a model becomes usable that was not.
+    A model is loaded with the first text. `arrived` is set when an unavailable model becomes available.
     """
 
     def __init__(self, settings: EmbeddingSettings, *, store: Store | None = None) -> None:
@@ -55,12 +55,12 @@ class Embeddings:
         await self.close()
 
     def prepare(self) -> None:
-        """Begin to load the models, and to fetch what is missing, before anyone asks for them."""
+        """Start to load the models in the background, and to download missing ones."""
         if self._preparing is None:
             self._preparing = asyncio.create_task(self._prepare(), name="holdfast embedding models")
 
     async def close(self) -> None:
-        """End what is running, and let go of the models."""
+        """Cancel running tasks, and release the models."""
         if self._preparing is not None:
             self._preparing.cancel()
             await asyncio.wait([self._preparing])
@@ -73,7 +73,7 @@ class Embeddings:
 
     @property
     def state(self) -> tuple[Literal["ok", "reduced"], str]:
-        """Whether texts of every language that has a model can be embedded; else why not, and what to do."""
+        """Whether the models of all languages are available. If not: why, and what to do."""
         if self._by_language["zh"] is self._by_language["en"]:
             supplies = {"every language": self._by_language["en"]}
         else:
@@ -82,29 +82,29 @@ class Embeddings:
         return ("reduced", " ".join(lacks)) if lacks else ("ok", ", ".join(each.name for each in supplies.values()))
 
     def model(self, language: Language) -> str | None:
-        """The model that vectors of this language are meant to be of; None where no model is for it."""
+        """Return the name of the model for a language, as stored with its vectors; None if it has no model."""
         supply = self._by_language.get(language)
         return f"{supply.name}{self._context}" if supply else None
 
     def dimensions(self, model: str) -> int:
-        """How long a model's vectors are."""
+        """Return the dimensions of a model's vectors."""
         supply = self._of(model)
         if supply is None:
             raise InvalidInput(f"{model[:200]!r} is no model of these settings", next="Ask `holdfast models ls`.")
         return supply.dimensions
 
     def ready(self, model: str) -> bool:
-        """Whether it can embed now, as far as is known."""
+        """Whether a model is available now, as far as is known without trying."""
         supply = self._of(model)
         return supply is not None and not supply.why
 
     def unrelated(self, model: str) -> float:
-        """The cosine that it gives to texts which have nothing in common."""
+        """Return the cosine similarity that a model gives to unrelated texts."""
         chinese = self._of(model) is self._by_language.get("zh") is not self._by_language["en"]
         return self._settings.chinese_unrelated if chinese else self._settings.unrelated
 
     async def vectors(self, texts: Sequence[str], languages: Sequence[Language] | None = None) -> list[Vector | None]:
-        """The vectors of texts as they are stored, in order; None where no model is to be had, or it failed."""
+        """Return the vectors of texts to store, in order; None for a text whose model is unavailable or failed."""
         places: dict[Supply, list[int]] = {}
         given: Sequence[Language] = [language_of(text) for text in texts] if languages is None else languages
         for place, (_, language) in enumerate(zip(texts, given, strict=True)):
@@ -124,9 +124,9 @@ class Embeddings:
         return vectors
 
     async def query(self, text: str, model: str, *, asker: Hashable = None) -> Vector | None:
-        """The vector of a question, with the model's prefix; None when it cannot be had.
+        """Return the vector of a query, with the model's prefix; None if the model is unavailable or failed.
 
-        What one asker asked is no faster for another: nobody learns what others ask.
+        Each `asker` has separate cache entries. Otherwise, the response time would tell what others have asked.
         """
         supply = self._of(model)
         embedder = await supply.embedder() if supply else None
@@ -148,7 +148,7 @@ class Embeddings:
             if len(texts) == 1 or _is_lasting(error):
                 _note(supply, error)
                 return [None] * len(texts)
-        # One of them is refused: the others need not suffer for it.
+        # The model failed on one of the texts: bisect, so that the others get their vectors.
         half = len(texts) // 2
         return [*await self._embed(supply, texts[:half]), *await self._embed(supply, texts[half:])]
 
@@ -162,7 +162,7 @@ class Embeddings:
         for supply in self._by_language.values():
             if supply.name == model:
                 return supply
-        # While memories are embedded anew, those that have vectors of a former model are searched with it.
+        # While memories are re-embedded, search still uses the vectors of the previous model.
         known = KNOWN.get(model)
         if model not in self._former and known is not None and self._store.find(model):
             self._former[model] = self._local(model, known.dimensions, known.query_prefix, fetch=False)

@@ -1,4 +1,4 @@
-"""The models that can be fetched by name: which files they are, and where they come from."""
+"""The models that can be downloaded by name: their files, and where to get them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,34 +6,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """A file that is this one and no other."""
+    """A file, identified by its size and hash."""
 
-    path: str  # on the hub
+    path: str  # in the Hugging Face repository
     bytes: int
     sha256: str
 
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """A model whose name is its identity."""
+    """A model with pinned files: its name alone identifies it."""
 
     name: str
     dimensions: int
     query_prefix: str
     onnx: Pinned
     tokenizer: Pinned
-    repository: str  # on the hub
+    repository: str  # on the Hugging Face hub
     revision: str
-    artifact: str  # of Maven: a jar with the same files
+    artifact: str  # on Maven: a jar with the same files
 
     @property
     def files(self) -> Sequence[tuple[str, Pinned]]:
-        """Every file by the name it is kept under."""
+        """The files, each with its name in the store."""
         return (("model.onnx", self.onnx), ("tokenizer.json", self.tokenizer))
 
     @property
     def bytes(self) -> int:
-        """Of all its files."""
+        """The size of all its files."""
         return sum(file.bytes for _, file in self.files)
 
 

@@ -1,13 +1,13 @@
-"""Which language a text is taken to be in, decided by its script alone.
+"""Detects the language of a text by its script.
 
-A character of Chinese, Japanese or Korean script weighs as much as a word of any other script:
+A character of Chinese, Japanese or Korean script counts as much as a word of any other script:
 
-    fewer of them than other words        "en": English, and all that has no model of its own
-    else, over a tenth kana or hangul     "other": Japanese or Korean
-    else                                  "zh"
+    fewer such characters than other words        "en": English, and every language without its own model
+    otherwise, more than a tenth kana or hangul   "other": Japanese or Korean
+    otherwise                                     "zh"
 
-So `我用 PostgreSQL 部署` is Chinese, `My colleague 王明 likes tea` is English, and a single の makes no Chinese text
-Japanese. A Japanese text of Han characters alone (`東京都庁`) is taken for Chinese; a text without letters is "en".
+So `我用 PostgreSQL 部署` is Chinese, `My colleague 王明 likes tea` is English, and a single の does not make a Chinese
+text Japanese. A Japanese text of Han characters only (`東京都庁`) counts as Chinese. A text without letters is "en".
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import Literal
 
 Language = Literal["en", "zh", "other"]
 
-DECIDING = 4000  # characters: more than a model reads of a text
+DECIDING = 4000  # characters that are examined: more than a model reads of a text
 
 _HAN = re.compile("[\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U000323af]")
 _KANA_OR_HANGUL = re.compile(
@@ -27,7 +27,7 @@ _TENTH = 10
 
 
 def language_of(text: str) -> Language:
-    """The language whose model and words a text gets."""
+    """Return the language of a text. It determines the model of its vector and how search weights its words."""
     beginning = text[:DECIDING]
     if beginning.isascii():
         return "en"

@@ -1,4 +1,4 @@
-"""A model in this process, from the store."""
+"""An embedding model in this process, loaded from the store."""
 
 import asyncio
 import threading
@@ -14,14 +14,14 @@ from holdfast.embeddings.pool import Pool
 from holdfast.embeddings.sources import GivenUp, Progress, no_progress
 from holdfast.embeddings.store import ModelFiles, Store
 
-MISSING = 0.5  # seconds for which a model that is not here is taken to be missing
-FETCH_AGAIN = 300.0  # seconds after which a fetch that failed is tried again
+MISSING = 0.5  # seconds to cache that a model is not in the store
+FETCH_AGAIN = 300.0  # seconds until a failed download is retried
 
 
 class LocalModel:
-    """A model that is loaded from the store, and fetched into it where that is allowed."""
+    """A model that is loaded from the store, and downloaded into it if the settings allow it."""
 
-    longest_pause = 3.0  # someone may have fetched it, or put it there
+    longest_pause = 3.0  # short: another process may have downloaded the model
 
     def __init__(self, name: str, *, dimensions: int, prefix: str, store: Store, pool: Pool, fetch: bool) -> None:
         self._configured = name
@@ -37,7 +37,7 @@ class LocalModel:
 
     @property
     def name(self) -> str:
-        """What its vectors know it by; of an unknown model that is not here, the configured name."""
+        """The name that is stored with its vectors; the configured name if the files are not in the store."""
         if self._configured in KNOWN:
             return self._configured
         files = self._files()
@@ -45,11 +45,11 @@ class LocalModel:
 
     @property
     def dimensions(self) -> int:
-        """How long they are."""
+        """The dimensions of its vectors."""
         return self._dimensions
 
     def lack(self) -> HoldfastError | None:
-        """That it is not here."""
+        """Return an error if the model is not in the store or is being downloaded."""
         if self._fetching:
             return Unavailable(f"the embedding model {self._configured} is not here", next="It is being fetched.")
         if self._files() is not None:
@@ -67,7 +67,7 @@ class LocalModel:
         return Unavailable(f"the embedding model {self._configured} is not here", next=next)
 
     def _files(self) -> ModelFiles | None:
-        """Its files, if they are in the store; where they are not, everyone who searches asks again and again."""
+        """Return its files, if they are in the store. Every search asks, so a miss is cached for a moment."""
         if time.monotonic() < self._missing_until:
             return None
         found = self._store.find(self._configured)
@@ -75,7 +75,7 @@ class LocalModel:
         return found
 
     async def open(self) -> Embedder:
-        """Load it."""
+        """Load the model."""
         files = self._store.find(self._configured)
         if files is None:
             lack = self.lack()
@@ -83,7 +83,7 @@ class LocalModel:
         return await self._load(files)
 
     async def provide(self) -> Embedder:
-        """Load it, fetched before if it is missing."""
+        """Load the model; download it first if it is missing, or damaged in the cache."""
         if self._fetch and time.monotonic() >= self._fetch_after:
             files = self._store.find(self._configured)
             if files is None or (files.cached and await self._pool.run(partial(self._store.damaged, files))):
@@ -111,9 +111,9 @@ class LocalModel:
 
 
 async def fetched(store: Store, name: str, progress: Progress = no_progress) -> ModelFiles:
-    """Fetch a model without blocking; when the caller is cancelled it ends at its next step.
+    """Download a model in a thread. If the caller is cancelled, the download stops at its next progress report.
 
-    The thread is a daemon: a program that ends does not wait for a network that does not answer.
+    The thread is a daemon, so a program can exit while the network does not respond.
     """
     done: Future[ModelFiles] = Future()
     done.set_running_or_notify_cancel()

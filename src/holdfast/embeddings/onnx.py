@@ -1,4 +1,4 @@
-"""Sentence models in this process: one text a run, because what shares a run changes the vectors of int8 models."""
+"""ONNX models in this process. A run embeds a single text: in a batch, the other texts change int8 vectors."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -10,13 +10,13 @@ from holdfast.embeddings.embedder import Vector, encodable, wrong_dimensions
 from holdfast.embeddings.pool import Pool
 from holdfast.embeddings.store import ModelFiles, Pooling
 
-POOLED = "sentence_embedding"  # what exporters call an output that is a vector for the whole text
+POOLED = "sentence_embedding"  # the name that exporters give to the output with the vector of the whole text
 MAX_TOKENS = 512
-MAX_CHARACTERS = 32_768  # far more than 512 tokens of any language; the rest would only be read to be dropped
+MAX_CHARACTERS = 32_768  # far more than 512 tokens of any language: the tokenizer would drop the rest
 
 
 class OnnxEmbedder:
-    """A model of the store, on the threads of a pool."""
+    """An embedder that runs a model of the store on the threads of a pool."""
 
     def __init__(self, model: "Model", *, name: str, prefix: str, pool: Pool) -> None:
         self._model = model
@@ -28,7 +28,7 @@ class OnnxEmbedder:
     async def load(
         cls, files: ModelFiles, *, name: str, dimensions: int, prefix: str = "", pool: Pool
     ) -> "OnnxEmbedder":
-        """Load the model; BadSetting when its vectors are not as long as `dimensions` says."""
+        """Load the model. Raises BadSetting if its vectors have other `dimensions`."""
         model = await pool.run(partial(Model, files), urgent=True)
         if model.dimensions != dimensions:
             raise wrong_dimensions(files.name, found=model.dimensions, expected=dimensions)
@@ -36,21 +36,21 @@ class OnnxEmbedder:
 
     @property
     def name(self) -> str:
-        """What its vectors know it by."""
+        """The name that is stored with its vectors."""
         return self._name
 
     @property
     def dimensions(self) -> int:
-        """How long they are."""
+        """The dimensions of its vectors."""
         return self._model.dimensions
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of texts, in order."""
+        """Return the vectors of texts, in order."""
         vectors: list[Vector] = [[]] * len(texts)
         left = iter(enumerate(texts))
         try:
             async with asyncio.TaskGroup() as tasks:
-                # So few wait at once that callers with many texts and callers with one take turns.
+                # Few texts of a call queue at once, so that calls with many texts and calls with one take turns.
                 for _ in range(min(self._pool.threads + 1, len(texts))):
                     tasks.create_task(self._embed(left, vectors))
         except ExceptionGroup as group:
@@ -58,7 +58,7 @@ class OnnxEmbedder:
         return vectors
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector of a question, before all texts that wait."""
+        """Return the vector of a query. It has priority over queued texts."""
         return await self._pool.run(partial(self._model.vector, self._prefix + text), urgent=True)
 
     async def _embed(self, left: Iterator[tuple[int, str]], vectors: list[Vector]) -> None:
@@ -67,7 +67,7 @@ class OnnxEmbedder:
 
 
 class Model:
-    """A session of the runtime and its tokenizer; every thread may use it."""
+    """A session of ONNX Runtime and its tokenizer. It is thread-safe."""
 
     def __init__(self, files: ModelFiles) -> None:
         import numpy
@@ -77,7 +77,7 @@ class Model:
         self._numpy = numpy
         runtime = cast(Any, onnxruntime)
         options = runtime.SessionOptions()
-        # One thread for a text, and a text for every core: each text then has the same vector in any company.
+        # One thread per text, and as many texts as cores: the vector of a text then does not depend on other texts.
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = 3
         try:
@@ -98,7 +98,7 @@ class Model:
         self.dimensions = len(self.vector("."))
 
     def vector(self, text: str) -> Vector:
-        """The unit vector of a text; of one with more than 512 tokens, of the first 512."""
+        """Return the unit vector of a text, or of its first 512 tokens."""
         try:
             state = self._session.run(self._outputs, self._tokens(text[:MAX_CHARACTERS]))[0]
         except Exception as error:

@@ -1,4 +1,4 @@
-"""The threads that models run on, shared by all of them."""
+"""The thread pool that all models of an engine share."""
 
 import asyncio
 import os
@@ -13,9 +13,9 @@ Result = TypeVar("Result")
 
 
 class Pool:
-    """Runs short work on so many threads: what is urgent first, else for tenant after tenant and user after user.
+    """Runs short calls in threads: urgent ones first, and in a fair order of tenants and users.
 
-    Whoever waits is not yet in the executor: a cancelled caller leaves behind at most what is running.
+    Queued calls are not yet in the executor. A cancelled caller therefore leaves at most one running call behind.
     """
 
     def __init__(self, threads: int = 0) -> None:
@@ -27,7 +27,7 @@ class Pool:
         self._ordinary: FairQueue[asyncio.Future[None]] = FairQueue()
 
     async def run(self, work: Callable[[], Result], *, urgent: bool = False) -> Result:
-        """What `work` returns, done on one of the threads."""
+        """Run `work` in one of the threads, and return its result."""
         if self._closed:
             raise Broken("the embedding models are closed", why="the engine was", next="Open it again.")
         await self._enter(self._urgent if urgent else self._ordinary)
@@ -37,7 +37,7 @@ class Pool:
             self._leave()
 
     def close(self) -> None:
-        """Take no more; the threads end when what they are doing is done."""
+        """Accept no more calls. The threads end after their current call."""
         self._closed = True
         self._executor.shutdown(wait=False, cancel_futures=True)
 
@@ -50,7 +50,7 @@ class Pool:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # it was given a turn, and does not take it
+            if turn.done() and not turn.cancelled():  # it got a thread, and gives it back
                 self._leave()
             raise
 

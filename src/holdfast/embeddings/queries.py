@@ -1,4 +1,4 @@
-"""Vectors of questions, kept for when they are asked again."""
+"""A cache of query vectors."""
 
 import asyncio
 from array import array
@@ -11,7 +11,7 @@ Embed = Callable[[], Awaitable[Vector]]
 
 
 class Queries:
-    """The last vectors by key; the same question asked twice at once is embedded once."""
+    """The most recently used vectors, by key. Concurrent calls with the same key embed once."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -19,7 +19,7 @@ class Queries:
         self._running: dict[Hashable, asyncio.Task[Vector]] = {}
 
     async def vector(self, key: Hashable, embed: Embed) -> Vector:
-        """The vector under `key`, or what `embed` returns; a failure is told to all who wait, and not kept."""
+        """Return the cached vector or the result of `embed`. An error reaches all waiting callers and is not cached."""
         kept = self._kept.get(key)
         if kept is not None:
             self._kept.move_to_end(key)
@@ -28,11 +28,11 @@ class Queries:
         if task is None:
             task = self._running[key] = asyncio.create_task(self._embed(key, embed), name="holdfast query")
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
-        # Shielded: others may wait for it too.
+        # Shielded: other callers may wait for the same task.
         return (await asyncio.shield(task)).copy()
 
     async def close(self) -> None:
-        """End what is running."""
+        """Cancel the running tasks."""
         tasks = list(self._running.values())
         for task in tasks:
             task.cancel()

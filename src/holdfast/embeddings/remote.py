@@ -1,4 +1,4 @@
-"""Models behind an endpoint that speaks OpenAI's `/embeddings`."""
+"""Embedding models behind an OpenAI-compatible `/embeddings` endpoint."""
 
 import asyncio
 import math
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from aiohttp import ClientSession
 
 BATCH = 64
-HARMLESS = "."  # a text that no model refuses
+HARMLESS = "."  # a text that every model accepts
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_ANSWER_VALUES = 500_000  # 64 vectors of 4,096 numbers have half as many
-PAUSES = (0.25, 0.5, 1.0, 0.0)  # seconds after each failed try; what lasts longer is for whoever looks again
-SAID = 300  # characters of what the endpoint said
-LARGEST = 1e300  # JSON has whole numbers that no float holds
+PAUSES = (0.25, 0.5, 1.0, 0.0)  # back-off in seconds after each attempt; for longer outages, `Supply` retries
+SAID = 300  # characters of an error response to quote
+LARGEST = 1e300  # JSON can hold integers that are too large for a float
 
 AGAIN = frozenset({408, 409, 425, 429})
 REFUSED_TEXT = frozenset({400, 413, 422})
 
 
 class Endpoint:
-    """Asks the endpoint of the settings, again where that may help, within the time that they give."""
+    """A client of the configured endpoint. It retries temporary failures within the configured timeout."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         self._url = f"{(settings.url or '').rstrip('/')}/embeddings"
@@ -39,12 +39,12 @@ class Endpoint:
         self._session: ClientSession | None = None
 
     async def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         if self._session is not None:
             await self._session.close()
 
     async def ask(self, body: Mapping[str, object]) -> Any:
-        """The endpoint's answer."""
+        """Send a request, with retries, and return the response."""
         data = render(body)
         deadline = time.monotonic() + self._timeout
         for pause in PAUSES:
@@ -108,7 +108,7 @@ class Endpoint:
 
 
 class RemoteModel:
-    """A model behind the endpoint: an embedder, and its own source."""
+    """A model behind the endpoint. It is both an embedder and the source of it."""
 
     longest_pause = 60.0
 
@@ -120,36 +120,36 @@ class RemoteModel:
 
     @property
     def name(self) -> str:
-        """What its vectors know it by: an endpoint can make vectors of several lengths by one model."""
+        """The name that is stored with its vectors. It includes the dimensions: some models offer several."""
         return f"{self._name}@{self._dimensions}"
 
     @property
     def dimensions(self) -> int:
-        """How long they are."""
+        """The dimensions of its vectors."""
         return self._dimensions
 
     def lack(self) -> HoldfastError | None:
-        """Nothing, as far as one can see without asking."""
+        """Return None: only a request can tell whether the endpoint works."""
         return None
 
     async def open(self) -> Embedder:
-        """Itself."""
+        """Return itself, without a request."""
         return self
 
     async def provide(self) -> Embedder:
-        """Itself, when the endpoint answers."""
+        """Return itself if the endpoint embeds a test text."""
         await self.embed([HARMLESS])
         return self
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """The vectors of texts, in order."""
+        """Return the vectors of texts, in order."""
         vectors: list[Vector] = []
         for start in range(0, len(texts), BATCH):
             vectors += await self._embed(texts[start : start + BATCH])
         return vectors
 
     async def embed_query(self, text: str) -> Vector:
-        """The vector of a question."""
+        """Return the vector of a query."""
         return (await self._embed([self._prefix + text]))[0]
 
     async def _embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -161,7 +161,7 @@ class RemoteModel:
         fields = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in cast(list[Any], rows)]
         vectors = [self._unit(row.get("embedding")) for row in fields]
         given: list[Any] = [row.get("index") for row in fields]
-        if all(index is None for index in given):  # then they are in the order of the texts
+        if all(index is None for index in given):  # then the vectors are in the order of the texts
             return vectors
         if not all(type(index) is int for index in given) or sorted(given) != list(range(len(texts))):
             raise self._unusable("it does not say which vector is whose")
@@ -179,7 +179,7 @@ class RemoteModel:
             raise
 
     async def _check_model(self) -> None:
-        """Tell a text that the endpoint refuses from a model that it refuses, and so every text."""
+        """Raise BadSetting if the endpoint refuses every text of this model, and not only the last one."""
         try:
             await self._endpoint.ask({"model": self._name, "input": [HARMLESS]})
         except InvalidInput as error:
@@ -211,7 +211,7 @@ class RemoteModel:
 
 
 class _MayPass(Exception):
-    """A failure after which it may be tried again."""
+    """A failure that may be temporary: the request is retried."""
 
     def __init__(self, error: Unavailable, retry_after: float = 0.0) -> None:
         super().__init__(str(error))

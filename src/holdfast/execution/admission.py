@@ -1,4 +1,4 @@
-"""Admission: whether a tool may be called now, by which agent and through which skill, and as what it is now."""
+"""Admission: checks before each call whether an agent may call a tool through a skill, and gets its current version."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ sql = statements(__name__)
 
 
 class Admission:
-    """Asks the registry before each call, and counts calls."""
+    """Checks the registry before each call, and counts calls."""
 
     def __init__(self, database: Database, tools: Tools, usage: Usage) -> None:
         self._database = database
@@ -29,9 +29,9 @@ class Admission:
     async def admit(
         self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, skill: UUID | None
     ) -> tuple[Tool, Mapping[str, Any]] | Refusal:
-        """The tool as it is now, and arguments that fit it; or why it is not called.
+        """Return the current version of the tool and arguments that fit it, or the reason why it may not be called.
 
-        One short statement: no connection is held while the tool runs.
+        This holds no connection while the tool runs.
         """
         agent = None if run.agent is None else store(run.agent)
         row = await self._database.one(sql("admission"), tool.id, skill, agent)
@@ -45,11 +45,11 @@ class Admission:
         return await self._anew(tool, arguments)
 
     def count(self, tool: UUID, *, failed: bool, latency_ms: float) -> None:
-        """Note that a tool was called."""
+        """Count a call of a tool."""
         self._usage.note(self._database, tool, failed=failed, latency_ms=latency_ms)
 
     async def _anew(self, tool: Tool, arguments: Mapping[str, Any]) -> tuple[Tool, Mapping[str, Any]] | Refusal:
-        """The tool as it was changed meanwhile; the limits of the one that was disclosed go on to hold."""
+        """Return the changed tool. The time limit of the version that was disclosed still applies."""
         assert tool.id is not None
         found = await self._tools.current(tool.id)
         if found is None:
@@ -62,7 +62,7 @@ class Admission:
 
 
 def _reason(row: Row, agent: str | None, skill: UUID | None) -> str:
-    """Why a tool may not be called; empty where it may."""
+    """Return why a tool may not be called; empty if it may."""
     if not row["active"]:
         return "it is switched off. Do without it."
     if not row["disclosed"]:

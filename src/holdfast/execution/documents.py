@@ -1,4 +1,4 @@
-"""Documents on the web, fetched under the rules of egress: as long as they may last and as large as they may be."""
+"""Fetches documents from the web under the egress rules, within limits of time and size."""
 
 import asyncio
 
@@ -10,21 +10,21 @@ from holdfast.execution.rest.redirects import MOST, redirected
 from holdfast.execution.rest.requests import ENCODINGS, USER_AGENT, WireRequest
 from holdfast.execution.rest.responses import read_body
 
-TIMEOUT = 60.0  # seconds, for the whole of it
+TIMEOUT = 60.0  # seconds, for the whole fetch
 ACCEPT = "application/json, application/yaml;q=0.9, */*;q=0.5"
-SAID = 300  # characters of what a connection says
+SAID = 300  # characters of a connection's error message
 GONE = frozenset({404, 410})
 
 
 class Documents:
-    """Fetches documents. Nobody is told who asks; each redirect is judged anew."""
+    """Fetches documents. Requests do not identify the caller, and each redirect is checked again."""
 
     def __init__(self, egress: Egress, *, timeout: float = TIMEOUT) -> None:
         self._egress = egress
         self._timeout = timeout
 
     async def fetch(self, url: str, limit: int) -> bytes:
-        """What is at an address on the web; TooLarge where that has more than `limit` bytes."""
+        """Return the document at a URL. Raise TooLarge if it has more than `limit` bytes."""
         headers = {"Accept": ACCEPT, "Accept-Encoding": ENCODINGS, "User-Agent": USER_AGENT}
         request = WireRequest("GET", str(checked_url(url)), headers, None)
         try:
@@ -40,7 +40,7 @@ class Documents:
         raise LimitReached("the document cannot be fetched", why=f"{url} was sent on more than {MOST} times")
 
     async def _sent(self, request: WireRequest, limit: int) -> bytes | WireRequest:
-        """The document, or where it is."""
+        """Return the document, or the request that a redirect asks for."""
         import aiohttp
 
         url = URL(request.url, encoded=True)

@@ -1,7 +1,7 @@
-"""Egress: the way out of this process to other people's servers, and what is not reached by it.
+"""Egress: outgoing connections to other servers, and the rules for which addresses may be reached.
 
-What is not globally routable is refused, unless it is allowed. The address is judged where a socket is made for it:
-after names are resolved, however they were written, for each attempt, and for each redirect anew.
+An address that is not globally routable is refused unless it is allowed. It is checked when a socket is created for it:
+after name resolution, however the name was written, for each attempt, and again for each redirect.
 """
 
 import ipaddress
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from aiohttp.abc import AbstractResolver
 
 PER_HOST = 32  # connections to one back end, so that a slow one does not take them all
-KEEP_ALIVE = 4.0  # seconds: shorter than the 5 that common servers wait, so that none closes what is just being used
-CONNECT_SECONDS = 10.0  # for a connection and a handshake
-NAME_SECONDS = 10  # for which a resolved name is remembered
+KEEP_ALIVE = 4.0  # seconds: less than the 5 of common servers, so that they do not close a connection in use
+CONNECT_SECONDS = 10.0  # for connecting and the TLS handshake
+NAME_SECONDS = 10  # for which a resolved name is cached
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# Python's own list differs from release to release.
+# Python's own list differs between releases.
 _NOT_GLOBAL_4 = tuple(
     map(
         ipaddress.IPv4Network,
@@ -46,7 +46,7 @@ _NOT_GLOBAL_4 = tuple(
             "172.16.0.0/12",
             "192.0.0.0/24",  # protocol assignments
             "192.0.2.0/24",  # documentation
-            "192.88.99.0/24",  # relays of 6to4
+            "192.88.99.0/24",  # 6to4 relays
             "192.168.0.0/16",
             "198.18.0.0/15",  # benchmarks
             "198.51.100.0/24",
@@ -59,10 +59,10 @@ _NOT_GLOBAL_4 = tuple(
 _GLOBAL_6 = ipaddress.IPv6Network("2000::/3")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _NOT_GLOBAL_6 = tuple(
-    map(ipaddress.IPv6Network, ["2001::/23", "2001:db8::/32", "3fff::/20"])  # protocols, and twice documentation
+    map(ipaddress.IPv6Network, ["2001::/23", "2001:db8::/32", "3fff::/20"])  # protocols, and documentation twice
 )
 
-# Metadata services hand out a machine's own credentials: no name leads there, only an entry that is their address.
+# Metadata services hand out the machine's credentials. An allowed name does not open them; only their address does.
 _METADATA: tuple[Network, ...] = tuple(
     map(ipaddress.ip_network, ["169.254.0.0/16", "168.63.129.16/32", "100.100.100.200/32", "fd00:ec2::/32"])
 )
@@ -77,7 +77,7 @@ _NAME = re.compile(r"(?!-)[\w-]{1,63}(?:\.[\w-]{1,63})*\.?")
 
 
 def is_private(address: Address | str) -> bool:
-    """Whether an address is anything but globally routable; one within another counts as the one within."""
+    """Whether an address is not globally routable. An embedded IPv4 address decides for the address around it."""
     if isinstance(address, str):
         address = ipaddress.ip_address(address)
     if isinstance(address, ipaddress.IPv4Address):
@@ -97,14 +97,14 @@ def is_private(address: Address | str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """What may be reached though it is private: by name, or by address; on one port, or (None) on all."""
+    """Private addresses that may be reached, by name or by network; on one port, or on all (None)."""
 
     names: frozenset[tuple[str, int | None]] = frozenset()
     networks: tuple[tuple[Network, int | None], ...] = ()
 
     @classmethod
     def parse(cls, entries: Sequence[str]) -> Self:
-        """Entries such as `wiki.lan`, `wiki.lan:8080`, `10.0.0.7`, `10.0.0.0/8:443`, `fd00::/8`, `[::1]:8080`."""
+        """Parse entries like `wiki.lan`, `wiki.lan:8080`, `10.0.0.7`, `10.0.0.0/8:443`, `fd00::/8`, `[::1]:8080`."""
         names: set[tuple[str, int | None]] = set()
         networks: list[tuple[Network, int | None]] = []
         for entry in entries:
@@ -119,7 +119,7 @@ class Allowed:
         return cls(frozenset(names), tuple(networks))
 
     def permits(self, host: str, address: Address, port: int) -> bool:
-        """Whether a private address may be reached, for a host of that name."""
+        """Whether a private address may be reached for a host name."""
         if isinstance(address, ipaddress.IPv6Address):
             address = address.ipv4_mapped or address
         named = not self.names.isdisjoint({(_plain(host), port), (_plain(host), None)})
@@ -129,7 +129,7 @@ class Allowed:
 
 
 class Hop:
-    """A request under way to a host: how many sockets were made for it, and the addresses that it was kept from.
+    """A request in progress to one host: how many sockets were created for it, and the addresses that were refused.
 
     `waits`: all connections are in use, and it has none yet.
     """
@@ -143,7 +143,7 @@ class Hop:
         self.refused: list[str] = []
 
     def refusal(self) -> Forbidden:
-        """What is told of them."""
+        """Return the error for the refused addresses."""
         where = ", ".join(dict.fromkeys(self.refused))
         return Forbidden(
             f"{self.host} was not called",
@@ -156,13 +156,13 @@ _under_way: ContextVar[Hop] = ContextVar("holdfast_hop")
 
 
 class Refused(OSError):
-    """No socket is made for a private address."""
+    """The socket for a private address was refused."""
 
 
 class Egress:
-    """The connections of all that calls back ends; opened when first needed, closed on leaving it.
+    """The connections to back ends. The session opens on first use, and closes on exit.
 
-    A session of its keeps no cookies, sends each request once, inflates nothing, and asks no proxy.
+    The session keeps no cookies, sends each request once, does not decompress, and uses no proxy.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class Egress:
 
     @asynccontextmanager
     async def way(self, hop: Hop) -> AsyncGenerator[None]:
-        """Wait until there is a connection for a hop; while it is entered, sockets know for whom they are made."""
+        """Wait for a free connection for a hop. Sockets that are created inside the block belong to the hop."""
         turns = self._turns_of_host.get(hop.host)
         if turns is None:
             turns = self._turns_of_host[hop.host] = self._shared("connections to one back end", PER_HOST)
@@ -209,7 +209,7 @@ class Egress:
         return shared_by_tenant(self._limits, what, total, setting="execution.connections")
 
     def session(self) -> "ClientSession":
-        """The session that all requests share; each is made on the `way` of a hop to its host."""
+        """Return the session that all requests share. Make each request inside `way`, with a hop to its host."""
         if self._closed:
             raise Unavailable("no back end is called any more", why="the engine is closed")
         if self._session is None:
@@ -222,7 +222,7 @@ class Egress:
         from holdfast.execution.resolver import Resolver
 
         async def once(request: "ClientRequest", handler: "ClientHandlerType") -> "ClientResponse":
-            """Keep aiohttp from sending it again by itself when a kept connection turns out to be closed."""
+            """Keep aiohttp from retrying by itself when a kept-alive connection turns out to be closed."""
             try:
                 return await handler(request)
             except aiohttp.ClientConnectorError:
@@ -232,7 +232,7 @@ class Egress:
 
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0,  # see `way`
+                limit=0,  # `way` limits them
                 keepalive_timeout=KEEP_ALIVE,
                 ttl_dns_cache=NAME_SECONDS,
                 resolver=self._resolver or Resolver(),
@@ -246,7 +246,7 @@ class Egress:
         )
 
     def _socket(self, info: tuple[Any, ...]) -> socket.socket:
-        """A socket for an address, if that may be reached; this is the last moment before it is."""
+        """Create a socket for an address, if it may be reached. This is the last step before the connection."""
         family, kind, protocol, _, place = info
         hop = _under_way.get(None) or Hop("")
         address = _address(family, place)
@@ -258,7 +258,7 @@ class Egress:
 
 
 def checked_url(text: str) -> URL:
-    """An address that may be called, as far as can be seen: http or https, a host, nobody's name or password in it."""
+    """Check that a URL may be called, as far as its text shows: http or https, a host, no user and no password."""
     try:
         url = URL(text)
         port = url.port
@@ -295,7 +295,7 @@ def _place(entry: str) -> tuple[str, int | None]:
 
 
 def _ends_like_a_port(address: str) -> bool:
-    """Whether an address without brackets is also another one with a port, as `fd00::1:443` is."""
+    """Whether an address without brackets could also be another address with a port, like `fd00::1:443`."""
     before, _, last = address.rpartition(":")
     try:
         return re.fullmatch(r"[1-9]\d{1,4}", last) is not None and bool(ipaddress.IPv6Address(before))
@@ -316,7 +316,7 @@ def _bad_entry(entry: str, why: str) -> BadSetting:
 
 
 def _plain(host: str) -> str:
-    """A name as it is compared: in lower case, and in the letters that DNS has."""
+    """Normalize a host name for comparison: lower case, and in the ASCII form of DNS."""
     host = host.rstrip(".").lower()
     if host.isascii():
         return host

@@ -1,4 +1,4 @@
-"""Tools that go by event, as skills of a worker: it runs them in its process, and answers whoever asked."""
+"""Event tools: registered tools that a worker serves like handlers. It runs them, and sends the results."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -22,20 +22,20 @@ from holdfast.skills.arguments import Refusal, check
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
 
-MOST = 2000  # tools that a worker serves
-ANYWAY = 10.0  # seconds after which rows are read again, whether the registry says that it changed or not
-USUAL = 120.0  # seconds that a call has where nobody says
-ENVELOPE = 10_000  # bytes of a completion beside the result
+MOST = 2000  # tools per worker
+ANYWAY = 10.0  # seconds after which the rows are read again, even if the registry's revision is the same
+USUAL = 120.0  # seconds; the default time limit of a call
+ENVELOPE = 10_000  # bytes of a completion besides the result
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
 
 
 class EventTools:
-    """Offers the registered tools that go by event, as far as this process can run them.
+    """Offers the registered event tools that this process can run.
 
-    `functions` are the tools of this program: what rows say of them, and their function; `imports` tells which others
-    may be imported, by what rows name.
+    `functions` are the tools that this program declares, by name. `imports` says whether another function that a row
+    names may be imported.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class EventTools:
         self._ids: dict[str, UUID] = {}
 
     async def skills(self) -> Mapping[str, Skill]:
-        """The tools as they are now; rows are read when the registry says that it changed."""
+        """Return the current tools. Read the rows again if the registry's revision has changed or they are old."""
         revision: int = await self._database.value(sql("revision"))
         now = monotonic()
         if revision == self._revision and now - self._read < ANYWAY:
@@ -85,7 +85,7 @@ class EventTools:
 
     async def _work(self, name: str, arguments: dict[str, Any]) -> Any:
         command = current_command()
-        asked = FINAL in command.headers  # by an executor, which checked the arguments and tells the result
+        asked = FINAL in command.headers  # by an executor, which has checked the arguments and expects an `Answer`
         tool = await self._tool(name)
         given: Mapping[str, Any] | Refusal = arguments if asked else check(tool, arguments)
         if isinstance(given, Refusal):
@@ -120,7 +120,7 @@ class EventTools:
         return tool if declared is None else replace(tool, function=declared.function)
 
     async def _sendable(self, result: Result, id: str, key: str) -> Answer:
-        """The answer that a completion can hold: what is too large for it is kept beside the execution."""
+        """Return an answer that fits into a completion. If the result is too large, store it with the execution."""
         answer = answer_for(result, id)
         if await off_loop(answer.value, lambda: self._fits(answer)):
             return answer

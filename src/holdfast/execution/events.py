@@ -1,7 +1,7 @@
-"""Tools by event: a worker runs them, whichever it is; what they give is the same as here.
+"""Runs tools in workers, by commands on the log. The result is the same as in this process.
 
-One command per call, for ever: its correlation id is the call's key, so that whoever resumes the caller waits for the
-same command, and nothing is done twice.
+Each attempt of a call has one command, for ever. Its correlation id is derived from the call's key, so that a process
+that resumes the caller waits for the same command, and nothing is done twice.
 """
 
 import asyncio
@@ -25,22 +25,22 @@ from holdfast.execution.runner import IN_DOUBT, JSON, Result, Vanished
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
-TRIES = 3  # workers that may be lost over a tool that may run again
-PATIENCE = 3.0  # seconds that a worker has to begin a call that can also be made here
-SLACK = 1.0  # seconds beyond a call's own: a worker that ends it in time can say what was under way
-LONGEST_ID = MAX_NAME - 10  # characters of a correlation id, with room for what counts the tries
+TRIES = 3  # attempts of an idempotent tool when workers are lost
+PATIENCE = 3.0  # seconds that a worker has to begin a call that can also run here
+SLACK = 1.0  # seconds beyond a call's time limit: the worker ends the call first, and can say what was in progress
+LONGEST_ID = MAX_NAME - 10  # characters of a correlation id, with room for the suffix of an attempt
 
 TIMEOUT = "holdfast-timeout"  # header: seconds that the caller waits
-ASIDE = "application/vnd.holdfast.result"  # a result that waits beside the execution
+ASIDE = "application/vnd.holdfast.result"  # type of a result that a worker stored with the execution
 _USER, _AGENT, _SESSION, _CONVERSATION, _RUN, _CALL, _KEY = (
     f"holdfast-{name}" for name in ("user", "agent", "session", "conversation", "run", "call", "key")
 )
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A result on its way from a worker; `aside`: it is too large, and kept beside the execution.
+    """A result as a worker sends it. `aside`: it is too large to send, and stored with the execution.
 
-    `holdfast` is the correlation id of the command: a result of a program's own does not have it.
+    `holdfast` is the correlation id of the command. The result of an app's own handler does not have it.
     """
 
     holdfast: str
@@ -52,11 +52,11 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Untaken(Exception):
-    """No worker has the call, nor will have it: it can be made here."""
+    """No worker has begun the call, and none will: it can run in this process."""
 
 
 class EventRunner:
-    """Has workers run tools, and waits for what comes of it."""
+    """Sends calls to workers, and waits for the results."""
 
     def __init__(self, commands: Commands, outputs: Outputs) -> None:
         self._commands = commands
@@ -65,10 +65,10 @@ class EventRunner:
     async def run(
         self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float, needed: bool = True
     ) -> Result:
-        """Have a worker run it; one that may run again is asked for again when a worker is lost over it.
+        """Have a worker run a tool, and return the result. If a worker is lost, an idempotent tool is retried.
 
-        When the caller is cancelled the command is, too; that of a turn goes on, for whoever goes on with the turn.
-        Where no worker is `needed`, `Untaken` says that none begins it, or that it is too large to be sent.
+        When the caller is cancelled, so is the command, unless it belongs to a turn: the process that resumes the turn
+        needs it. If no worker is `needed`, raise `Untaken` when none begins the call or it is too large to send.
         """
         deadline = asyncio.get_running_loop().time() + timeout + SLACK
         for id in commands_of(run.key)[: TRIES if tool.idempotent else 1]:
@@ -92,7 +92,7 @@ class EventRunner:
         raise Unavailable(f"{TRIES} workers stopped in the middle of it")
 
     async def cancel(self, key: str) -> None:
-        """Stop whatever worker has the call of this key."""
+        """Cancel the commands of the call with this key."""
         for id in commands_of(key):
             await self._cancel(id)
 
@@ -130,14 +130,14 @@ class EventRunner:
                     raise
                 await self._refuse_untaken(id, tool)
                 answer = await self._commands.result(id, timeout=left - begin_by)
-            except AlreadyExists:  # the tool was changed since: what counts is what was asked for
+            except AlreadyExists:  # the tool was changed since: the command that was sent counts
                 answer = await self._commands.result(id, timeout=left)
         except TimedOut:
             answer = await self._too_late(id, tool, timeout)
         return await result_of(answer, id, self._outputs, kept_by=correlation_id(run.key))
 
     async def _refuse_untaken(self, id: str, tool: Tool) -> None:
-        """`Untaken` where no worker has begun a command, and none will."""
+        """If no worker has begun a command, cancel it, and raise `Untaken`."""
         command = await self._commands.get(id)
         if command.started_at is not None or command.finished_at is not None:
             return
@@ -148,7 +148,7 @@ class EventRunner:
             raise Untaken
 
     async def _too_late(self, id: str, tool: Tool, timeout: float) -> Any:
-        """End a command that takes too long, unless it has just been answered."""
+        """Cancel a command that takes too long, and raise an error. If it has just been answered, return the answer."""
         command = await self._commands.cancel(id)
         if command.state != CANCELLED:
             return await self._commands.result(id, timeout=timeout)
@@ -165,14 +165,14 @@ class EventRunner:
 
 
 def correlation_id(key: str) -> str:
-    """The correlation id of the call that has this key."""
+    """Return the correlation id of the call with this key."""
     if len(key) <= LONGEST_ID:
         return key
     return f"{key[: LONGEST_ID - 34]}:{hashlib.blake2s(key.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def headers_of(run: Run) -> dict[str, str]:
-    """What a worker is told of the run that a tool is called in."""
+    """Return the headers that describe the run of a call to a worker."""
     given = {
         _USER: run.user,
         _AGENT: run.agent,
@@ -186,7 +186,7 @@ def headers_of(run: Run) -> dict[str, str]:
 
 
 def run_of(command: CurrentCommand) -> Run:
-    """The run that a worker was told of; who invoked the command by itself is in none."""
+    """Return the run that a command's headers describe. A command that no executor sent belongs to no run."""
     told = command.headers
     try:
         conversation, run = (UUID(told[name]) if name in told else None for name in (_CONVERSATION, _RUN))
@@ -205,14 +205,14 @@ def run_of(command: CurrentCommand) -> Run:
 
 
 def answer_for(result: Result, id: str) -> Answer:
-    """A result, to be sent as the answer to a command."""
+    """Return a result as the answer to a command."""
     return Answer(id, result.value, result.failed, result.whole, result.content_type)
 
 
 async def result_of(answer: Any, id: str, outputs: Outputs, *, kept_by: str) -> Result:
-    """The result that a command was answered with; what is too large to be sent is kept by the call's own id."""
+    """Return the result of a command's answer. If it was too large to send, read it by the call's id, `kept_by`."""
     if not isinstance(answer, dict) or cast(dict[str, Any], answer).get("holdfast") != id:
-        return Result(answer)  # of a program's own
+        return Result(answer)  # of an app's own handler
     told = msgspec.convert(answer, Answer)
     if told.aside:
         kept = await outputs.aside(kept_by)
@@ -223,23 +223,23 @@ async def result_of(answer: Any, id: str, outputs: Outputs, *, kept_by: str) -> 
 
 
 def packed(answer: Answer) -> bytes:
-    """An answer as it is kept aside: its value as JSON, which may be what other forms cannot hold."""
+    """Encode an answer that is stored separately. Its value is JSON, because MessagePack cannot hold all of JSON."""
     return msgspec.msgpack.encode(msgspec.structs.replace(answer, value=render(answer.value)))
 
 
 def unpacked(kept: bytes) -> Answer:
-    """The answer that was kept aside."""
+    """Decode an answer that was stored separately."""
     answer = msgspec.msgpack.decode(kept, type=Answer)
     return msgspec.structs.replace(answer, value=parse(answer.value, limit=len(kept), most_values=MAX_STORED_VALUES))
 
 
 def commands_of(key: str) -> list[str]:
-    """The ids that the commands of a call have, one after another, as `holdfast.stop_calls` knows them, too."""
+    """Return the ids of a call's commands, in the order of the attempts. `holdfast.stop_calls` uses the same ids."""
     first = correlation_id(key)
     return [first, *(f"{first}#{attempt}" for attempt in range(2, TRIES + 1))]
 
 
 def failure_of(error: Mapping[str, Any], *, next: str = "") -> InvalidInput:
-    """What went wrong, in the words in which it would have been said here."""
+    """Return a worker's error, in the words that it would have in this process."""
     message = str(error.get("message", ""))
     return InvalidInput(message.removesuffix(": it said nothing more") or "it failed without a word", next=next)

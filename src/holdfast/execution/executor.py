@@ -1,4 +1,4 @@
-"""The executor: runs tools by the runner of their kind, here or by a worker, within limits of time and output."""
+"""The executor: runs tools with the runner of their kind, here or in a worker, within limits of time and output."""
 
 from collections.abc import Mapping
 from contextvars import ContextVar
@@ -17,13 +17,13 @@ from holdfast.skills.arguments import Refusal
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Kind, Mode, Tool
 
-MARGIN = 5.0  # seconds beyond a call's own that it takes to end one that a worker has
+MARGIN = 5.0  # seconds beyond a call's time limit that it takes to end a call in a worker
 
 _has_place: ContextVar[bool] = ContextVar("holdfast_tool_has_place", default=False)
 
 
 class Executor:
-    """Runs tools of one tenant; with the runners alone, those that have no row, in this process."""
+    """Runs tools of one tenant. With `runners` alone, it runs tools that have no row, in this process."""
 
     def __init__(
         self,
@@ -36,18 +36,22 @@ class Executor:
         places: Shares | None = None,
     ) -> None:
         self._runners = runners
-        self._places = places  # for calls that run in this process
+        self._places = places  # of calls in this process
         self._admission = admission
         self._events = events
         self._presence = presence
         self._max_whole_bytes = max_whole_bytes
 
     def runs(self, kind: Kind) -> bool:
-        """Whether tools of a kind can be run in this process."""
+        """Whether this process can run tools of a kind."""
         return kind in self._runners
 
     async def mode(self, tool: Tool) -> Mode:
-        """Where a call of the tool goes now: those that call others go to a worker, if one serves them."""
+        """Return where a call of the tool goes now.
+
+        A Java tool always goes to a worker. By default, a function runs here, and a tool of any other kind goes to a
+        worker if one serves it.
+        """
         if tool.kind == "java":
             return "event"
         if tool.mode is not None:
@@ -69,11 +73,11 @@ class Executor:
         awaited: bool = False,
         admitted: bool = False,
     ) -> Outcome:
-        """Run a tool with arguments that were checked, and wait no longer than `timeout`, or than the tool's own.
+        """Run a tool with checked arguments. Wait at most `timeout` seconds, or the tool's own time limit if shorter.
 
-        `skill` is the one that disclosed it. `mode`: as `mode` said before it was written down that the call begins.
-        `awaited`: a worker has the call already, under the same key, and it is only waited for. `admitted`: whoever
-        asks has found that it may be called, by a registry that it keeps.
+        `skill` is the one that disclosed the tool. `mode` is the answer of `mode` from when the call was recorded.
+        `awaited`: a worker already has the call under the same key; only wait for it. `admitted`: the caller has
+        already checked that the tool may be called, by its own copy of the registry.
         """
         if not awaited and not admitted and self._admission is not None and tool.id is not None:
             found = await self._admission.admit(tool, arguments, run, skill=skill)
@@ -102,7 +106,7 @@ class Executor:
         return outcome
 
     async def result(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
-        """What a tool gives in this process, for whoever asked a worker for it; it raises whatever goes wrong."""
+        """Run a tool in this process on behalf of a worker, and return its result. Errors are raised."""
         if self._admission is not None and tool.id is not None:
             admitted = await self._admission.admit(tool, arguments, run, skill=None)
             if isinstance(admitted, Refusal):
@@ -111,7 +115,7 @@ class Executor:
         return await self._inline(tool, arguments, run, timeout=timeout)
 
     async def cancel(self, key: str) -> None:
-        """Have whatever worker has the call of this key stop."""
+        """Cancel the call with this key in its worker."""
         if self._events is not None:
             await self._events.cancel(key)
 
@@ -121,7 +125,7 @@ class Executor:
             raise Unavailable(
                 f"tools of the kind {tool.kind} cannot be run here", next="`holdfast tools show` tells what it is."
             )
-        # A tool that calls another has its place: were it to wait for a second one, all could wait for one another.
+        # A tool that calls another already has a place. If it had to wait for a second one, calls could deadlock.
         if self._places is None or _has_place.get():
             return await runner.run(tool, arguments, run, timeout=timeout)
         async with self._places.hold(timeout=timeout):
@@ -140,7 +144,7 @@ class Executor:
             began = monotonic()
             try:
                 return await self._events.run(tool, arguments, run, timeout=timeout, needed=False)
-            except Untaken:  # its worker is gone, or it is too large for one
+            except Untaken:  # no worker has begun it, or it is too large to send
                 return await self._inline(tool, arguments, run, timeout=max(0.1, timeout - monotonic() + began))
         if not awaited and tool.kind == "java" and tool.mode is None and not await self._is_served(tool):
             raise Unavailable(

@@ -1,4 +1,4 @@
-"""Functions of this program, run in its own process."""
+"""The runner of tools that are Python functions, in this process."""
 
 import importlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,10 +16,11 @@ from holdfast.skills.tool import Tool
 
 
 class FunctionRunner:
-    """Runs functions: async ones on the event loop, plain ones each in a thread.
+    """Runs functions: async ones on the event loop, others in one thread per call.
 
-    A row names its function as `module:name`. It is run where this program declares it, or where its module is one of
-    `modules`, and the function is of these: whoever may write rows may not have everything imported or called.
+    A row names its function as `module:name`. The function runs if this program declares it, or if its module is within
+    `modules` and it is defined there, not only imported. So the right to write rows is no right to import or call
+    arbitrary code.
     """
 
     def __init__(self, modules: Sequence[str] = ()) -> None:
@@ -27,11 +28,11 @@ class FunctionRunner:
         self._known: dict[tuple[UUID | None, str], Function] = {}  # by the tool's id and the function's name
 
     def declare(self, tools: Iterable[Tool]) -> None:
-        """Have the functions of these tools be found, whoever calls them by their rows."""
+        """Register the functions of these tools, so that calls of their rows find them."""
         self._known |= {(tool.id, tool.reference): tool.function for tool in tools if tool.function is not None}
 
     def imports(self, reference: str) -> bool:
-        """Whether a row's function may be imported here."""
+        """Whether a row's function may be imported."""
         module, _, name = reference.partition(":")
         return bool(name) and self._is_named(module)
 
@@ -68,7 +69,7 @@ def _declared(found: Any, tool: Tool) -> Function | None:
         return service_of(found, tool.service, tool.parameters, name=tool.name).function
     try:
         return tool_of(found, name=tool.name, schema=tool.parameters).function
-    except InvalidInput:  # the row is of another version of the function, whose signature tells what it takes
+    except InvalidInput:  # the row describes another version of the function: use the function's signature
         return tool_of(found, name=tool.name).function
 
 

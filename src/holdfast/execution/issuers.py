@@ -1,4 +1,4 @@
-"""Issuers as they are reached: where their keys are may be private, for it is the operator who says where that is."""
+"""Connections to token issuers. Their addresses may be private, because the operator sets them."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -13,12 +13,12 @@ from holdfast.core.issuers import is_address
 from holdfast.execution.documents import Documents
 from holdfast.execution.egress import Allowed, Egress
 
-TIMEOUT = 5.0  # seconds for a document of theirs: callers wait for it
+TIMEOUT = 5.0  # seconds for an issuer's document: callers wait for it
 
 
 @asynccontextmanager
 async def open_tokens(config: Config, tenants: Tenants) -> AsyncGenerator[Tokens]:
-    """What recognises the tokens of the issuers in the settings."""
+    """Open the verifier for tokens of the issuers in the settings."""
     async with open_fetch(config) as fetch:
         tokens = Tokens(config.access, tenants, fetch, resource=config.resource)
         try:
@@ -29,9 +29,9 @@ async def open_tokens(config: Config, tenants: Tenants) -> AsyncGenerator[Tokens
 
 @asynccontextmanager
 async def open_fetch(config: Config) -> AsyncGenerator[Fetch]:
-    """What fetches from the issuers in the settings.
+    """Open a function that fetches documents from the issuers in the settings.
 
-    Its connections are its own: that an issuer may be reached opens no private address to tools.
+    It has its own connections, so that tools cannot reach an issuer's private address.
     """
     named = [
         url

@@ -1,6 +1,6 @@
-"""Outcomes: how calls of tools end, and what the model reads of them.
+"""Outcomes: how tool calls end, and what the model reads of them.
 
-Whatever goes wrong with a call is a text for the model: it reads it and does better, or says so.
+Every failure of a call becomes a text for the model, which can correct the call or report the failure.
 """
 
 import asyncio
@@ -27,15 +27,15 @@ from holdfast.skills.client import InputRequired
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
-MAX_RESULT_BYTES = 1024 * 1024  # of a result that is kept whole, however little of it the model reads
-MAX_WHOLE_BYTES = 10_000_000  # of what is kept aside
-MAX_REASON = 500  # characters of what an exception says
-MAX_SEARCHED = 4 * MAX_REASON  # and of those that secrets are looked for in: it takes its time
-NOTE_BYTES = 200  # of what says where the whole is
-MAX_WEIGHT = 64 * 1024 * 1024  # of a result: characters, and ITEM for whatever has some
-LARGE = 256 * 1024  # and of one that is written down in a thread, so that nobody waits for it
+MAX_RESULT_BYTES = 1024 * 1024  # of a result in its row; a larger one is cut there, and stored whole separately
+MAX_WHOLE_BYTES = 10_000_000  # of an output that is stored separately
+MAX_REASON = 500  # characters of an exception's message
+MAX_SEARCHED = 4 * MAX_REASON  # characters of it that are searched for secrets, which is slow
+NOTE_BYTES = 200  # of the note that says where the whole output is
+MAX_WEIGHT = 64 * 1024 * 1024  # of a result: its characters, and ITEM for each item of a list or object
+LARGE = 256 * 1024  # weight above which a result is encoded in a thread, so that it does not block the event loop
 ITEM = 4
-GRACE = 1.0  # seconds that a cancelled tool has to tidy up
+GRACE = 1.0  # seconds that a cancelled tool has to clean up
 TEXT = "text/plain; charset=utf-8"
 
 NOTHING = "(done, without a result)"
@@ -48,7 +48,7 @@ Status = Literal["done", "failed", "unknown"]
 log = logging.getLogger(__name__)
 
 _SECRET = re.compile(
-    r"(\w{1,40}://)[^\s/@]+(?=@)"  # who logs in, in an address
+    r"(\w{1,40}://)[^\s/@]+(?=@)"  # the credentials in a URL
     r"|([\w-]{0,40}(?:password|passwd|secret|token|api[_-]?key|authorization)[\"']?\s*[:=]\s*[\"']?(?:bearer\s|basic\s)?)[^\s\"',;&]+"
     r"|(\bbearer\s+)[\w.~+/=-]+"
     r"|()\b(?:sk|pk|rk|ghp|gho|xox[abp]|AKIA|eyJ)[-_A-Za-z0-9.]{12,}",
@@ -58,12 +58,12 @@ _SECRET = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call ended: what the model reads, the result as JSON, and what went wrong.
+    """How a call ended: the text for the model, the result as JSON, and the error.
 
-    `unknown`: whoever ran it stopped meanwhile, and it may have taken effect. `whole` is the answer as it came, where
-    the result is only a part of it: to be kept aside. `code` is that of the error, where one was raised, and `outward`
-    what is told of it to those who are not to know the reason. `content` are the blocks that it gave, where it gave
-    some. `shortened`: the text is not all of the result.
+    `unknown`: the process that ran it stopped, and it may have taken effect. `whole` is the complete answer if the
+    result is only a part of it; it is stored separately. `code` is the error's code, if one was raised, and `outward`
+    its text for callers that must not see the reason. `content` are the content blocks that the tool returned, if any.
+    `shortened`: the text is not all of the result.
     """
 
     status: Status
@@ -80,11 +80,11 @@ class Outcome:
 
     @classmethod
     def refused(cls, text: str, *, code: str | None = None) -> "Outcome":
-        """A call that was not made, and why."""
+        """Return the outcome of a call that was not made, with the reason."""
         return cls("failed", text, None, cut(text, MAX_REASON), 0.0, code=code)
 
     def kept_as(self, execution: UUID) -> "Outcome":
-        """The same, where the model reads which execution has the whole."""
+        """Add a note to the text that names the execution with the whole output, if there is more than the result."""
         if self.whole is None:
             return self
         size, kind = len(self.whole), self.content_type
@@ -102,10 +102,10 @@ async def outcome_of(
     max_whole_bytes: int = MAX_WHOLE_BYTES,
     ours: bool = False,
 ) -> Outcome:
-    """How the work of a call ends, in at most so many seconds.
+    """Run the work of a call for at most `timeout` seconds, and return its outcome.
 
-    Whatever it does is an outcome; only the caller's cancellation is raised, and that it waits for its client. What
-    does not end by then is left behind. `ours`: no program's code is run, and so it ends when it is told to.
+    Every error becomes an outcome. Only the caller's cancellation and `InputRequired` are raised. Work that does not
+    stop in time is abandoned. `ours`: the work runs no code of an app, so it always stops when it is cancelled.
     """
     started = perf_counter()
     try:
@@ -119,7 +119,7 @@ async def outcome_of(
         error = failed.error
         if isinstance(error, InputRequired):
             raise error from None
-    except Exception as raised:  # noqa: BLE001 - of a result that cannot be told
+    except Exception as raised:  # noqa: BLE001 - the result cannot be encoded
         error = raised
     else:
         status: Status = "failed" if result.failed else "done"
@@ -138,7 +138,7 @@ def _failed(tool: Tool, run: Run, error: BaseException, latency_ms: float) -> Ou
     reason, trace = reason_of(error), trace_of(error)
     log.warning("the tool %s failed in the run %s, call %s: %s%s", tool.name, run.run_id, run.call_id, reason, trace)
     code = error.code if isinstance(error, HoldfastError) else HoldfastError.code
-    status, outward = HTTP_STATUS.get(code, HTTPStatus.BAD_REQUEST), None  # a program may have codes of its own
+    status, outward = HTTP_STATUS.get(code, HTTPStatus.BAD_REQUEST), None  # an app may have its own codes
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         outward = f"{tool.name} failed: something broke here. Report it with the id {run.call_id}: {IN_LOG}"
     elif status > HTTPStatus.INTERNAL_SERVER_ERROR and isinstance(error, HoldfastError):
@@ -147,7 +147,7 @@ def _failed(tool: Tool, run: Run, error: BaseException, latency_ms: float) -> Ou
 
 
 class Failed(Exception):
-    """A program's own code failed, by whatever it raised."""
+    """An app's code failed. `error` is the exception that it raised."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__()
@@ -155,10 +155,10 @@ class Failed(Exception):
 
 
 async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None, name: str, next: str = "") -> Any:
-    """What a program's own code gives, in at most so many seconds; `Failed` whatever it raises.
+    """Run an app's code for at most `timeout` seconds, and return its result. Raise `Failed` for every error.
 
-    Only the caller's cancellation is raised as such. What does not end when it is told to is left behind; `next` is
-    what to do then.
+    Only the caller's cancellation is raised as such. Code that does not stop when it is cancelled is abandoned. `next`
+    is the advice in the time-out's error.
     """
     task = asyncio.ensure_future(_guarded(work))
     try:
@@ -170,12 +170,12 @@ async def finished(work: Callable[[], Awaitable[Any]], *, timeout: float | None,
         raise Failed(_late(timeout, next))
     try:
         return task.result()
-    except BaseException as error:  # the code's, whatever it is: nothing is awaited here
+    except BaseException as error:  # raised by the code: nothing is awaited here
         raise Failed(error) from error
 
 
 async def _in_time(work: Callable[[], Awaitable[Any]], *, timeout: float, next: str) -> Any:
-    """What our own code gives, without the cost of a task."""
+    """Run the engine's own code within a time limit, without the cost of a task."""
     limit = asyncio.timeout(timeout)
     try:
         async with limit:
@@ -191,33 +191,33 @@ def _late(timeout: float | None, next: str) -> TimedOut:
 async def _guarded(work: Callable[[], Awaitable[Any]]) -> Any:
     try:
         return await work()
-    except (SystemExit, KeyboardInterrupt) as error:  # a task would end the whole process with it
+    except (SystemExit, KeyboardInterrupt) as error:  # raised in a task, it would end the process
         raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
 
 async def _end(task: "asyncio.Task[Any]", name: str) -> None:
-    """Stop what is still at work, and give it a moment to tidy up; what does not stop is left behind."""
+    """Cancel a task that still runs, and give it time to clean up. A task that does not stop is abandoned."""
     if task.done():
         return
     task.cancel()
     before = abandoned()
     await asyncio.wait({task}, timeout=GRACE)
-    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody else asks for it
+    task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody else retrieves it
     if not task.done() or abandoned() > before:
         log.warning("a call of %s was left behind; %d threads are", name, abandoned())
 
 
 async def off_loop(value: Any, work: Callable[[], Any]) -> Any:
-    """What `work` makes of a value; it is done beside the event loop where the value is large."""
+    """Return the result of `work` on a value. For a large value, run it in a thread."""
     if weight_of(value, LARGE) <= LARGE:
         return work()
     return await in_worker(work)
 
 
 def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str, bool]:
-    """What the model reads of a result, what is kept of it, and the whole where that is more, with its kind.
+    """Return the text for the model, the result to store, the whole output if that is more, and its content type.
 
-    At last, whether the model reads less than all of it.
+    The last value says whether the text is less than the whole result.
     """
     plain, data = (result.value, _bytes_of(result.value)) if result.plain else _written(result.value)
     kept, whole, kind = plain, result.whole, result.content_type
@@ -225,7 +225,7 @@ def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str, bool]
         kept = _cut(data, MAX_RESULT_BYTES)
         if whole is None:
             whole, kind = data, TEXT if isinstance(plain, str) else JSON
-    dumps({"result": kept})  # what could not be stored is refused here
+    dumps({"result": kept})  # raises if it cannot be stored
     room = most if whole is None else max(most // 2, most - NOTE_BYTES)
     short = len(data) > room
     if not short:
@@ -236,12 +236,12 @@ def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str, bool]
 
 
 def plain_of(value: Any) -> Any:
-    """A result as JSON has it; InvalidInput that says why, where it cannot be."""
+    """Convert a result to JSON types. Raise InvalidInput with the reason if that is impossible."""
     return _written(value)[0]
 
 
 def _written(value: Any) -> tuple[Any, bytes]:
-    """A result as JSON has it, and its bytes: those of JSON, or of a text."""
+    """Convert a result to JSON types. Return it with its bytes: a string's own, or those of its JSON."""
     try:
         plain = msgspec.to_builtins(value, str_keys=True, builtin_types=(bytes, bytearray, memoryview))
         if weight_of(plain, MAX_WEIGHT) > MAX_WEIGHT:
@@ -259,7 +259,7 @@ def _bytes_of(plain: Any) -> bytes:
 
 
 def weight_of(value: Any, most: int) -> int:
-    """How much a value takes to write down, counted until it is more than `most`; InvalidInput for bytes."""
+    """Return the weight of a value: what it takes to encode it. Stop above `most`. Raise InvalidInput for bytes."""
     weight, waiting = 0, [value]
     while waiting and weight <= most:
         each = waiting.pop()
@@ -276,7 +276,7 @@ def weight_of(value: Any, most: int) -> int:
 
 
 def cut(text: str, most: int) -> str:
-    """A text of at most so many bytes, which says how many are missing."""
+    """Cut a text to at most `most` bytes, with a note that says how many are missing."""
     data = text.encode(errors="surrogatepass")
     return text if len(data) <= most else _cut(data, most)
 
@@ -288,12 +288,12 @@ def _cut(data: bytes, most: int) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, without a trace and without secrets."""
+    """Return what went wrong, without a traceback and without secrets."""
     if isinstance(error, asyncio.CancelledError):
         return "it was cancelled"
     try:
         said = " ".join(str(error)[:MAX_SEARCHED].split())
-    except Exception:  # noqa: BLE001 - an exception may be unable even to say what it is
+    except Exception:  # noqa: BLE001 - `__str__` of an exception may raise, too
         said = ""
     if not isinstance(error, HoldfastError):
         said = f"{type(error).__name__}: {said}" if said else type(error).__name__
@@ -302,7 +302,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """Where something went wrong, for a log: lines of code, and nothing of what they worked on."""
+    """Return the traceback of an error for a log: lines of code, without the values that they worked on."""
     if isinstance(error, HoldfastError | asyncio.CancelledError):
         return ""
     return "\n" + "".join(traceback.format_tb(error.__traceback__)).rstrip()

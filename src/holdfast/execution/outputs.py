@@ -1,4 +1,4 @@
-"""Outputs: what tools gave, where that is more than a row, a record or a model should hold."""
+"""Outputs: results of tools that are too large for a row, a record or a model."""
 
 from uuid import UUID
 
@@ -10,24 +10,24 @@ sql = statements(__name__)
 
 
 class Outputs:
-    """Keeps outputs of executions, and finds them."""
+    """Stores and finds outputs of executions."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def of(self, execution: UUID) -> tuple[str, bytes] | None:
-        """The whole output of an execution, and of what kind it is; None where all of it is in its row."""
+        """Return the content type and the whole output of an execution; None if its row holds all of it."""
         row = await self._database.one(sql("output"), execution)
         return None if row is None else (row["content_type"], row["content"])
 
     async def put_aside(self, correlation_id: str, content: bytes, content_type: str) -> bool:
-        """Keep what a worker cannot send, with the execution that waits for it; False where nobody wrote one down."""
+        """Store a worker's result that is too large to send with its execution. Return False if there is none."""
         return bool(await self._database.run(sql("put_aside"), store(correlation_id), content, content_type))
 
     async def aside(self, correlation_id: str) -> bytes | None:
-        """What a worker kept in this way."""
+        """Return a result that a worker stored with `put_aside`."""
         return await self._database.value(sql("aside"), store(correlation_id))
 
     async def here(self, correlation_id: str) -> None:
-        """Note that no worker has the execution, but this process: whoever comes after it does not wait for one."""
+        """Record that this process, and no worker, has the execution: nobody has to wait for a worker then."""
         await self._database.run(sql("call_here"), store(correlation_id))

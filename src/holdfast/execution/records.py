@@ -1,9 +1,9 @@
-"""Executions: calls of tools, each of them a row; and those that somebody makes directly, outside of any turn.
+"""Executions: tool calls, each stored as a row, and the API for direct calls, which are outside of any turn.
 
     execution = await engine.executions.call("get_customers_by_id", {"id": 7}, user="ann")
 
-A tool that must not run twice does not: when its caller dies meanwhile the execution is `unknown`, until a person
-decides what it is.
+A tool that is not idempotent does not run twice. If its caller dies during the call, the execution is `unknown` until a
+person decides what became of it.
 """
 
 import asyncio
@@ -38,11 +38,11 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 FINDINGS: tuple[Finding, ...] = get_args(Finding)
 MAX_LISTED = 1000
 LAST = UUID(int=2**128 - 1)
-TIMEOUT = 120.0  # seconds that a call may take where nobody says
-MAX_OUTPUT_BYTES = 64_000  # of the text of an output
-GRANTED = timedelta(seconds=10 + MARGIN + GRACE)  # beyond the time that a call has, before it is given up
-LOOK = 0.5  # seconds between two looks for calls that somebody has cancelled
-AGAIN = 0.5  # seconds after which what could not be stored is stored again
+TIMEOUT = 120.0  # seconds; the default time limit of a call
+MAX_OUTPUT_BYTES = 64_000  # of an output's text
+GRANTED = timedelta(seconds=10 + MARGIN + GRACE)  # from a call's time limit to the end of its lease
+LOOK = 0.5  # seconds between two polls for cancelled calls
+AGAIN = 0.5  # seconds between two attempts to store an outcome
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -50,10 +50,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A call of a tool: `text` is what a model reads of its output, `result` the output as JSON.
+    """A tool call as it was carried out. `text` is its output as a model reads it, `result` the output as JSON.
 
-    `has_output`: there is more of it, which `output` gives. `unknown`: whoever made the call stopped meanwhile, and it
-    may have taken effect.
+    `has_output`: the whole output is stored separately; get it with `output`. `unknown`: the process that made the call
+    stopped before its end, and the call may have taken effect.
     """
 
     id: UUID
@@ -77,7 +77,7 @@ class Execution:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An execution in hand; the end of its lease tells it from one that was begun anew."""
+    """An execution that this process carries out. If it is begun again, its lease ends at another time."""
 
     id: UUID
     tool: Tool
@@ -89,7 +89,7 @@ class Begun:
 
 
 class Executions:
-    """Calls tools of one tenant, and shows what was called."""
+    """Calls tools of one tenant, and lists executions."""
 
     def __init__(
         self,
@@ -120,9 +120,9 @@ class Executions:
         key: str | None = None,
         timeout: float | None = None,
     ) -> Execution:
-        """Call a tool and wait for what it gives; a failed call is an outcome, too.
+        """Call a tool and wait for its outcome. A failed call is an outcome, too.
 
-        With `agent`, as that agent may. The same `key` once more gives what the first call gave.
+        With `agent`, the agent's permissions apply. A second call with the same `key` returns the first execution.
         """
         tool = (await self._tools.get(name)).tool
         given: dict[str, Any] = {} if arguments is None else dict(arguments)
@@ -145,7 +145,7 @@ class Executions:
         return await self.get(row["id"])
 
     async def get(self, id: UUID) -> Execution:
-        """One execution, of a turn or a direct one."""
+        """Return an execution, of a turn or of a direct call."""
         row = await self._database.one(sql("execution"), id)
         if row is None:
             raise unknown_execution(id)
@@ -161,9 +161,9 @@ class Executions:
         limit: int = 100,
         before: UUID | None = None,
     ) -> list[Execution]:
-        """The newest first: of a tool, of a run, or those that a user made directly.
+        """List executions, newest first: all, of a tool, of a run, or the direct calls of a user.
 
-        `before` is the id of the last one of the page before.
+        `before` is the last id of the previous page.
         """
         if status is not None and status not in STATUSES:
             raise InvalidInput(f"{status!r:.100} is no status of an execution", next=f"They are {', '.join(STATUSES)}.")
@@ -184,9 +184,9 @@ class Executions:
         return [_execution(row) for row in await self._database.all(sql(statement), *args)]
 
     async def output(self, id: UUID) -> tuple[str, bytes]:
-        """The whole output of an execution, and of what kind it is."""
+        """Return the content type and the whole output of an execution."""
         kept = await self._outputs.of(id)
-        if kept is not None and kept[0] == ASIDE:  # as a worker left it
+        if kept is not None and kept[0] == ASIDE:  # stored by a worker
             answer = unpacked(kept[1])
             kept = answer.content_type, answer.whole if answer.whole is not None else render(answer.value)
         if kept is not None:
@@ -197,7 +197,7 @@ class Executions:
         return JSON, render(result)
 
     async def cancel(self, id: UUID, *, by: str = "") -> Execution:
-        """End a call; whoever makes it, in whatever process, stops within a second."""
+        """Cancel a call. The process that makes it stops within a second."""
         who = f" by {by}" if by else ""
         error = store(f"it was cancelled{who}, and may have taken effect")
         row = await self._database.one(sql("cancel_execution"), id, error)
@@ -208,12 +208,12 @@ class Executions:
             return found
         if (task := self._held.get(id)) is not None:
             task.cancel()
-        if row["correlation_id"] is not None:  # whoever waits for the worker may be gone
+        if row["correlation_id"] is not None:  # the process that waits for the worker may be gone
             await self._executor.cancel(restore(row["correlation_id"]))
         return await self.get(id)
 
     async def decide(self, id: UUID, finding: Finding, *, by: str, comment: str = "") -> Execution:
-        """Say what became of a call of which nobody knows it, or have it made again."""
+        """Decide what became of a call with an unknown outcome, or make it again."""
         if finding not in FINDINGS:
             raise InvalidInput(f"{finding!r:.100} cannot be decided", next=f"Give one of {', '.join(FINDINGS)}.")
         if finding == "again":
@@ -227,7 +227,7 @@ class Executions:
         return await self.get(id)
 
     async def _again(self, found: Execution) -> Execution:
-        """Make a call again, under a key of its own: what the first may have begun is another call."""
+        """Make a call again, under a new idempotency key: it is another call than the first."""
         tool = None if found.tool_id is None else await self._tools.current(found.tool_id)
         if tool is None:
             raise NotFound(f"the tool {found.tool} is there no longer", next="Decide that it is done, or failed.")
@@ -244,7 +244,7 @@ class Executions:
         return await self._make(Begun(found.id, tool, checked, run, mode, limit, leased_until))
 
     async def _make(self, begun: Begun) -> Execution:
-        """Make a call that is written down, and write down what it gives."""
+        """Make a recorded call, and store its outcome."""
         work = self._held[begun.id] = asyncio.create_task(self._run(begun), name=f"execution {begun.id}")
         self._background.start(("executions", id(self)), self._stop_unwanted)
         try:
@@ -256,10 +256,10 @@ class Executions:
             raise
         finally:
             self._held.pop(begun.id, None)
-        if work.cancelled():  # by somebody who has written so
+        if work.cancelled():  # its row already says so
             return await self.get(begun.id)
         error = work.exception()
-        if error is not None:  # nothing was run
+        if error is not None:  # the tool was not run
             await self._end(begun, Outcome.refused(str(error)))
             raise error
         await self._end(begun, work.result().kept_as(begun.id))
@@ -276,7 +276,7 @@ class Executions:
         )
 
     async def _end(self, begun: Begun, outcome: Outcome | None) -> None:
-        """Write down what a call gave, however often that takes while its lease lasts; None: it was cancelled."""
+        """Store the outcome of a call; None: it was cancelled. Retry while the database is away and the lease lasts."""
         if outcome is None:
             written = ("cancelled", None, "whoever called it went away; it may have taken effect", None, None, None)
         else:
@@ -300,10 +300,10 @@ class Executions:
             )
         return asked if tool.timeout is None else min(asked, tool.timeout)
 
-    # Calls that others cancel
+    # Cancellation by other processes
 
     async def _stop_unwanted(self) -> None:
-        """Stop what somebody has cancelled, as long as anything is at work."""
+        """Poll for cancelled executions and stop their tasks, as long as any call is in progress."""
         while True:
             await asyncio.sleep(LOOK)
             held = dict(self._held)
@@ -319,7 +319,7 @@ class Executions:
 
 
 def written_of(outcome: Outcome) -> tuple[object, ...]:
-    """What is written down of an outcome."""
+    """Return the values of an outcome that `end_execution` stores."""
     error = None if outcome.error is None else store(outcome.error)
     kind = None if outcome.whole is None else outcome.content_type
     output = {"text": outcome.text, "result": outcome.result}
@@ -327,7 +327,7 @@ def written_of(outcome: Outcome) -> tuple[object, ...]:
 
 
 def unknown_execution(id: UUID) -> NotFound:
-    """There is no such execution."""
+    """Return the error for an execution that does not exist."""
     return NotFound(f"there is no execution {id}", why="or it ended so long ago that it is forgotten")
 
 
@@ -356,7 +356,7 @@ def _execution(row: Row) -> Execution:
 
 
 def _refuse_known(row: Row, key: str) -> None:
-    """Tell why a key gives no outcome, if it gives none."""
+    """Raise an error if the key belongs to another call, or if its call is running or has an unknown outcome."""
     details = {"execution_id": str(row["id"])}
     if row["outcome"] == "another":
         raise AlreadyExists(

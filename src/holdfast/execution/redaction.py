@@ -1,8 +1,8 @@
-"""Redaction: secrets are struck out of whatever a back end gives back, in whatever encoding it comes.
+"""Redaction: replaces secrets in everything that a back end returns, in any encoding.
 
-The secret is looked for in the text as it stands, and decoded once and twice: percent, JSON and HTML escapes may stand
-in any mix. Base64 is found by what it makes of the secret at each of three offsets; long base64 is decoded as well. The
-time that it takes grows with the length of the text, not with what is in it.
+A secret is searched for in the raw text, and in the text decoded once and twice; percent, JSON and HTML escapes may be
+mixed. Base64 is found by the encoding of the secret at each of three offsets; long base64 is decoded as well. The time
+grows with the length of the text, and does not depend on its content.
 """
 
 import base64
@@ -17,14 +17,14 @@ from typing import Any, NamedTuple, cast
 from holdfast.core.text import render
 
 STRUCK = "[secret]"
-LEAST = 4  # characters of a password that is looked for without its user; what is a secret by itself is, however short
-LEAST_DECODED = 6  # characters of a secret that is looked for as it looks decoded itself
-LEAST_BASE64 = 8  # characters of a secret within other base64: fewer could be anything
-DEPTH = 2  # encodings around a secret
-WINDOW = 262_144  # characters that are decoded at once
-STRETCH = 40  # characters at most that encodings make of one
+LEAST = 4  # characters of a password that is searched for without its user; a whole secret has no minimum
+LEAST_DECODED = 6  # characters of a secret's own decoded form
+LEAST_BASE64 = 8  # characters of a secret within longer base64: fewer would match by chance
+DEPTH = 2  # nested encodings around a secret
+WINDOW = 262_144  # characters that are decoded at a time
+STRETCH = 40  # maximum number of characters that encodings make of one
 
-# One encoded character each: percent, backslash, HTML; and line breaks within base64, which stand for nothing.
+# Each alternative is one encoded character (percent, backslash, HTML), or a line break within base64, which is dropped.
 _ESCAPE = re.compile(
     r"(%[cCdD][0-9a-fA-F]%[89abAB][0-9a-fA-F]"
     r"|%[eE][0-9a-fA-F](?:%[89abAB][0-9a-fA-F]){2}"
@@ -42,14 +42,14 @@ _STANDARD = str.maketrans("-_", "+/")
 
 
 class Span(NamedTuple):
-    """Where a secret begins and ends."""
+    """The start and the end of a secret in a text."""
 
     start: int
     end: int
 
 
 class View:
-    """A text, decoded; `span` leads back to where something stands in the text."""
+    """A decoded text. `span` maps positions back to the original text."""
 
     def __init__(self, text: str) -> None:
         self._parts = _ESCAPE.split(text)
@@ -59,7 +59,7 @@ class View:
         self.text = "".join(self._plain)
 
     def span(self, found: Span) -> Span:
-        """Where it stands in the text that was decoded; an escape belongs to it as a whole."""
+        """Return where a span is in the original text. It contains each escape as a whole."""
         return Span(self._place(found.start), self._place(found.end - 1, end=True))
 
     @cached_property
@@ -75,23 +75,23 @@ class View:
 
 
 class Redaction:
-    """Strikes these secrets out."""
+    """Replaces the given secrets by `[secret]`."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._forms = {form for secret in secrets if secret for form in _forms(secret)}
         self._longest = max(map(len, self._forms)) if self._forms else 0
 
     def struck(self, value: Any) -> Any:
-        """Text, or JSON with its keys and numbers, without the secrets; the same object where there are none."""
+        """Return text, or JSON with its keys and numbers, without the secrets; the same object if it has none."""
         if not self._forms:
             return value
         if isinstance(value, str):
             return self._text(value)
-        data = render(value).decode()  # which is one more encoding
+        data = render(value).decode()  # JSON is one more encoding
         return self._walk(value) if self._is_in(data, DEPTH + 1) else value
 
     def is_in(self, data: bytes) -> bool:
-        """Whether bytes have a secret in them."""
+        """Whether bytes contain a secret."""
         return bool(self._forms) and self._is_in(data.decode(errors="replace"), DEPTH)
 
     @cached_property
@@ -109,7 +109,7 @@ class Redaction:
         return next(self._spans(text, depth), None) is not None
 
     def _spans(self, text: str, depth: int) -> Iterator[Span]:
-        """Where the secrets are, in windows that overlap by as much as an encoded secret may take."""
+        """Find the secrets, in windows that overlap by the maximum length of an encoded secret."""
         overlap = STRETCH * self._longest
         step = max(WINDOW, 3 * overlap)
         for start in range(0, max(len(text), 1), step):
@@ -130,7 +130,7 @@ class Redaction:
             yield from (Span(*match.span()) for match in self._pattern.finditer(text))
 
     def _in_base64(self, text: str, depth: int) -> Iterator[Span]:
-        """What is base64 of an encoded secret: all of it."""
+        """Find runs of base64 that contain an encoded secret. A span is the whole run."""
         for run in _BASE64.finditer(text) if depth else ():
             data = run[0].translate(_STANDARD)
             for offset in range(4):
@@ -153,20 +153,20 @@ class Redaction:
 
 
 def struck(value: Any, secrets: Iterable[str]) -> Any:
-    """Text or JSON in which every secret has become `[secret]`."""
+    """Return text or JSON with every secret replaced by `[secret]`."""
     return Redaction(secrets).struck(value)
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """What is looked for: the secret and its password, as they are, as they look decoded, and as base64 has them."""
+    """Yield the forms to search for: the secret and its password, each raw, decoded, and in base64."""
     user, _, password = secret.partition(":")
-    parts = (secret, password) if user and len(password) >= LEAST else (secret,)  # as basic authentication has them
-    for part in {*parts, *map(str.strip, parts)} - {""}:  # a header has no space at its ends
+    parts = (secret, password) if user and len(password) >= LEAST else (secret,)  # as in basic authentication
+    for part in {*parts, *map(str.strip, parts)} - {""}:  # a header has no spaces at its ends
         yield part
         if " " in part.strip():
-            yield part.strip().replace(" ", "+")  # as forms have it
+            yield part.strip().replace(" ", "+")  # as in forms
         seen = part
-        for _ in range(DEPTH + 1):  # where a secret has escapes itself, they are decoded with all the others
+        for _ in range(DEPTH + 1):  # if the secret itself has escapes, they are decoded with the text's
             seen = View(seen).text
             if len(seen) >= LEAST_DECODED:
                 yield seen
@@ -174,7 +174,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _base64_forms(data: bytes) -> Iterator[str]:
-    """By itself, and within something longer: at each of the three offsets, without what its neighbours change."""
+    """Yield the base64 of data by itself, and within longer data: at three offsets, without what neighbours change."""
     for offset in range(3):
         encoded = base64.b64encode(bytes(offset) + data).decode()
         forms = [encoded, encoded.rstrip("=")] if not offset else []
@@ -188,7 +188,7 @@ def _base64_forms(data: bytes) -> Iterator[str]:
 
 
 def _text_of(encoded: str) -> str:
-    """The text that base64 stands for; nothing where it is no text."""
+    """Decode base64 to text; return an empty string if it is not text."""
     whole = encoded[:-1] if len(encoded) % 4 == 1 else encoded
     try:
         return base64.b64decode(whole + "=" * (-len(whole) % 4)).decode()
@@ -202,7 +202,7 @@ def _has_escapes(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _decoded(escape: str) -> str:
-    """The character that an escape stands for."""
+    """Return the character that an escape stands for."""
     return _DECODERS.get(escape[0], lambda _: "")(escape)
 
 
@@ -218,7 +218,7 @@ def _backslash(escape: str) -> str:
     kind, digits = escape[1], escape[2:].strip("{}")
     if kind not in "uUx" or not digits:
         return _CONTROL.get(kind, kind)
-    if len(digits) > 8:  # two halves of one character
+    if len(digits) > 8:  # a surrogate pair
         high, low = (int(half, 16) for half in (digits[:4], digits[-4:]))
         return chr(0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF))
     number = int(digits, 16)
@@ -229,7 +229,7 @@ _DECODERS: dict[str, Callable[[str], str]] = {"%": _percent, "\\": _backslash, "
 
 
 def _merged(spans: Iterable[Span]) -> list[Span]:
-    """Spans in order; those that overlap are one."""
+    """Sort spans, and merge those that overlap."""
     merged: list[Span] = []
     for span in sorted(spans):
         if merged and span.start < merged[-1].end:

@@ -1,4 +1,4 @@
-"""Names of hosts, resolved in threads of their own: a name server that hangs holds only the calls that need it."""
+"""Resolves host names, each in its own thread: a name server that hangs blocks only the calls that need it."""
 
 import asyncio
 import socket
@@ -10,17 +10,17 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from holdfast.core.errors import Unavailable
 from holdfast.core.threads import in_thread
 
-SECONDS = 10.0  # for a name
-MOST_ABANDONED = 100  # lookups that nobody waits for any more, and that still run
+SECONDS = 10.0  # for one name
+MOST_ABANDONED = 100  # abandoned lookups that still run
 
 
 class Resolver(AbstractResolver):
-    """Resolves names as the machine does; OSError where one cannot be resolved in time."""
+    """Resolves names with the system's resolver. Raises OSError if a name cannot be resolved in time."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
-        """The addresses of a host."""
+        """Return the addresses of a host."""
 
         def look_up() -> list[ResolveResult]:
             infos = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM, 0, socket.AI_ADDRCONFIG)
@@ -33,7 +33,7 @@ class Resolver(AbstractResolver):
             raise OSError("no name server answers") from None
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there are no resources to release."""
 
 
 def _resolved(host: str, family: int, _kind: int, protocol: int, _name: str, place: Sequence[Any]) -> ResolveResult:

@@ -1,4 +1,4 @@
-"""Runners: what runs tools, a kind or several each."""
+"""Runners: each runs tools of one kind or of several kinds."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ IN_DOUBT = "It may have taken effect all the same: look before it is called agai
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a tool gave; `failed`: it is what went wrong, in the tool's own words.
+    """What a tool returned. `failed`: the value describes the failure, in the tool's own words.
 
-    `whole` is the answer as it came, where `value` is only a part of it. `plain`: the value was read from JSON, and can
-    be written as such. `content`: it gave blocks, such as pictures, and `value` is what is told of them.
+    `whole` is the complete answer if `value` is only a part of it. `plain`: the value consists of JSON types, and needs
+    no conversion. `content`: the tool returned content blocks, such as images, and `value` describes them.
     """
 
     value: Any
@@ -29,16 +29,16 @@ class Result:
 
 
 class Vanished(Exception):
-    """Whoever ran the tool stopped meanwhile: it is not known whether it took effect."""
+    """The process that ran the tool stopped: it is not known whether the call took effect."""
 
 
 class Runner(Protocol):
     """Runs tools of some kinds.
 
-    It raises what keeps a tool from being run, and what the tool raises. Time and output limits are the executor's;
-    cancellation stops the work.
+    It raises the errors that keep a tool from running, and those that the tool raises. The executor enforces the limits
+    of time and output. Cancellation stops the work.
     """
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
-        """Run a tool with arguments that were checked; `timeout` is how many seconds anybody waits for it."""
+        """Run a tool with checked arguments. The caller waits at most `timeout` seconds."""
         ...

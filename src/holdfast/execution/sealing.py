@@ -1,7 +1,7 @@
-"""Sealing: text that only who has the key can read, and only under the name it was sealed under.
+"""Sealing: authenticated encryption of texts, with AES-256-GCM and a fresh nonce for each text.
 
-AES-256-GCM with a fresh nonce for each text. What a text is about (its tenant and name) is sealed with it: a row that
-is copied to another place does not open there.
+The subject of a text (its tenant and name) is authenticated with it: a row that is copied to another place cannot be
+decrypted there.
 """
 
 import hashlib
@@ -14,14 +14,14 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from holdfast.core.errors import Broken, InvalidInput
 
-FORM = b"\x01"  # of what follows: the nonce, then the text with its tag
+FORM = b"\x01"  # the format version; then come the nonce and the ciphertext with its tag
 NONCE_BYTES = 12
 
 SECRETS = b"holdfast secrets 1"
 
 
 class SealingKey:
-    """A key that is derived from a longer secret, another for each purpose; `id` tells it from others."""
+    """An encryption key, derived from a secret and a purpose. `id` identifies it."""
 
     def __init__(self, secret: bytes, *, purpose: bytes = SECRETS) -> None:
         if not secret:
@@ -34,12 +34,12 @@ class SealingKey:
         return f"SealingKey({self.id})"
 
     def seal(self, text: str, *, about: str) -> bytes:
-        """The text, sealed."""
+        """Encrypt a text."""
         nonce = os.urandom(NONCE_BYTES)
         return FORM + nonce + self._cipher.encrypt(nonce, text.encode(), about.encode())
 
     def open(self, sealed: bytes, *, about: str) -> str:
-        """The text that was sealed with this key, about the same; Broken if it was not."""
+        """Decrypt a text. Raise Broken unless it was sealed with this key and the same `about`."""
         nonce, body = sealed[1 : NONCE_BYTES + 1], sealed[NONCE_BYTES + 1 :]
         try:
             if sealed[:1] != FORM or len(nonce) < NONCE_BYTES:

@@ -1,4 +1,4 @@
-"""Secrets: what back ends are shown and nobody else. They are stored sealed, and opened for one call at a time."""
+"""Secrets: credentials for back ends. They are stored encrypted, and decrypted for one call at a time."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +27,7 @@ _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Secret:
-    """A secret, opened. It does not show itself."""
+    """A decrypted secret. Its repr does not show the value."""
 
     value: str
     hosts: tuple[str, ...] = ()
@@ -36,14 +36,14 @@ class Secret:
         return "Secret(…)"
 
     def allows(self, host: str) -> bool:
-        """Whether it may be sent to a host: to any, where none is named; `*.example.com` stands for all below it."""
+        """Whether it may be sent to a host. Without `hosts`, any host is allowed; `*.example.com` is all subdomains."""
         named = host.lower().strip("[]").rstrip(".")
         return not self.hosts or any(_covers(each, named) for each in self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
 class KnownSecret:
-    """That there is a secret, and not what it is. `usable`: it was sealed with the key of this engine."""
+    """A secret without its value. `usable`: it was encrypted with this engine's key."""
 
     name: str
     hosts: tuple[str, ...]
@@ -55,14 +55,14 @@ class KnownSecret:
 
 
 class Secrets:
-    """Stores and opens the secrets of one tenant; `key` is what the key that seals them is derived from."""
+    """Stores and decrypts the secrets of one tenant. The encryption key is derived from `key`."""
 
     def __init__(self, database: Database, key: bytes) -> None:
         self._database = database
         self._key = SealingKey(key)
 
     async def set(self, name: str, value: str, *, hosts: Iterable[str] = (), by: str = "") -> KnownSecret:
-        """Store a secret, or another value for it; with `hosts` it is sent to these only (see `Secret.allows`)."""
+        """Create a secret or replace its value. With `hosts`, it is sent only to these (see `Secret.allows`)."""
         _check_name(name)
         _check_value(name, value)
         allowed = checked_hosts(hosts)
@@ -72,7 +72,7 @@ class Secrets:
         return self._known(row)
 
     async def list(self) -> list[KnownSecret]:
-        """The secrets by name: for which hosts they are, and who set them when."""
+        """List the secrets by name: their hosts, and who set them and when."""
         return [self._known(row) for row in await self._database.all(sql("secrets"))]
 
     async def remove(self, name: str, *, by: str = "") -> None:
@@ -82,7 +82,7 @@ class Secrets:
             raise NotFound(f"there is no secret {name[:126]!r}", next="List them.")
 
     async def values(self, names: Collection[str]) -> Mapping[str, Secret]:
-        """Those of these secrets that there are, opened. Keep them no longer than the call that they are for."""
+        """Return those of these secrets that exist, decrypted. Keep them no longer than the call that needs them."""
         rows = await self._database.all(sql("sealed_secrets"), [name for name in names if _NAME.fullmatch(name)])
         return {row["name"]: await self._opened(row) for row in rows}
 
@@ -116,7 +116,7 @@ class Secrets:
 
 
 def checked_hosts(hosts: Iterable[str]) -> tuple[str, ...]:
-    """Hosts as they are compared; InvalidInput where one is none."""
+    """Return hosts in normalized form, without duplicates. Raise InvalidInput for an invalid one."""
     if isinstance(hosts, str):
         raise InvalidInput("the hosts of a secret are a list", why="this is one text", next="Give a list of names.")
     found = tuple(dict.fromkeys(_host(each) for each in hosts))
@@ -158,7 +158,7 @@ def _check_name(name: object) -> None:
 
 
 def _check_value(name: str, value: object) -> None:
-    """Nothing of the value is told, whatever is wrong with it."""
+    """Check the value of a secret. No error quotes it."""
     if not isinstance(value, str) or not value:
         raise InvalidInput(f"the secret {name} has no value", why="it is empty, or no text", next="Give a text.")
     if _UNUSABLE.search(value):

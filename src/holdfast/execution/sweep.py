@@ -1,4 +1,4 @@
-"""Sweeping: calls outside of turns whose caller is gone are given up, and those that ended long ago are deleted."""
+"""The sweeper of executions: gives up direct calls whose caller is gone, and deletes those that ended long ago."""
 
 import asyncio
 import logging
@@ -21,9 +21,9 @@ from holdfast.postgres.sql import statements
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
-LOOK = 15.0  # seconds between two looks for calls whose caller is gone
-PAUSE = 3600.0  # and for those that ended long ago
-TOGETHER = 200  # executions deleted at once
+LOOK = 15.0  # seconds between two checks for calls whose caller is gone
+PAUSE = 3600.0  # and for calls that ended long ago
+TOGETHER = 200  # executions per batch
 READ = 30.0  # seconds that reading an answer may take
 
 sql = statements(__name__)
@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 
 class ExecutionSweeper:
-    """Looks after the calls of every tenant."""
+    """Sweeps the direct calls of all tenants."""
 
     def __init__(self, postgres: Postgres, settings: ExecutionSettings) -> None:
         self._postgres = postgres
@@ -47,11 +47,11 @@ class ExecutionSweeper:
         await asyncio.wait([self._task])
 
     async def lapse(self) -> int:
-        """Give up calls whose caller was not heard of in time; how many. What a worker has answered is written down."""
+        """Give up calls whose lease has expired, and return how many. If a worker has answered, store the answer."""
         return await self._each(await self._postgres.system.all(sql("tenants_with_lapsed_executions")), self._lapse)
 
     async def sweep(self) -> int:
-        """Delete calls that ended long ago; how many."""
+        """Delete calls that ended long ago, and return how many."""
         due = await self._postgres.system.all(sql("tenants_with_old_executions"), self._kept)
         return await self._each(due, self._forget)
 
@@ -74,7 +74,7 @@ class ExecutionSweeper:
         return lapsed
 
     async def _outcome(self, database: Database, row: Row) -> Outcome:
-        """What a worker answered, as its caller would have read it."""
+        """Return the outcome that a worker's answer would have been for its caller."""
         tool = Tool(restore(row["tool"]), "", {})
         call, command = restore(row["correlation_id"]), restore(row["command"])
 

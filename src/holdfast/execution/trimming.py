@@ -1,7 +1,7 @@
-"""Trimming: what is too long for a model to read, shortened so that it can still make sense of it.
+"""Trimming: shortens values that are too long for a model, so that it can still make sense of them.
 
 JSON stays JSON: lists keep their first items and say how many more there are, long texts are cut, objects keep their
-keys. Equal values are trimmed equally, and nothing is ever larger than asked for.
+keys. Equal values are trimmed equally. A result never exceeds the limit.
 """
 
 from typing import Any, cast
@@ -9,21 +9,21 @@ from typing import Any, cast
 from holdfast.core.text import render
 
 LEAST = 2  # bytes of the shortest JSON
-LEAST_SHOWN = 24  # and of what is shown of a value, unless it is shorter
-DEEPEST = 24  # levels; what is below is left out
-SHARE = 8  # at least so many items of a list are shown, or whole ones until there is no room
+LEAST_SHOWN = 24  # bytes shown of a value, unless it is shorter
+DEEPEST = 24  # levels; deeper values are left out
+SHARE = 8  # items of a list that are shown at least, unless it is shorter or there is no room
 ELLIPSIS = "…"
 
 
 def trimmed(value: Any, most: int) -> Any:
-    """A JSON value that takes at most `most` bytes, as JSON; it takes two at least."""
+    """Shorten a JSON value so that its JSON has at most `most` bytes, or two if that is less."""
     if isinstance(value, str):
         return value if _size(value) <= most else _cut_string(value, most)
     return value if len(render(value)) <= most else _trim(value, max(LEAST, most), 0)
 
 
 def trimmed_text(text: str, most: int) -> str:
-    """A text of at most `most` bytes: its beginning and its end, and between them how much is missing."""
+    """Shorten a text to at most `most` bytes: its beginning, a note with its full size, and its end."""
     data = text.encode(errors="surrogatepass")
     if len(data) <= most:
         return text
@@ -36,7 +36,7 @@ def trimmed_text(text: str, most: int) -> str:
 
 
 def _trim(value: Any, room: int, depth: int) -> Any:
-    """What of a value fits; it is known not to fit whole."""
+    """Shorten a value that is known not to fit."""
     if isinstance(value, str):
         return _cut_string(value, room)
     if isinstance(value, list | tuple):
@@ -67,13 +67,13 @@ def _trim_list(items: list[Any], room: int, depth: int) -> Any:
 
 
 def _trim_object(members: dict[str, Any], room: int, depth: int) -> Any:
-    """All keys as far as there is room for them; what values are small stays whole, and the others share the rest."""
+    """Keep all keys that there is room for. Small values stay whole, and the others share the rest."""
     rest = ELLIPSIS
     while rest in members:
         rest += ELLIPSIS
     note = f"{{:,}} more of {len(members):,} keys"
     left = room - LEAST - _size(rest) - _size(note.format(len(members))) - 2
-    beyond: dict[str, int] = {}  # what each value takes beyond the least that is shown of it
+    beyond: dict[str, int] = {}  # bytes of each value beyond LEAST_SHOWN
     for name, value in members.items():
         size = len(render(value))
         least = _size(name) + 2 + min(size, LEAST_SHOWN)
@@ -93,7 +93,7 @@ def _trim_object(members: dict[str, Any], room: int, depth: int) -> Any:
 
 
 def _fair_share(sizes: list[int], room: int) -> int:
-    """How much each may take, so that what takes less leaves it to the others; `sizes` are in order."""
+    """Return how much each value may take if smaller ones leave their rest to the others. `sizes` is sorted."""
     for number, size in enumerate(sizes):
         share = room // (len(sizes) - number)
         if size > share:
@@ -103,14 +103,14 @@ def _fair_share(sizes: list[int], room: int) -> int:
 
 
 def _cut_string(text: str, room: int) -> str:
-    """A text whose JSON takes at most `room` bytes."""
+    """Cut a text so that its JSON takes at most `room` bytes."""
     note = f"{ELLIPSIS} [{len(text):,} characters in all]"
     room -= LEAST
     if len(note.encode()) * 2 > room:
         note = ELLIPSIS if room >= len(ELLIPSIS.encode()) else ""
     low, high = 0, min(len(text), room)
     left = room - len(note.encode())
-    while low < high:  # escapes make some characters longer than others
+    while low < high:  # a binary search: escapes make some characters longer than others
         middle = (low + high + 1) // 2
         low, high = (middle, high) if _size(text[:middle]) - LEAST <= left else (low, middle - 1)
     return text[:low] + note

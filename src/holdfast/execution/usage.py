@@ -1,4 +1,4 @@
-"""Usage: how often tools were called and how long they took, counted behind the callers' backs."""
+"""Usage statistics of tools: how often they were called and how long they took. Written in the background."""
 
 import asyncio
 import logging
@@ -10,7 +10,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-DELAY = 1.0  # seconds in which calls are gathered
+DELAY = 1.0  # seconds for which calls are collected before a write
 
 log = logging.getLogger(__name__)
 sql = statements(__name__)
@@ -25,7 +25,7 @@ class Count:
     total_ms: float = 0.0
 
     def add(self, calls: int, failures: int, total_ms: float) -> None:
-        """Count more of them."""
+        """Add to the counts."""
         self.calls += calls
         self.failures += failures
         self.total_ms += total_ms
@@ -35,20 +35,20 @@ Counts = defaultdict[UUID, Count]
 
 
 class Usage:
-    """Counts calls in batches. Counts that were not written when the process died are lost, and nothing else is."""
+    """Counts calls in batches. If the process dies, only the counts that it has not written are lost."""
 
     def __init__(self) -> None:
         self._counts: defaultdict[Database, Counts] = defaultdict(lambda: Counts(Count))
         self._writing: asyncio.Task[None] | None = None
 
     def note(self, database: Database, tool: UUID, *, failed: bool, latency_ms: float) -> None:
-        """A tool was called."""
+        """Count a call of a tool."""
         self._counts[database][tool].add(1, int(failed), latency_ms)
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write_later(), name="holdfast tool usage")
 
     async def flush(self) -> None:
-        """Write what was counted; when it is cancelled, what was not written is kept for the next time."""
+        """Write the counts. If this is cancelled, unwritten counts are kept for the next flush."""
         for database in tuple(self._counts):
             counts = self._counts.pop(database, Counts(Count))
             values = list(counts.values())
@@ -68,7 +68,7 @@ class Usage:
                 raise
 
     async def close(self) -> None:
-        """Write what is left, and end."""
+        """Write the remaining counts, and stop."""
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.wait([self._writing])

@@ -1,5 +1,5 @@
-"""The gateway: one address through which clients of MCP and of JSON-RPC reach what the engine and its back ends can do.
+"""The gateway: one address for MCP and JSON-RPC clients, in front of every tool, service and back end.
 
-Who calls is known before; what they may call is decided here, by a registry that is kept in memory. It knows no
-transport: `holdfast.server` carries what it says.
+Callers are already authenticated. The gateway decides what they can call, from a registry that it caches in memory. It
+is independent of transports: `holdfast.server` carries its messages.
 """

@@ -1,4 +1,4 @@
-"""Calls: what somebody calls through the gateway, as the policies see it."""
+"""Tool calls through the gateway, as policies see them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from holdfast.skills.client import SILENT, Client
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool that its caller sees, in their `view`; `timeout` is how many seconds they wait."""
+    """A call of a tool from the caller's `view`; `timeout` is how many seconds the caller waits."""
 
     listed: Listed
     arguments: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""The gateway of one tenant: what a caller sees, and what comes of calling it."""
+"""The gateway of one tenant: lists and calls tools for a caller."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,13 +18,13 @@ from holdfast.gateway.searching import unwrapped
 from holdfast.gateway.views import CALL_TOOL, View
 from holdfast.skills.client import SILENT, Client
 
-# What a call passes on its way, the first first. Limits come before arguments, pins after them; exchange comes last,
-# and an audit goes around all of them.
+# The policies, in order. Of the planned ones, limits go before arguments, pins after them, token exchange last, and an
+# audit around all of them.
 POLICIES: tuple[Policy, ...] = (Arguments(), Approval())
 
 
 class Gateway:
-    """Lists and calls tools for callers of one tenant; `offerings` are what they can read beside these."""
+    """Lists and calls tools for callers of one tenant; `offerings` are its resources and prompts."""
 
     def __init__(
         self, engine: Engine, inventory: Inventory, offerings: Offerings, policies: Sequence[Policy] = POLICIES
@@ -32,12 +32,12 @@ class Gateway:
         self.engine = engine
         self.inventory = inventory
         self.offerings = offerings
-        self.kept: dict[str, Any] = {}  # what was made for it
+        self.kept: dict[str, Any] = {}  # caches of other modules, by key
         self._settings = engine.config.gateway
         self._proceed = chained(policies, self._run)
 
     async def tools(self, caller: Principal) -> View:
-        """The tools that a caller sees."""
+        """Return the tools that a caller sees."""
         return await self.inventory.view(caller)
 
     async def call(
@@ -49,10 +49,10 @@ class Gateway:
         client: Client = SILENT,
         timeout: float | None = None,
     ) -> Outcome:
-        """Call a tool by what the caller knows it by; a call that fails is an outcome, too.
+        """Call a tool by a name that the caller sees; a failed call is an outcome, too.
 
-        NotFound: they do not see such a tool. Forbidden: it has to be allowed, and was not. InputRequired: it waits for
-        its client.
+        Raises NotFound if the caller sees no such tool, Forbidden if a person has to allow the call and has not, and
+        InputRequired if the call waits for its client.
         """
         view = await self.inventory.view(caller)
         listed = view.by_name.get(name)
@@ -67,9 +67,9 @@ class Gateway:
         return await self._proceed(ToolCall(listed, arguments, caller, view, limit, client))
 
     async def run_for(self, caller: Principal, client: Client = SILENT) -> CallerRun:
-        """A run for what a caller reads.
+        """Return a run in which a caller reads something, such as a resource or a prompt.
 
-        Forbidden: they speak for an agent that is not there.
+        Raises Forbidden if the caller acts for an agent that does not exist or is disabled.
         """
         view = await self.inventory.view(caller)
         if view.absent:
@@ -92,5 +92,5 @@ class Gateway:
 
 
 def unknown(name: str) -> NotFound:
-    """There is no such tool for this caller: whether for others there is one is not told."""
+    """Return the error for a tool that the caller does not see. It does not reveal whether others see it."""
     return NotFound(f"there is no tool {name!r:.200}", next="`tools/list` lists those that there are.")

@@ -1,4 +1,4 @@
-"""The gateways of all tenants, each made when it is first asked for."""
+"""The gateways of all tenants, each created on first use."""
 
 from collections import OrderedDict
 
@@ -11,11 +11,11 @@ from holdfast.gateway.jsonrpc.envelopes import EnvelopeCalls
 from holdfast.gateway.offerings import Offerings
 from holdfast.gateway.own import own_tools
 
-REMEMBERED = 1000  # tenants whose gateways are kept
+REMEMBERED = 1000  # cached gateways
 
 
 class Gateways:
-    """Gives each tenant its gateway; `app` is the program that is served here, if there is one."""
+    """Creates and caches the gateway of each tenant; `app` is the app that this process serves, if any."""
 
     def __init__(self, engine: Engine, app: App | None = None) -> None:
         self._engine = engine
@@ -27,7 +27,7 @@ class Gateways:
                 app.run_by(engine.tenant(name))
 
     def of(self, tenant: TenantId) -> Gateway:
-        """The gateway of a tenant."""
+        """Return the gateway of a tenant."""
         found = self._known.get(tenant)
         if found is None:
             engine = self._engine.tenant(tenant)

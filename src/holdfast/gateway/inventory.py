@@ -1,4 +1,8 @@
-"""The inventory: the tools of a tenant, kept in memory and never older than a second."""
+"""The inventory: the tools of a tenant, cached in memory.
+
+Every half second, the next caller checks the revision of the registry, and reads the tools that have changed. Changes
+by plain SQL have no revision, so that all tools are read again once a minute.
+"""
 
 import asyncio
 import logging
@@ -20,10 +24,10 @@ from holdfast.skills.runnable import can_run
 from holdfast.skills.tool import Entry, Tool
 from holdfast.skills.tools import MAX_LISTED
 
-FRESH = 0.5  # seconds for which it is not asked whether anything has changed
-READ_ANEW = 60.0  # seconds after which what plain SQL has changed is seen, too
-MOST_CHANGED = 200  # tools that are read one by one
-REMEMBERED = 500  # views
+FRESH = 0.5  # seconds between two checks of the revision
+READ_ANEW = 60.0  # seconds between two reads of all tools, which find changes by plain SQL
+MOST_CHANGED = 200  # changed tools that are read by name; after more changes, all tools are read
+REMEMBERED = 500  # cached views
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -31,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A tool that is registered, and how it is listed for whom nothing is said of it beside."""
+    """A registered tool, and how it is listed by default."""
 
     entry: Entry
     listed: Listed
@@ -39,13 +43,16 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What an agent has anyway; of the tools in `approve`, whoever granted them, a person has to allow each call."""
+    """The tools that an agent has by its definition and its skills.
+
+    A person has to allow each call of a tool in `approve`, regardless of how the agent got the tool.
+    """
 
     offers: Mapping[str, Offer] = field(default_factory=dict[str, Offer])
     approve: frozenset[str] = frozenset()
 
     def held(self, offer: Offer) -> Offer:
-        """A tool as this agent may call it."""
+        """Return a tool as this agent may call it."""
         return replace(offer, tool=replace(offer.tool, approve=True)) if offer.tool.name in self.approve else offer
 
 
@@ -54,7 +61,7 @@ NOTHING = Grant()
 
 @dataclass(frozen=True)
 class Stock:
-    """The active tools as of a revision of the registry."""
+    """The active tools at a revision of the registry, and the views of them."""
 
     revision: int
     tools: Mapping[str, Known]
@@ -62,13 +69,16 @@ class Stock:
 
     @cached_property
     def shared(self) -> frozenset[str]:
-        """What more than one of them would be called by: then each goes by its name in the registry."""
+        """Ambiguous names: several tools would be listed by them, or a tool has them in the registry.
+
+        Tools that would be listed by such a name are listed by their name in the registry.
+        """
         names = Counter(known.listed.name for known in self.tools.values())
         return frozenset(name for name, count in names.items() if count > 1) | self.tools.keys()
 
 
 class Inventory:
-    """What callers of one tenant see; `own` are the engine's own tools, in the order in which they are listed."""
+    """Returns what callers of one tenant see; `own` are the engine's own tools, in the order of their listing."""
 
     def __init__(self, engine: Engine, own: Iterable[Tool] = ()) -> None:
         self._engine = engine
@@ -80,7 +90,7 @@ class Inventory:
         self._reading: asyncio.Task[Stock] | None = None
 
     async def view(self, caller: Principal) -> View:
-        """What a caller sees now."""
+        """Return what a caller sees now."""
         stock = self._stock
         if stock is None or monotonic() - self._checked > FRESH:
             stock = await self.current()
@@ -94,7 +104,7 @@ class Inventory:
         return found
 
     async def current(self) -> Stock:
-        """The tools as they are now; whoever asks meanwhile waits for the same answer."""
+        """Return the current tools; concurrent callers share one read."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._renew(), name="gateway inventory")
             self._reading.add_done_callback(self._read)
@@ -103,7 +113,7 @@ class Inventory:
     def _read(self, reading: "asyncio.Task[Stock]") -> None:
         self._reading = None
         if not reading.cancelled():
-            reading.exception()  # whoever waits has it
+            reading.exception()  # retrieved, so that asyncio does not warn: the callers that wait raise it
 
     async def _renew(self) -> Stock:
         began, before = monotonic(), self._stock
@@ -114,16 +124,16 @@ class Inventory:
             self._read_anew = began + READ_ANEW
         elif stock.revision != revision:
             stock = await self._changed(stock, revision)
-        if self._stock is before:  # else all was read anew meanwhile
+        if self._stock is before:  # otherwise a read of all tools has replaced it meanwhile
             self._stock, self._checked = stock, began
         if began > self._read_anew:
             self._read_anew = began + READ_ANEW
-            # There, and not as a task of its own: it ends before the database is closed.
+            # A background task of the engine, and not a plain task: it ends before the database is closed.
             self._engine.background.start(f"gateway inventory {id(self)}", self._reread)
         return stock
 
     async def _reread(self) -> None:
-        """Read everything anew, behind those who call meanwhile; what has changed since it began is in it, too."""
+        """Read all tools while callers use the cached ones, then apply what has changed since the read began."""
         try:
             stock = Stock(cast(int, await self._database.value(sql("registry_revision"))), await self._all())
             while self._stock is not None and stock.revision < self._stock.revision:
@@ -145,7 +155,7 @@ class Inventory:
             after = page[-1].tool.name
 
     async def _changed(self, stock: Stock, revision: int) -> Stock:
-        """The tools with those that have changed since; all of them anew where more than tools have."""
+        """Return the tools with all changes since `stock`. Read all tools if a source or many tools have changed."""
         rows = await self._database.all(sql("changed_tools"), stock.revision)
         names: list[str | None] = [row["name"] for row in rows if row["name"] != ""]
         if None in names or len(names) > MOST_CHANGED:
@@ -180,9 +190,9 @@ class Inventory:
         return View(who, (*own, *sorted(listed, key=lambda each: each.name)))
 
     async def _grant(self, agent: str, stock: Stock) -> Grant | None:
-        """What an agent has: what it is declared with, and, as they restrict it, what its skills bring.
+        """Return what an agent has: the tools of its definition, and those of its skills with their overlays.
 
-        None: there is no such agent, or it is switched off, and whoever speaks for it reaches nothing.
+        Return None if the agent does not exist or is disabled. A caller who acts for it then reaches nothing.
         """
         try:
             definition = await self._engine.definitions.get(agent)

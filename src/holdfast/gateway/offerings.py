@@ -1,4 +1,4 @@
-"""Offerings: the resources and prompts of a tenant, those of the program that is served here and the engine's own."""
+"""Offerings: the resources and prompts of a tenant, from the app of this process and from the engine itself."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -15,9 +15,9 @@ from holdfast.skills.resource import Resource
 
 
 class Offerings:
-    """What callers of one tenant can read, and be prompted with.
+    """The resources and prompts for callers of one tenant.
 
-    `app` is the program of this process: it is offered to the tenants that the settings have it served for.
+    `app` is the app of this process. It is offered only to the tenants for which the settings serve it.
     """
 
     def __init__(self, engine: Engine, app: App | None = None) -> None:
@@ -27,12 +27,12 @@ class Offerings:
         self._served: bool | None = None
 
     async def resources(self) -> Sequence[Resource]:
-        """All resources, in the order in which they are declared; the engine's own last."""
+        """Return all resources in the order of their declaration, the engine's own last."""
         app = await self._program()
         return [*(app.resources.values() if app is not None else ()), *self._own.values()]
 
     async def find(self, uri: str) -> tuple[Resource, Mapping[str, str]] | None:
-        """The resource that an address is of, and what it fills in; one of its own goes before a template."""
+        """Find the resource of an address, and the values of its template. A fixed address precedes templates."""
         resources = await self.resources()
         for each in sorted(resources, key=lambda each: not each.is_fixed):
             values = each.template.match(uri)
@@ -41,22 +41,22 @@ class Offerings:
         return None
 
     async def prompts(self) -> Mapping[str, Prompt]:
-        """The prompts by name."""
+        """Return the prompts by name."""
         app = await self._program()
         return {} if app is None else app.prompts
 
     async def given(self, what: str, work: Callable[[], Awaitable[Any]]) -> Any:
-        """What a function of the program, or of the engine, gives in the time that a call has; or what it raises."""
+        """Call a function of the app or the engine with the timeout of a call; return or raise what it does."""
         try:
             return await finished(work, timeout=self._engine.config.gateway.timeout, name=what)
         except Failed as failed:
             error = failed.error
             if isinstance(error, Exception | InputRequired):
                 raise error from None
-            raise Broken(f"{what} failed", why=type(error).__name__) from error  # such as a cancellation of its own
+            raise Broken(f"{what} failed", why=type(error).__name__) from error  # such as its own cancellation
 
     async def _program(self) -> App | None:
-        """The program, if it is served for this tenant."""
+        """Return the app, if it is served for this tenant."""
         if self._app is None:
             return None
         if self._served is None:

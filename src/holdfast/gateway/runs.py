@@ -1,4 +1,4 @@
-"""Runs through the gateway: for whom something is called, and who that is."""
+"""Runs of calls through the gateway: who calls, and until when."""
 
 from dataclasses import dataclass
 from time import monotonic
@@ -14,9 +14,9 @@ from holdfast.skills.run import Run
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallerRun(Run):
-    """A run that knows who calls, and which tools they see.
+    """A run that knows its caller, and which tools the caller sees.
 
-    `ends` is when it has to be done, by the process's clock.
+    `ends` is its deadline, by the monotonic clock of this process.
     """
 
     caller: Principal
@@ -25,7 +25,7 @@ class CallerRun(Run):
 
 
 def run_of(caller: Principal, client: Client, view: View, *, seconds: float) -> CallerRun:
-    """A run for a caller, of so many seconds at most; each has a key of its own."""
+    """Create a run for a caller, with a deadline in `seconds` and a new idempotency key."""
     id, ends = str(uuid7()), monotonic() + seconds
     return CallerRun(
         caller.user, caller.agent, None, None, None, id, f"gateway:{id}", client, caller=caller, view=view, ends=ends
@@ -33,23 +33,23 @@ def run_of(caller: Principal, client: Client, view: View, *, seconds: float) -> 
 
 
 def view_in(run: Run) -> View:
-    """Which tools the caller of a run sees."""
-    assert isinstance(run, CallerRun)  # what asks for it is run by the gateway alone
+    """Return which tools the caller of a run sees."""
+    assert isinstance(run, CallerRun)  # only the gateway runs the functions that need it
     return run.view
 
 
 def seconds_left(run: Run) -> float:
-    """How long a run may still take."""
+    """Return how many seconds a run has until its deadline."""
     assert isinstance(run, CallerRun)
     return run.ends - monotonic()
 
 
 def caller_of(run: Run) -> Principal:
-    """Who calls."""
+    """Return the caller of a run."""
     assert isinstance(run, CallerRun)
     return run.caller
 
 
 def authorization_of(engine: Engine, run: Run) -> Authorization:
-    """What the caller of a run may read and change."""
+    """Return what the caller of a run may read and change."""
     return Authorization(engine, caller_of(run))

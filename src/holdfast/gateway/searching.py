@@ -1,4 +1,4 @@
-"""Searching: the two tools by which a caller comes to all others, however many there are."""
+"""Tool search: the tools `search_tools` and `call_tool`, which reach all others, however many there are."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -17,7 +17,7 @@ from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
 MOST_FOUND = 20
-IDS = "ids"  # under which a view keeps what may be found
+IDS = "ids"  # key in `View.kept` of the ids that a search may find
 
 _WHAT = """Call a tool that search_tools has found, or any other that you know by name.
 
@@ -43,7 +43,7 @@ CALL = Tool(
 
 
 def search_tool(finding: Finding) -> Tool:
-    """The tool that finds others."""
+    """Return the tool that finds others."""
 
     async def search_tools(
         run: Run, query: Annotated[str, Meta(min_length=1)], limit: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = 5
@@ -66,12 +66,12 @@ def search_tool(finding: Finding) -> Tool:
 
 
 def note_of(reduced: str | None) -> dict[str, str]:
-    """What is told beside what was found, where it was not found by its meaning, and why."""
+    """Return a note for the results of a search by words alone, with the reason; nothing for any other search."""
     return {"note": f"Found by words alone, for now: {reduced}. Other words may find more."} if reduced else {}
 
 
 def unwrapped(view: View, arguments: Mapping[str, Any]) -> tuple[Listed, Mapping[str, Any]] | Outcome:
-    """The tool that `call_tool` is to call, and its arguments; or why there is none, for the model to read."""
+    """Return the tool that `call_tool` should call and its arguments, or a refusal for the model to read."""
     checked = check(CALL, arguments)
     if isinstance(checked, Refusal):
         return Outcome.refused(checked.text, code=InvalidInput.code)
@@ -84,7 +84,7 @@ def unwrapped(view: View, arguments: Mapping[str, Any]) -> tuple[Listed, Mapping
 
 
 def _seen(view: View) -> list[UUID] | None:
-    """The tools that may be found; None: all that there are."""
+    """Return the ids of the tools that a search may find; None for all tools."""
     if view.who.kind == ADMIN and {"read", "write"} <= view.who.scopes:
         return None
     found: list[UUID] | None = view.kept.get(IDS)

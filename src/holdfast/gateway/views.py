@@ -1,13 +1,13 @@
-"""Views: which tools a caller sees, by who they are alone. Pure.
+"""Views: which tools a caller sees. This depends only on who the caller is. Pure.
 
-    who                          what they see
-    an agent's key or token      what the agent's skills grant it, what it is declared with, and what the permissions of
-                                 a tool give to it by name or to all agents
-    who administers the tenant   everything that is active
-    any other user               what the permissions of a tool give to users
+    caller                       tools
+    an agent's key or token      those that the agent's skills grant, those of its definition, and those whose
+                                 permissions admit this agent or all agents
+    an admin of the tenant       all active tools
+    any other user               those whose permissions admit users
 
-A tool that its permissions deny to an agent is not seen, whoever granted it. Whoever may only read sees the tools whose
-access is `read`.
+An agent never sees a tool whose permissions deny it, even if a skill or its definition grants the tool. A caller with
+only the scope `read` sees only the tools whose access is `read`.
 """
 
 import re
@@ -26,12 +26,12 @@ USER = "user"
 CALL_TOOL = "call_tool"
 OF_SKILLS = frozenset({"use_skill", "search_skills"})
 
-_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # of a tool on MCP
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # of a tool in MCP
 
 
 @dataclass(frozen=True, slots=True)
 class Who:
-    """What a caller's view depends on, and nothing else."""
+    """The properties of a caller that determine the view."""
 
     kind: str  # admin, user or agent
     agent: str | None = None
@@ -39,7 +39,7 @@ class Who:
 
     @classmethod
     def of(cls, caller: Principal) -> "Who":
-        """What this caller's view depends on."""
+        """Return these properties of a caller."""
         scopes = caller.scopes & {"read", "write"}
         if caller.agent is not None:
             return cls("agent", caller.agent, scopes)
@@ -48,7 +48,7 @@ class Who:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A tool as a caller sees it: `name` is what they call it by, `offer` what is called; `own`: it is the engine's."""
+    """A tool as a caller sees it, listed as `name`; `offer` is what is called; `own`: it belongs to the engine."""
 
     name: str
     title: str
@@ -57,49 +57,49 @@ class Listed:
 
     @property
     def tool(self) -> Tool:
-        """What is called."""
+        """The tool that is called."""
         return self.offer.tool
 
 
 @dataclass(frozen=True)
 class View:
-    """The tools that a caller sees, in the order of their names, the engine's own first.
+    """The tools that a caller sees: the engine's own, then the others by name.
 
-    `absent`: the agent that they speak for is not there, or is switched off, and they reach nothing at all.
+    `absent`: the caller acts for an agent that does not exist or is disabled, and reaches nothing.
     """
 
     who: Who
     tools: tuple[Listed, ...]
     absent: bool = False
-    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False)  # what was made of it
+    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False)  # caches of other modules, by key
 
     @cached_property
     def by_name(self) -> Mapping[str, Listed]:
-        """The tools by what they are called by; a service goes by its method, and by its name in the registry, too."""
+        """The tools by each name that calls them: as listed, as registered, and for a service its method."""
         others = {each.tool.name: each for each in self.tools}
         services = {each.tool.service: each for each in self.tools if each.tool.service is not None}
         return {**others, **services, **{each.name: each for each in self.tools}}
 
     @cached_property
     def services(self) -> tuple[Listed, ...]:
-        """The tools that are services, in the order of their methods."""
+        """The tools that are services, sorted by method."""
         found = [each for each in self.tools if each.tool.service is not None]
         return tuple(sorted(found, key=lambda each: each.tool.service or ""))
 
     def told(self, most: int) -> tuple[Listed, ...]:
-        """The tools that a client is told of at once: all of them, or, where they are many, the engine's own."""
+        """Return the tools to list: all of them, or only the engine's own if there are more than `most` others."""
         own = tuple(each for each in self.tools if each.own)
         return self.tools if len(self.tools) - len(own) <= most else own
 
 
 def shown_name(tool: Tool) -> str:
-    """What a tool is called by over MCP: a service by its method, with dots where MCP takes no slashes."""
+    """Return the name of a tool in MCP. For a service, it is the method, with dots because MCP allows no slashes."""
     dotted = (tool.service or "").replace("/", ".")
     return dotted if _NAME.fullmatch(dotted) else tool.name
 
 
 def sees(entry: Entry, who: Who, granted: Collection[str]) -> bool:
-    """Whether somebody sees a registered tool that is active; `granted` are the tools that their agent has anyway."""
+    """Whether a caller sees an active registered tool; `granted` are the tools that the caller's agent has."""
     tool, permissions = entry.tool, entry.permissions
     if not _reaches(tool, who):
         return False
@@ -111,9 +111,9 @@ def sees(entry: Entry, who: Who, granted: Collection[str]) -> bool:
 
 
 def sees_own(tool: Tool, who: Who) -> bool:
-    """Whether somebody sees one of the engine's own tools.
+    """Whether a caller sees one of the engine's own tools.
 
-    Skills are read by agents and by who administers them. `call_tool` is everybody's, for it reaches nothing else.
+    Only agents and admins read skills. Everybody sees `call_tool`, because it calls only what the caller sees anyway.
     """
     if tool.name == CALL_TOOL:
         return bool(who.scopes)
@@ -121,5 +121,5 @@ def sees_own(tool: Tool, who: Who) -> bool:
 
 
 def _reaches(tool: Tool, who: Who) -> bool:
-    """Whether somebody's scopes reach what calling a tool takes: whoever only reads calls what only reads."""
+    """Whether a caller has the scope that a tool needs: `read` for a tool that only reads, otherwise `write`."""
     return ("read" if tool.access == "read" else "write") in who.scopes

@@ -1,7 +1,7 @@
 """Language models: messages and tools in, a typed stream out.
 
-A `Model` is one model: behind OpenAI's or Anthropic's interface, scripted, or the offline one that needs no key.
-`Caller` is what the engine has: it asks them with retries, time-outs and fallbacks, and counts what they take.
+A `Model` is one model: behind the API of OpenAI or Anthropic, scripted, or the offline model, which needs no key.
+`Caller` calls models for the engine, with retries, time-outs and fallbacks, and counts tokens and cost.
 """
 
 from holdfast.llm.calling import Caller

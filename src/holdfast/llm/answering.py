@@ -1,4 +1,4 @@
-"""One answer while it comes in: held to its time-outs, and handed out piece by piece."""
+"""Receives one answer of a model: enforces its time-outs, and passes on each piece."""
 
 import asyncio
 import time
@@ -14,19 +14,19 @@ MAX_SIZE = 4 * 1024 * 1024  # characters of an answer
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait: seconds for the first piece and between two, and until when for the last."""
+    """Time-outs of an answer: seconds for the first piece and between pieces, and the deadline for the last."""
 
     first: float
     between: float
     deadline: float
 
     def left(self) -> float:
-        """Seconds until the deadline."""
+        """Return the seconds until the deadline."""
         return self.deadline - time.monotonic()
 
 
 class Handing:
-    """Hands out pieces, and knows whether somebody has any of them."""
+    """Passes pieces on to the caller, and remembers whether the caller has received any."""
 
     def __init__(self, on_piece: Callable[[Shown], None] | None, on_restart: Callable[[], None] | None) -> None:
         self._on_piece = on_piece
@@ -34,13 +34,13 @@ class Handing:
         self._is_out = False
 
     def give(self, piece: Shown) -> None:
-        """Hand out a piece."""
+        """Pass on a piece."""
         if self._on_piece is not None:
             self._is_out = True
             self._on_piece(piece)
 
     def may_restart(self) -> bool:
-        """Whether the answer may begin anew; who has pieces of the old one is told that they are void."""
+        """Whether the answer may start again. If the caller has pieces of the old one, call `on_restart` first."""
         if self._is_out:
             if self._on_restart is None:
                 return False
@@ -50,7 +50,7 @@ class Handing:
 
 
 class Answer:
-    """What has come of an answer."""
+    """The part of an answer that has arrived."""
 
     def __init__(self) -> None:
         self.calls: list[ToolCall] = []
@@ -61,16 +61,16 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """What it says."""
+        """The text of the answer."""
         return "".join(self._text)
 
     @property
     def thinking(self) -> str:
-        """What the model thought before."""
+        """The reasoning of the model."""
         return "".join(self._thinking)
 
     async def receive(self, model: Model, request: Request, handing: Handing, patience: Patience) -> Stop:
-        """Take it in to its end."""
+        """Receive the answer to its end."""
         limit = patience.first
         async with aclosing(model.stream(request)) as pieces:
             while True:

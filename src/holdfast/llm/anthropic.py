@@ -1,4 +1,4 @@
-"""Models behind Anthropic's messages."""
+"""Models behind Anthropic's messages API."""
 
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -10,8 +10,8 @@ from holdfast.llm.assembly import Assembly, PartialCall, tokens
 from holdfast.llm.endpoint import Endpoint
 from holdfast.llm.model import ChatMessage, Piece, Request, StopReason, Text, Thinking, ToolSpec, Usage, Writing
 
-DEFAULT_MAX_TOKENS = 4096  # it wants a limit
-EMPTY = "(nothing)"  # a message with no text is refused
+DEFAULT_MAX_TOKENS = 4096  # the API requires a limit
+EMPTY = "(nothing)"  # the API rejects a message without text
 BEFORE = "(The conversation began earlier.)"
 
 REASONS: dict[str, StopReason] = {
@@ -21,7 +21,7 @@ REASONS: dict[str, StopReason] = {
     "refusal": "refused",
 }
 
-_UNFIT = re.compile(r"[^A-Za-z0-9_-]")  # for an id; those of other providers may have more
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")  # in an id; other providers allow more characters
 
 Block = dict[str, Any]
 
@@ -35,11 +35,11 @@ class AnthropicModel:
 
     @property
     def name(self) -> str:
-        """How the settings write it."""
+        """The name of the model in the settings."""
         return self._name
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        """The answer, piece by piece."""
+        """Stream the answer."""
         answer = Message(self._name, self._endpoint)
         try:
             async with aclosing(self._endpoint.objects(self._body(request))) as events:
@@ -67,7 +67,7 @@ class AnthropicModel:
         if request.tools:
             body["tools"] = [_tool(tool) for tool in request.tools]
         elif called := sorted({call.name for message in request.messages for call in message.calls}):
-            # It refuses calls of tools that it does not know, even those that were answered long ago.
+            # The API rejects calls of undeclared tools, even those that were answered long ago.
             body["tools"] = [_tool(ToolSpec(name, "", {"type": "object"})) for name in called]
             body["tool_choice"] = {"type": "none"}
         if request.temperature is not None:
@@ -86,7 +86,7 @@ class Message:
         self._usage: dict[str, Any] = {}
 
     def take(self, kind: str, event: dict[str, Any]) -> Iterator[Piece]:
-        """The pieces in an event."""
+        """Yield the pieces in an event."""
         match event.get("type") or kind:
             case "message_start":
                 self._count(_object(_object(event.get("message")).get("usage")))
@@ -103,11 +103,11 @@ class Message:
                 self.done = True
             case "error":
                 raise self._endpoint.refusal(event)
-            case _:  # ping, content_block_stop, and what comes to be
+            case _:  # ping, content_block_stop, and future events
                 pass
 
     def end(self) -> Iterator[Piece]:
-        """The pieces that end it, or `ModelFailed` where it was cut."""
+        """Return the final pieces. Raise `ModelFailed` if the stream broke off."""
         if self.assembly.reason is None and not self.done:
             raise self._endpoint.broken("the stream ended without a stop_reason")
         read = tokens(self._usage, "cache_read_input_tokens")
@@ -120,7 +120,7 @@ class Message:
         if block.get("type") == "tool_use":
             call = PartialCall(_text(block.get("id")), _text(block.get("name")))
             given = block.get("input")
-            if given:  # whole at once, where another server speaks the same
+            if given:  # compatible servers may send the complete input here
                 call.add("", call.name, given)
             self.assembly.calls.append(call)
             self._by_index[str(index)] = call
@@ -144,7 +144,7 @@ class Message:
 
 
 def _turns(messages: Sequence[ChatMessage]) -> tuple[str, list[dict[str, Any]]]:
-    """What leads as the system's, and turns in which user and assistant alternate, the user's first."""
+    """Return the leading system messages as one text, and alternating turns of user and assistant, the user first."""
     leading = next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))
     turns: list[dict[str, Any]] = []
     for message in messages[leading:]:

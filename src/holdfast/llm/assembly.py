@@ -1,4 +1,4 @@
-"""A streamed answer while it comes in: calls that arrive in pieces, until the end says that they are whole."""
+"""Assembles a streamed answer: tool calls arrive in pieces, and are complete when the stream ends."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ from holdfast.llm.model import Call, Piece, Stop, StopReason, ToolCall, Usage
 
 @dataclass(slots=True)
 class PartialCall:
-    """A call of which some has come."""
+    """A tool call of which a part has arrived."""
 
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list[str])
 
     def add(self, id: str, name: str, arguments: object) -> None:
-        """Some more of it; some servers say id and name again with every piece."""
+        """Add a piece. Some servers repeat the id and the name in every piece."""
         self.id = self.id or id
         if name != self.name:
             self.name += name
@@ -29,15 +29,15 @@ class PartialCall:
 
     @property
     def arguments(self) -> str:
-        """The arguments so far; a tool that takes none may be called without any."""
+        """The arguments so far. A tool without parameters may be called with none."""
         return "".join(self.pieces)
 
     def is_whole(self) -> bool:
-        """Whether the arguments are a JSON object, and so end here."""
+        """Whether the arguments are a JSON object, and thus complete."""
         return ToolCall("", "", self.arguments).object() is not None
 
     def is_followed(self, id: str, name: str, arguments: object) -> bool:
-        """Whether a piece, as far as one can tell without an index, is of another call."""
+        """Whether a piece belongs to another call, as far as can be seen without an index."""
         if id and self.id:
             return id != self.id
         begins = not isinstance(arguments, str) or arguments.lstrip().startswith("{")
@@ -48,7 +48,7 @@ class PartialCall:
 
 
 class Assembly:
-    """Gathers what an answer consists of beside its text."""
+    """Collects the parts of an answer besides its text."""
 
     def __init__(self, model: str) -> None:
         self.usage: Usage | None = None
@@ -57,9 +57,9 @@ class Assembly:
         self._model = model
 
     def end(self) -> Iterator[Piece]:
-        """The pieces that end the answer, once it has a reason.
+        """Yield the pieces that end the answer.
 
-        A call that the limit of tokens cut is left out: what is left of it could be taken for another call.
+        A call that the token limit cut off is dropped: the rest of it could be taken for another call.
         """
         reason = self.reason or "end"
         whole = [call for call in self.calls if call.name and (reason != "length" or call.is_whole())]
@@ -76,6 +76,6 @@ class Assembly:
 
 
 def tokens(fields: dict[str, Any], name: str) -> int:
-    """A count in a usage object, 0 where it is none."""
+    """Return a count of a usage object; 0 if it is missing or invalid."""
     value = fields.get(name)
     return value if type(value) is int and value >= 0 else 0

@@ -1,4 +1,4 @@
-"""Asking a model: again where that may help, another one where it does not, and never for longer than allowed."""
+"""Calls models, with retries, fallbacks, time-outs and a limit on concurrent calls."""
 
 import asyncio
 import logging
@@ -24,19 +24,19 @@ from holdfast.llm.tokens import TokenCounter, counter_for
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE = 0.5  # seconds at most before the second attempt; twice that before each further one
+FIRST_PAUSE = 0.5  # seconds at most before the second attempt; doubled before each further one
 LONGEST_PAUSE = 8.0
-LONGEST_RETRY_AFTER = 30.0  # a model that wants us to wait longer has had its chance
-PER_MESSAGE = 4  # tokens that a message takes beside its text
+LONGEST_RETRY_AFTER = 30.0  # seconds; a model that asks for a longer wait is not retried
+PER_MESSAGE = 4  # tokens of a message besides its text
 
 SETTING = "llm.concurrency"
-KEPT_MODELS = 100  # that agents have named: whoever stores agents may name ever others
+KEPT_MODELS = 100  # of agents that are cached: users who store agents can name any number
 
 ALONE = "the offline model answers, from tools, memories and notes alone; set HOLDFAST_LLM__MODEL for another"
 
 
 class Caller:
-    """Asks the models of the settings, or `models` instead of them: the first, then its fallbacks."""
+    """Calls the models of the settings, or `models` instead: the first, then its fallbacks."""
 
     def __init__(
         self, settings: LlmSettings, *, models: Sequence[Model] = (), limits: LimitSettings | None = None
@@ -44,8 +44,8 @@ class Caller:
         self._settings = settings
         self._connections = Connections()
         self._models = {model.name: model for model in models}
-        self._named: OrderedDict[str, Model] = OrderedDict()  # by agents
-        self._loaded: set[str] = set()  # counters
+        self._named: OrderedDict[str, Model] = OrderedDict()  # the models of agents
+        self._loaded: set[str] = set()  # names of the counters whose vocabulary is loaded
         self._names = [model.name for model in models] or [settings.model, *settings.fallbacks]
         self._prices = Prices(settings.prices)
         self._slots = shared_by_tenant(
@@ -63,16 +63,16 @@ class Caller:
 
     @property
     def model_name(self) -> str:
-        """The model that is asked unless another is named."""
+        """The default model."""
         return self._names[0]
 
     def is_offline(self, model: str | None = None) -> bool:
-        """Whether a model, or else that one, is no language model."""
+        """Whether a model, by default the default model, is the offline model."""
         return (model or self.model_name) == OFFLINE
 
     @property
     def state(self) -> tuple[Literal["ok", "reduced"], str]:
-        """Whether a language model answers, as far as the last call tells; else why not, and what to do."""
+        """Whether a language model answers, judging by the last call; if not, why, and what to do."""
         if self.is_offline():
             return "reduced", ALONE
         missing = missing_key(self.model_name, self._settings)
@@ -81,7 +81,7 @@ class Caller:
         return ("ok", self.model_name) if self._failure is None else ("reduced", str(self._failure))
 
     async def counter(self, model: str | None = None) -> TokenCounter:
-        """What counts the tokens of a model; its vocabulary is loaded beside the event loop."""
+        """Return the token counter of a model. Its vocabulary is loaded in a thread."""
         counter = counter_for(model or self.model_name, self._settings)
         if counter.name not in self._loaded:
             await asyncio.to_thread(counter.count, ".")
@@ -96,12 +96,12 @@ class Caller:
         on_restart: Callable[[], None] | None = None,
         model: str | None = None,
     ) -> Reply:
-        """The whole answer of `model`, or of the first fallback that can; else `ModelFailed`.
+        """Return the complete answer of `model`, or of the first fallback that answers; else raise `ModelFailed`.
 
-        `on_piece` is called with each piece as it comes: text, thoughts, and calls when they are whole. As long as it
-        was not called, an answer that fails is asked for again without anyone noticing. Once it was, what happens is
-        the asker's choice: with `on_restart`, that is called and the answer begins anew, what was handed out being
-        void; without, `ModelFailed` is raised, whose `retryable` says whether asking again may help.
+        `on_piece` is called with each piece as it arrives: text, reasoning, and complete tool calls. Before the first
+        piece, a failed answer is retried, and the caller does not notice. After it, the caller decides: `on_restart`,
+        if given, is called, the earlier pieces are void, and the answer starts again. Without it, `ModelFailed` is
+        raised, and its `retryable` says whether another try may help.
         """
         handing = Handing(on_piece, on_restart)
         deadline = time.monotonic() + self._settings.timeout
@@ -131,7 +131,7 @@ class Caller:
         return known[name]
 
     async def _ask(self, model: Model, request: Request, handing: Handing, deadline: float) -> Reply:
-        """The answer of one model, in as many attempts as it gets."""
+        """Return the answer of one model, with retries."""
         settings = self._settings
         patience = Patience(settings.first_token_timeout, settings.token_timeout, deadline)
         request = msgspec.structs.replace(
@@ -196,7 +196,7 @@ class Caller:
 
 
 def _pause(failure: ModelFailed, attempt: int) -> float:
-    """Seconds before the next attempt: as told, and a chance part that keeps many askers apart."""
+    """Return the seconds before the next attempt: the server's `Retry-After`, plus back-off with jitter."""
     return failure.retry_after + random.uniform(0, min(LONGEST_PAUSE, FIRST_PAUSE * 2**attempt))
 
 

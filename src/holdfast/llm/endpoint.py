@@ -1,4 +1,4 @@
-"""Somebody else's server that answers in a stream of events: all that can go wrong there is a `ModelFailed`."""
+"""A provider's HTTP endpoint, which answers with a stream of events. Every failure is a `ModelFailed`."""
 
 import json
 import re
@@ -19,13 +19,13 @@ from holdfast.llm.sse import Event, EventParser
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
 
-PIECE = 16 * 1024  # bytes of an answer that are read at a stretch
+PIECE = 16 * 1024  # bytes of an answer that are parsed at a time
 MAX_ANSWER_BYTES = 64 * 1024 * 1024
 MAX_REFUSAL_BYTES = 64 * 1024
-SAID = 300  # characters of what the server said
+SAID = 300  # characters of the server's error message
 
 AGAIN = frozenset({408, 409, 425, 429})
-# What is not better the next time, though the status may say so.
+# Errors that a retry does not fix, even if the status suggests one.
 FOR_GOOD = re.compile(
     "insufficient_quota|invalid_api_key|invalid_request|authentication|permission|not_found|too_large|billing"
 )
@@ -37,34 +37,34 @@ _NO_STREAM = ("application/json", "text/html")
 
 
 class Connections:
-    """The connections of everyone who asks; opened when first needed."""
+    """The connections of all endpoints. They open on first use."""
 
     def __init__(self) -> None:
         self._session: ClientSession | None = None
 
     def session(self) -> "ClientSession":
-        """The session that all requests share."""
+        """Return the session that all requests share."""
         if self._session is None:
             import aiohttp
 
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0),  # how many there are at once is the caller's business
+                connector=aiohttp.TCPConnector(limit=0),  # the caller limits them
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
         return self._session
 
     async def close(self) -> None:
-        """Close all of them."""
+        """Close all connections."""
         if self._session is not None:
             await self._session.close()
             self._session = None
 
 
 class Endpoint:
-    """Posts a question for a model, and gives the events of the answer.
+    """Posts requests to a model, and yields the events of the answers.
 
-    `key_settings` says where a missing or refused key can be given; where it is empty, no key is needed.
+    `key_settings` names the settings for a key that is missing or rejected. If it is empty, no key is needed.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class Endpoint:
         self._headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **(headers or {})}
 
     async def events(self, body: Mapping[str, object]) -> AsyncGenerator[Event]:
-        """The events of the answer to `body`, to the end of the stream."""
+        """Yield the events of the answer to `body`, to the end of the stream."""
         import aiohttp
 
         headers = self._headers | self._authorization()
@@ -120,7 +120,7 @@ class Endpoint:
             raise self._failed("gave an answer that cannot be read", error.why) from None
 
     async def objects(self, body: Mapping[str, object]) -> AsyncGenerator[tuple[str, dict[str, Any] | None]]:
-        """The events' kinds and JSON objects; None for `[DONE]`, and for what is no object."""
+        """Yield the kind and the JSON object of each event; None for `[DONE]`. Skip events that are not objects."""
         async with aclosing(self.events(body)) as events:
             async for event in events:
                 if event.data.strip() == b"[DONE]":
@@ -134,7 +134,7 @@ class Endpoint:
                     yield event.kind, cast(dict[str, Any], value)
 
     def refusal(self, said: object, *, status: int | None = None, retry_after: float = 0.0) -> ModelFailed:
-        """The failure that an error object tells of, in the form of any provider."""
+        """Return the failure that an error object describes, in any provider's format."""
         error = cast(dict[str, Any], said).get("error", said) if isinstance(said, dict) else said
         fields = cast(dict[str, Any], error) if isinstance(error, dict) else {"message": error}
         kinds = " ".join(str(fields.get(name) or "") for name in ("type", "code", "status"))
@@ -155,7 +155,7 @@ class Endpoint:
         )
 
     def broken(self, why: str) -> ModelFailed:
-        """The failure of a stream that ended before the answer did."""
+        """Return the failure of a stream that ended before the answer did."""
         return self._failed("broke off its answer", why, retryable=True, next="Try again.")
 
     async def _check(self, answer: "ClientResponse") -> None:
@@ -217,7 +217,7 @@ class Endpoint:
 def _encoded(body: Mapping[str, object]) -> bytes:
     try:
         return msgspec.json.encode(body)
-    except UnicodeEncodeError:  # half a character, which no provider takes
+    except UnicodeEncodeError:  # a lone surrogate, which no provider accepts
         return json.dumps(body, ensure_ascii=False).encode(errors="replace")
 
 
@@ -231,7 +231,7 @@ def _told(kind: str, said: bytes) -> object:
 
 
 def _seconds(headers: Mapping[str, str]) -> float:
-    """How long to wait, in any form that is in use."""
+    """Return how long to wait, from any of the headers and formats that servers use."""
     exact, told = headers.get("retry-after-ms", ""), headers.get("Retry-After", "")
     if _NUMBER.fullmatch(exact):
         return float(exact) / 1000

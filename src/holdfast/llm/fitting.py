@@ -1,14 +1,15 @@
-"""Which tool fits what a user said, and with which arguments: by words alone, without any language model.
+"""Finds the tool and the arguments that fit a user's message, by words alone, without a language model.
 
-A tool fits when every argument that it needs is in the message, and when the message speaks of it: a word of its name,
-or half of the words that are left when the arguments are taken out. A tool that takes a text, such as `remember`, gets
-what follows its name at the beginning, and one that takes a query the whole message. A tool that would get no argument
-is called only if something is asked.
+A tool fits if the message contains every required argument and refers to the tool: by a word of its name, by three
+words of its description, or by half of the words that remain without the arguments. A tool that takes a text, such as
+`remember`, gets the text after its name at the beginning of the message. A tool that takes a query gets the whole
+message. Without arguments, a read-only tool is called only for a question or request, and any other tool only if the
+message begins with its name.
 
-An argument is clear when the message says whose it is: as `name=value`, after the parameter's name, as a word of an
-enumeration, as the text after the tool's name; or when nothing else could be meant: the only quotation, identifier
-(AB-123, ann@example.com) or number for the only parameter that wants one. Else it is a guess, such as a word with a
-capital. A tool that may change something is never called with a guess: whoever asks is asked back.
+An argument is clear if the message assigns it to a parameter: as `name=value`, after the parameter's name, as a word of
+an enumeration, or as the text after the tool's name. It is also clear if a single required parameter is left for it,
+and it is a quotation, an identifier (AB-123, ann@example.com) or the only number. Otherwise it is a guess, such as a
+capitalized word. A tool that may change something is never called with a guess: the model asks the user first.
 """
 
 import re
@@ -19,9 +20,9 @@ from typing import Any, cast
 from holdfast.llm.model import ToolSpec
 from holdfast.llm.wording import words
 
-READ = 4_000  # characters of a message that are worth a look
+READ = 4_000  # characters of a message that are read
 MOST_CALLS = 5
-IN_NAME = 3  # what a shared word weighs in a tool's name, and else 1
+IN_NAME = 3  # the weight of a shared word in a tool's name; elsewhere it is 1
 ENOUGH = 3
 SHARE = 0.5
 
@@ -38,9 +39,9 @@ _IDENTIFIER = re.compile(
     re.ASCII,
 )
 _NUMBER = re.compile(r"(?<![\w.-])-?\d+(?:\.\d+)?(?![\w-]|\.\d)", re.ASCII)
-_CAPITAL = r"(?!I(?:['\u2019]\w+)?\b)[A-Z][\w'-]*"  # the speaker is nobody's name
+_CAPITAL = r"(?!I(?:['\u2019]\w+)?\b)[A-Z][\w'-]*"  # "I" is not a name
 _NAME = re.compile(rf"(?<=[a-z,;:] ){_CAPITAL}(?: {_CAPITAL})*")
-_PLAIN_ENDS = ("id", "number", "name", "code", "no")  # of parameters: the order_id of somebody is their order
+_PLAIN_ENDS = ("id", "number", "name", "code", "no")  # of parameter names: users say "order" for `order_id`
 _ASKING = re.compile(
     r"[?？]|\A\s*(?:what|when|where|which|who|whose|why|how|is|are|do|does|did|can|could|will|would"  # noqa: RUF001
     r"|please|show|list|get|give|tell|find|check)\b",
@@ -56,7 +57,7 @@ _YES = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A tool that fits, and the arguments of each call; `guessed` are those that nobody has said so clearly."""
+    """A tool that fits, and the arguments of each call. `guessed` are the names of arguments that are guesses."""
 
     tool: ToolSpec
     arguments: tuple[dict[str, Any], ...]
@@ -64,20 +65,20 @@ class Fit:
 
     @property
     def may_be_called(self) -> bool:
-        """Whether nothing can come of it that nobody asked for."""
+        """Whether the call is safe: it changes nothing, or no argument is a guess."""
         return self.tool.read_only or not self.guessed
 
 
 @dataclass(frozen=True, slots=True)
 class Lack:
-    """A tool that a message speaks of, and what it does not say."""
+    """A tool that a message refers to, and the required arguments that the message does not give."""
 
     tool: ToolSpec
     missing: tuple[str, ...]
 
 
 def fitting(message: str, tools: Sequence[ToolSpec]) -> Fit | None:
-    """The tool that fits a message of at most `READ` characters best; of two that fit alike, the first."""
+    """Return the tool that best fits a message of at most `READ` characters; of equal ones, the first."""
     best: tuple[float, Fit] | None = None
     for tool in tools:
         fit = _fit(message, tool)
@@ -90,10 +91,10 @@ def fitting(message: str, tools: Sequence[ToolSpec]) -> Fit | None:
 
 
 def lacking(message: str, tools: Sequence[ToolSpec], *, ordered: bool) -> Lack | None:
-    """A tool that the message speaks of by its name, and does not say enough for.
+    """Return a tool that the message refers to without giving all required arguments.
 
-    `ordered`: only one that the message begins with, as one gives an order; else one that it asks about, by name or in
-    no other words than the tool's own.
+    `ordered`: only a tool whose name begins the message, like a command. Otherwise a tool that the message asks about,
+    by its name or only in words of its description.
     """
     asked = words(message)
     for tool in tools:
@@ -105,13 +106,13 @@ def lacking(message: str, tools: Sequence[ToolSpec], *, ordered: bool) -> Lack |
 
 
 def begins_with(message: str, tool: ToolSpec) -> bool:
-    """Whether a message begins with the first word of a tool's name, as one gives an order."""
+    """Whether a message begins with the first word of a tool's name, like a command."""
     verb = _verb(tool)
     return bool(verb) and re.match(rf"{_COURTESY}{verb}(?!\w)", message, re.IGNORECASE) is not None
 
 
 def parameter(tool: ToolSpec, name: str) -> str:
-    """What is known of a parameter, in a few words."""
+    """Return the description of a parameter; empty if it has none."""
     schema = _properties(tool.parameters).get(name, {})
     about = schema.get("description")
     return about if isinstance(about, str) else ""
@@ -128,7 +129,7 @@ def _is_about(asked: frozenset[str], tool: ToolSpec) -> bool:
 
 
 def _score(message: str, fit: Fit) -> float:
-    """How well a tool fits; 0 where it does not."""
+    """Return how well a tool fits; 0 if it does not."""
     tool, calls = fit.tool, fit.arguments
     given = words(" ".join([*Values(message).identifiers, *(str(v) for call in calls for v in call.values())]))
     asked = words(message)
@@ -147,12 +148,12 @@ def _score(message: str, fit: Fit) -> float:
 
 
 def _fit(message: str, tool: ToolSpec) -> Fit | None:
-    """The arguments of each call that the message asks for: none where one that is needed is missing."""
+    """Return the arguments of each call that the message asks for; None if a required one is missing."""
     properties = _properties(tool.parameters)
     required = _required(tool)
     values = Values(message)
     arguments: dict[str, Any] = {}
-    open: list[str] = []  # required, and not said whose they are
+    open: list[str] = []  # required, and not assigned by the message
     for name in sorted(properties, key=lambda name: name not in required):
         schema = _schema(properties[name], tool.parameters)
         value = values.named(name, schema)
@@ -183,7 +184,7 @@ def _fit(message: str, tool: ToolSpec) -> Fit | None:
 
 
 def _missing(message: str, tool: ToolSpec) -> tuple[str, ...]:
-    """The arguments that a tool needs, and that a message does not give."""
+    """Return the required arguments of a tool that a message does not give."""
     values = Values(message)
     properties = _properties(tool.parameters)
     missing: list[str] = []
@@ -198,7 +199,7 @@ def _missing(message: str, tool: ToolSpec) -> tuple[str, ...]:
 
 
 class Values:
-    """The values in a message; each is given away once."""
+    """The values in a message. Each is used once."""
 
     def __init__(self, message: str) -> None:
         self._message = message
@@ -207,11 +208,11 @@ class Values:
         self.identifiers = [match[0].rstrip(".,;") for match in _IDENTIFIER.finditer(outside)]
         names = [match[0] for match in _NAME.finditer(outside)]
         self._strings = [*quoted, *self.identifiers, *names]
-        self._sure = len(quoted) + len(self.identifiers)  # of the strings, those that are no guess
+        self._sure = len(quoted) + len(self.identifiers)  # the first strings, which are not guesses
         self._numbers = [match[0] for match in _NUMBER.finditer(outside)]
 
     def named(self, name: str, schema: Mapping[str, Any]) -> Any:
-        """The value of `name=value` or `name: value`."""
+        """Return the value of `name=value` or `name: value`."""
         found = re.search(
             rf"(?<!\w){re.escape(name)}\s*[=:：]\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s,;，；。]+))",  # noqa: RUF001
             self._message,
@@ -220,7 +221,7 @@ class Values:
         return None if found is None else _typed(next(filter(None, found.groups()), ""), schema)
 
     def after(self, name: str, schema: Mapping[str, Any]) -> Any:
-        """The value that stands after the parameter's name: "order AB-9", "the title is Dune"."""
+        """Return the value after the parameter's name: "order AB-9", "the title is Dune"."""
         if schema.get("enum"):
             return None
         parts = [part for part in re.split(r"[_\W]+", name) if part]
@@ -251,16 +252,16 @@ class Values:
             self._numbers.remove(text)
 
     def of_enumeration(self, schema: Mapping[str, Any]) -> Any:
-        """The value of an enumeration that the message has as a word."""
+        """Return the value of an enumeration that occurs in the message as a word."""
         for value in _list(schema.get("enum")):
             if isinstance(value, str) and re.search(rf"(?<!\w){re.escape(value)}(?!\w)", self._message, re.IGNORECASE):
                 return value
         return None
 
     def next(self, schema: Mapping[str, Any], *, alone: bool) -> tuple[Any, bool] | None:
-        """The next value of a kind that nobody has got yet, and whether no other can be meant.
+        """Return the next unused value of the schema's type, and whether it is clear.
 
-        `alone`: no other parameter wants one.
+        `alone`: no other parameter needs a value.
         """
         if schema.get("enum"):
             return None
@@ -280,7 +281,7 @@ class Values:
         return None
 
     def text_for(self, name: str, tool: str) -> tuple[str, bool] | None:
-        """What the message says after the tool's own name; for a query, else the whole of it, which is a guess."""
+        """Return the text after the tool's name, and that it is clear; or for a query the whole message, as a guess."""
         verb = re.escape(re.split(r"[_\W]+", tool.strip("_"))[0])
         after = re.compile(rf"{_COURTESY}{verb}\w*[\s:,：，]+(?:that\s+|this\s*:?\s+)?(.+)", re.IGNORECASE | re.DOTALL)  # noqa: RUF001
         found = after.match(self._message) if verb else None
@@ -291,7 +292,7 @@ class Values:
 
 
 def _typed(text: str, schema: Mapping[str, Any]) -> Any:
-    """A value of the schema's type, or None."""
+    """Convert a text to the schema's type; return None if that is impossible."""
     try:
         match schema.get("type", "string"):
             case "string":
@@ -327,7 +328,7 @@ def _shape(identifier: str) -> str:
 
 
 def _schema(schema: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of a value, without what refers elsewhere or allows null beside it."""
+    """Return the schema of a value, with references resolved and without the alternative null."""
     reference = schema.get("$ref")
     if isinstance(reference, str):
         name = reference.rpartition("/")[2]

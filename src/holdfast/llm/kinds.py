@@ -1,4 +1,4 @@
-"""The kinds of models, and which one a name means."""
+"""The kinds of models, and how the name of a model selects one."""
 
 from pathlib import Path
 
@@ -24,9 +24,9 @@ ANTHROPIC_VERSION = "2023-06-01"
 
 
 def open_model(name: str, settings: LlmSettings, connections: Connections) -> Model:
-    """The model that a name means, or BadSetting; a key that is missing is said when the model is asked.
+    """Return the model with a name, or raise BadSetting. A missing key is reported when the model is called.
 
-    `llm.base_url` and `llm.api_key` hold for all models of the provider of `llm.model`, and for no other.
+    `llm.base_url` and `llm.api_key` apply to all models of the provider of `llm.model`, and to no others.
     """
     kind, colon, rest = name.partition(":")
     if name == OFFLINE:
@@ -53,18 +53,18 @@ def open_model(name: str, settings: LlmSettings, connections: Connections) -> Mo
     endpoint = Endpoint(
         f"{address}/chat/completions", model=name, connections=connections, key=key, key_settings=key_settings
     )
-    # OpenAI's newer models refuse the older name; others may know no other.
+    # OpenAI's newer models reject `max_tokens`; other servers may know only that.
     return OpenAiModel(name, endpoint, limit="max_completion_tokens" if kind == "openai" else "max_tokens")
 
 
 def is_provided(name: str) -> bool:
-    """Whether a name means a model of a provider, or the offline one: none that reads what lies on this machine."""
+    """Whether a name means a provider's model or the offline model, which read no files of this machine."""
     kind, _, rest = name.partition(":")
     return name == OFFLINE or (kind in ADDRESSES and bool(rest.strip()))
 
 
 def missing_key(name: str, settings: LlmSettings) -> str | None:
-    """What to set, where a model needs a key and has none."""
+    """Return the settings for the key of a model that needs one and has none; otherwise None."""
     kind = name.partition(":")[0]
     if kind not in ADDRESSES:
         return None
@@ -73,7 +73,7 @@ def missing_key(name: str, settings: LlmSettings) -> str | None:
 
 
 def _key(kind: str, settings: LlmSettings, *, ours: bool) -> tuple[SecretStr | None, str]:
-    """The key for a provider, and where it can be given if one is needed."""
+    """Return the key for a provider, and the settings for it if one is needed."""
     own = settings.api_key if ours else None
     if kind == "ollama" or (ours and settings.base_url):
         return own, ""

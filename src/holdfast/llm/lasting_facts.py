@@ -1,14 +1,14 @@
-"""What of a message is worth remembering: statements of lasting use about the user, in English and Chinese.
+"""Finds the part of a message that is worth remembering: lasting facts about the user, in English and Chinese.
 
-A plain rule, sentence by sentence. A sentence is kept when it asks for that ("remember that …"), when it says how
-things are always to be done, or when it is a statement of the user's about themselves. Greetings, questions, requests,
-opinions on what was just said, pasted code, and what is true for the moment only are not kept.
+It applies plain rules to each sentence. A sentence is kept if it asks for that ("remember that …"), if it is a standing
+instruction, or if it is a statement of the user about themselves. Greetings, questions, requests, opinions on what was
+just said, pasted code and statements that are true only for the moment are not kept.
 """
 
 import re
 
-MAX_TEXT = 8_000  # characters that are looked at
-MAX_SENTENCE = 400  # characters: a longer one was pasted
+MAX_TEXT = 8_000  # characters that are read
+MAX_SENTENCE = 400  # characters; a longer sentence is pasted text
 
 _FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
 _END = re.compile(
@@ -25,7 +25,7 @@ _CODE = re.compile(
 
 
 def _words(*patterns: str) -> re.Pattern[str]:
-    """English is matched by whole words, whatever their case."""
+    """Compile English patterns that match whole words, in any case."""
     return re.compile(rf"(?<![\w'])(?:{'|'.join(patterns)})(?![\w])", re.IGNORECASE)
 
 
@@ -122,12 +122,12 @@ _HAN = re.compile("[\u4e00-\u9fff]")
 
 
 def is_lasting(text: str) -> bool:
-    """Whether a message says something about the user that is worth remembering."""
+    """Whether a message states something about the user that is worth remembering."""
     return lasting_part(text) is not None
 
 
 def lasting_part(text: str) -> str | None:
-    """The sentences of a message that are worth remembering, without what introduces them."""
+    """Return the sentences that are worth remembering, without introductory words; None if there are none."""
     plain = _FENCED.sub("\n", text[:MAX_TEXT])
     kept = [part for sentence in _END.split(plain) if (part := _kept(sentence.strip())) is not None]
     return " ".join(kept) or None
@@ -149,7 +149,7 @@ def _kept(sentence: str) -> str | None:
 
 
 def _is_fleeting(said: str) -> bool:
-    """Whether a statement holds for the moment only, or is about the talk itself."""
+    """Whether a statement is true only for the moment, or is about the conversation itself."""
     if said.lower().startswith(("if ", "如果", "要是")) or _TROUBLE.search(said):
         return True
     if _STRONG.search(said) or _STRONG_ZH.search(said) or _AMBITION.search(said):
@@ -158,6 +158,6 @@ def _is_fleeting(said: str) -> bool:
 
 
 def _is_short(said: str) -> bool:
-    """Whether it is too short to be a statement: under three words, a Chinese character counting as one."""
+    """Whether a text is too short for a statement: under three words. A Chinese character counts as one."""
     han = len(_HAN.findall(said))
     return han + len(re.findall(r"[^\W\d_]+(?:['\u2019]\w+)?", _HAN.sub(" ", said))) < 3

@@ -1,4 +1,4 @@
-"""A language model, as everyone sees it: messages and tools in, a typed stream out."""
+"""The interface of a language model: messages and tools in, a typed stream out."""
 
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any, Literal, Protocol, cast
@@ -13,9 +13,9 @@ StopReason = Literal["end", "tools", "length", "refused"]
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """A tool that the model wants to be called.
+    """A model's request to call a tool.
 
-    `arguments`: as it wrote them, which may be no JSON.
+    `arguments` is the text that the model wrote, which may be invalid JSON.
     """
 
     id: str
@@ -23,7 +23,7 @@ class ToolCall(msgspec.Struct, frozen=True):
     arguments: str
 
     def object(self) -> dict[str, Any] | None:
-        """The arguments, if they are a JSON object."""
+        """Return the arguments if they are a JSON object, otherwise None."""
         try:
             value = parse(self.arguments.encode())
         except (HoldfastError, UnicodeEncodeError):
@@ -32,7 +32,7 @@ class ToolCall(msgspec.Struct, frozen=True):
 
 
 class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message of a request: `tool` answers the call `call_id`."""
+    """One message of a request. A `tool` message answers the call `call_id`."""
 
     role: Role
     content: str
@@ -42,9 +42,9 @@ class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool, as the model is told of it; `parameters` is a JSON Schema of an object.
+    """The description of a tool for the model. `parameters` is the JSON Schema of an object.
 
-    `read_only`: calling it changes nothing. Models behind an address are not told.
+    `read_only`: calling the tool changes nothing. This is not sent to a provider.
     """
 
     name: str
@@ -53,12 +53,12 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     read_only: bool = False
 
     def told(self) -> str:
-        """What of it costs tokens."""
+        """Return the parts that cost tokens, as JSON."""
         return render({"name": self.name, "description": self.description, "parameters": self.parameters}).decode()
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a model is asked."""
+    """A request to a model."""
 
     messages: Sequence[ChatMessage]
     tools: Sequence[ToolSpec] = ()
@@ -67,29 +67,29 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Text(msgspec.Struct, frozen=True, tag="text"):
-    """A piece of the answer."""
+    """A piece of the answer's text."""
 
     text: str
 
 
 class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
-    """A piece of what the model thinks before it answers, where it shows that."""
+    """A piece of the model's reasoning before it answers, if it shows that."""
 
     text: str
 
 
 class Call(msgspec.Struct, frozen=True, tag="call"):
-    """A tool call, whole."""
+    """A complete tool call."""
 
     call: ToolCall
 
 
 class Writing(msgspec.Struct, frozen=True, tag="writing"):
-    """The model is at work on something that is not whole yet, such as a call's arguments: a sign of life."""
+    """A sign of life: the model is writing something that is not complete yet, such as a call's arguments."""
 
 
 class Usage(msgspec.Struct, frozen=True, tag="usage"):
-    """Tokens that the call took; `estimated` where the model did not say."""
+    """The tokens of a model call. `estimated`: the model did not report them."""
 
     input_tokens: int
     output_tokens: int
@@ -98,7 +98,7 @@ class Usage(msgspec.Struct, frozen=True, tag="usage"):
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """The end of every stream that was not broken: why, and which model answered."""
+    """The end of every complete stream: its reason, and which model answered."""
 
     reason: StopReason
     model: str
@@ -109,7 +109,7 @@ Shown = Text | Thinking | Call
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """A whole answer."""
+    """A complete answer."""
 
     text: str
     calls: tuple[ToolCall, ...]
@@ -121,16 +121,16 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Model(Protocol):
-    """Answers requests; a stream ends with `Stop`, or raises `ModelFailed`."""
+    """Answers requests. A stream ends with `Stop`, or raises `ModelFailed`."""
 
     @property
     def name(self) -> str:
-        """How the settings write it, such as `openai:gpt-5`."""
+        """The name of the model in the settings, such as `openai:gpt-5`."""
         ...
 
     def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        """The answer, piece by piece: text as it comes, calls when they are whole, usage if it is told, then `Stop`.
+        """Stream the answer: text as it arrives, complete tool calls, usage if it is reported, then `Stop`.
 
-        Closing the generator ends the call. No call is handed out of a stream that broke off.
+        Closing the generator ends the request. A stream that breaks off yields no tool calls.
         """
         ...

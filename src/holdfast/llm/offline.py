@@ -1,13 +1,19 @@
-"""The model that needs no key: no language model at all, and it says so.
+"""The offline model: it needs no key, because it is no language model, and it says so.
 
-It sees only the request, and answers the same request always with the same words. It calls a tool that fits the last
-message (`holdfast.llm.fitting`), and asks back where the message does not say enough, or where the tool may change
-something and an argument would be a guess. It loads a skill that the message speaks of where no tool does, tells what
-tools gave, acknowledges what is kept of what the user says of themselves, lists its tools and skills when asked what
-it can do, cites memories, notes, loaded skills and what the user said before that share words with the question, and
-else says that it does not know. Memories and notes are parts of the system's message, between the tags `<memories>` and
-`<notes>`; a memory is a line that begins with "- ", and may lead with its date and author. Neither what was asked
-before nor what it said itself answers anything.
+It sees only the request, and always gives the same answer to the same request:
+
+- It calls a tool that fits the last message (`holdfast.llm.fitting`). It asks the user if the message does not say
+  enough, or if the tool may change something and an argument would be a guess.
+- If no tool fits, it loads a skill that the message refers to.
+- It reports the results of tools.
+- It acknowledges the facts about the user that the turn keeps.
+- It lists its tools and skills when the user asks what it can do.
+- It cites memories, notes, loaded skills and earlier statements of the user that share words with the question. It does
+  not cite questions or its own words.
+- Otherwise it says that it does not know.
+
+Memories and notes are parts of the system message, between the tags `<memories>` and `<notes>`. A memory is a line that
+begins with "- ", and can start with its date and author.
 """
 
 import re
@@ -23,16 +29,16 @@ from holdfast.llm.wording import is_chinese, said_back, words
 CITED = 3
 USE_SKILL = "use_skill"
 LOADING = (USE_SKILL, "search_skills")
-REMEMBER = "remember"  # who has it has a memory: the turn keeps what users say of themselves
-REMEMBERED = "Remembered: "  # how that tool says that it did
+REMEMBER = "remember"  # with this tool, the agent has a memory: the turn keeps what users say about themselves
+REMEMBERED = "Remembered: "  # the start of that tool's result
 MEMORY = (REMEMBER, "recall", "manage_long_term_memory")
-LINE = 100  # characters of what a tool is for, in a list
-SHOWN = 4000  # characters of what a tool gave
+LINE = 100  # characters of a description in a list
+SHOWN = 4000  # characters of a tool's result
 
-_PART = re.compile(r"<(memories|notes)>\n(.*?)\n</\1>", re.DOTALL)  # as agents are told what they know
+_PART = re.compile(r"<(memories|notes)>\n(.*?)\n</\1>", re.DOTALL)  # their format in a prompt
 _MEMORY = re.compile(r"- (?:(\d{4}-\d\d-\d\d(?:, [^:]{1,100})?): )?(.+)")
 _SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\u3002\uff01\uff1f]*")
-_SKILLS = re.compile(r"^## Skills\n[^\n]*\n((?:- [^\n]*\n?)+)", re.MULTILINE)  # as agents are told of them
+_SKILLS = re.compile(r"^## Skills\n[^\n]*\n((?:- [^\n]*\n?)+)", re.MULTILINE)  # the format of the list in a prompt
 _LINE = re.compile(r"^- ([^:\n]+)(?:: (.*))?$", re.MULTILINE)
 _LOADED = re.compile(r"^## Skill: (.+)$", re.MULTILINE)
 _INSTRUCTIONS = re.compile(r"^## Skill: (.+)\n((?:(?!^## |^<).*\n?)*)", re.MULTILINE)
@@ -51,7 +57,7 @@ _PIECE = re.compile(r"\S+\s*|\s+")
 
 @dataclass(frozen=True, slots=True)
 class Phrases:
-    """What it says beside what it cites."""
+    """The phrases of the offline model in one language."""
 
     unknown: str
     itself: str
@@ -143,7 +149,7 @@ class OfflineModel:
     name = "offline"
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        """The answer, piece by piece."""
+        """Stream the answer."""
         asked, turn = _turn(request.messages)
         used = {message.name for message in turn if message.role == "tool"}
         calls = _calls(request, asked, may_load=not used) if used <= {USE_SKILL} else []
@@ -156,7 +162,7 @@ class OfflineModel:
 
 
 def _answer(request: Request, asked: str, turn: Sequence[ChatMessage]) -> str:
-    """What it says where it calls nothing."""
+    """Return the text of an answer that calls no tool."""
     phrases = CHINESE if is_chinese(asked) else ENGLISH
     tools = _callable(request)
     told, kept = _told(turn, phrases), _acknowledged(request, asked, phrases)
@@ -174,7 +180,7 @@ def _answer(request: Request, asked: str, turn: Sequence[ChatMessage]) -> str:
 
 
 def _turn(messages: Sequence[ChatMessage]) -> tuple[str, Sequence[ChatMessage]]:
-    """What the user said last, as far as it is read, and what came after it."""
+    """Return the user's last message, up to `READ` characters, and the messages after it."""
     for place in range(len(messages) - 1, -1, -1):
         if messages[place].role == "user":
             return messages[place].content[:READ], messages[place + 1 :]
@@ -193,7 +199,7 @@ def _calls(request: Request, asked: str, *, may_load: bool) -> list[ToolCall]:
     if fit is not None and fit.tool.name == REMEMBER and lasting_part(asked):
         return []  # the turn keeps it
     if fit is not None and fit.guessed and lacking(asked, _callable(request), ordered=True):
-        return []  # an order that does not say enough is no question to another tool
+        return []  # an incomplete command is not a question for another tool
     if fit is not None:
         calls = fit.arguments if fit.may_be_called else ()
         return [
@@ -208,7 +214,7 @@ def _calls(request: Request, asked: str, *, may_load: bool) -> list[ToolCall]:
 
 
 def _acknowledged(request: Request, asked: str, phrases: Phrases) -> str:
-    """What is kept of what the user said of themselves, said back to them."""
+    """Return an acknowledgement that repeats what the user said about themselves; empty if they said nothing."""
     fact = lasting_part(asked)
     if not fact:
         return ""
@@ -217,7 +223,7 @@ def _acknowledged(request: Request, asked: str, phrases: Phrases) -> str:
 
 
 def _abilities(request: Request, phrases: Phrases) -> str:
-    """What it can do: a line for each tool and each skill."""
+    """Return what the agent can do, with a line for each tool and each skill."""
     tools = [tool for tool in _callable(request) if tool.name not in MEMORY]
     skills = _listed(request.messages)
     lines = [phrases.tools, *(_ability(tool.name, tool.description, phrases) for tool in tools)] if tools else []
@@ -235,7 +241,7 @@ def _ability(name: str, about: str, phrases: Phrases) -> str:
 
 
 def _asked_back(asked: str, tools: Sequence[ToolSpec], phrases: Phrases) -> str:
-    """What to say to have a tool called that may change something, where an argument is a guess."""
+    """If a tool may change something and an argument is a guess, return what the user has to say to confirm it."""
     fit = fitting(asked, tools)
     if fit is None or fit.may_be_called:
         return ""
@@ -248,7 +254,7 @@ def _order(fit: Fit) -> str:
 
 
 def _lacked(lack: Lack | None, phrases: Phrases) -> str:
-    """Which arguments a tool needs that nobody has given."""
+    """Return a request for the missing arguments of a tool."""
     if lack is None:
         return ""
     needed = [
@@ -260,13 +266,13 @@ def _lacked(lack: Lack | None, phrases: Phrases) -> str:
 
 
 def _listed(messages: Sequence[ChatMessage]) -> list[tuple[str, str]]:
-    """The skills that are listed, with what they are for."""
+    """Return the skills that the prompt lists, with their descriptions."""
     system = "\n".join(message.content for message in messages if message.role == "system")
     return [line for part in _SKILLS.findall(system) for line in _LINE.findall(part)]
 
 
 def _skill(messages: Sequence[ChatMessage], asked: str) -> str | None:
-    """The skill that a message speaks of, of those that are listed and not loaded: it shares the most words with it."""
+    """Return the skill that shares the most words with a message, of those that are listed and not loaded."""
     system = "\n".join(message.content for message in messages if message.role == "system")
     loaded = set(_LOADED.findall(system))
     question = words(asked)
@@ -277,7 +283,7 @@ def _skill(messages: Sequence[ChatMessage], asked: str) -> str | None:
 
 
 def _told(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
-    """What the tools gave in this turn, but for what only loaded a skill."""
+    """Return the results of tools in this turn, except those of loading a skill."""
     names = {call.id: call.name for message in turn for call in message.calls}
     lines: list[str] = []
     for message in turn:
@@ -293,7 +299,7 @@ def _told(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
 
 
 def _cited(messages: Sequence[ChatMessage], asked: str, phrases: Phrases) -> str:
-    """The memories and notes that share words with the question, the best first."""
+    """Cite the statements that share words with the question, best first."""
     question = words(asked)
     found: list[tuple[int, str]] = []
     for said, citation in _known(messages, phrases):
@@ -306,12 +312,12 @@ def _cited(messages: Sequence[ChatMessage], asked: str, phrases: Phrases) -> str
 
 
 def _ignorant(asked: str, phrases: Phrases) -> str:
-    """To a greeting it says only what it is."""
+    """Say that no answer is known, and what the offline model is. To a greeting, say only the latter."""
     return phrases.unknown + phrases.itself if words(asked) else phrases.itself
 
 
 def _known(messages: Sequence[ChatMessage], phrases: Phrases) -> Iterator[tuple[str, str]]:
-    """What is remembered or noted, line by line, or was said before, and how to cite it."""
+    """Yield statements and how to cite them: lines of memories, notes and skills, and earlier words of the user."""
     parts = [part for message in messages if message.role == "system" for part in _PART.finditer(message.content)]
     for kind, part in (match.groups() for match in parts):
         for line in map(str.strip, part.splitlines()):

@@ -1,13 +1,13 @@
-"""Models behind OpenAI's chat completions: OpenAI itself, OpenRouter, vLLM, Ollama and all that speak alike.
+"""Models behind OpenAI's chat completions API: OpenAI, OpenRouter, vLLM, Ollama and other compatible servers.
 
-They do not speak quite alike. What is taken:
+The servers differ in details. These variants are accepted:
 
     calls without `id`                      they get one
-    calls without `index`, or all with 0    told apart by their ids, or by where the arguments before are whole
+    calls without `index`, or all with 0    separated by their ids, or where the previous arguments are complete
     arguments as an object                  as well as text
-    `reasoning`, `reasoning_content`        what the model thinks
-    no `[DONE]`                             as long as a `finish_reason` came
-    no usage                                whoever asked estimates it
+    `reasoning`, `reasoning_content`        the model's reasoning
+    no `[DONE]`                             if a `finish_reason` was sent
+    no usage                                the caller estimates it
 """
 
 from collections.abc import AsyncGenerator, Iterator
@@ -37,7 +37,7 @@ REASONS: dict[str, StopReason] = {
 
 
 class OpenAiModel:
-    """A model behind `/chat/completions`; `limit` is what the provider calls the limit of an answer's tokens."""
+    """A model behind `/chat/completions`. `limit` is the provider's name for the limit of output tokens."""
 
     def __init__(self, name: str, endpoint: Endpoint, *, limit: str = "max_tokens") -> None:
         self._name = name
@@ -46,11 +46,11 @@ class OpenAiModel:
 
     @property
     def name(self) -> str:
-        """How the settings write it."""
+        """The name of the model in the settings."""
         return self._name
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        """The answer, piece by piece."""
+        """Stream the answer."""
         answer = Completion(self._name, self._endpoint)
         try:
             async with aclosing(self._endpoint.objects(self._body(request))) as chunks:
@@ -98,7 +98,7 @@ class Completion:
         self._by_index: dict[int, PartialCall] = {}
 
     def take(self, chunk: dict[str, Any]) -> Iterator[Piece]:
-        """The pieces in a chunk."""
+        """Yield the pieces in a chunk."""
         if chunk.get("error") or chunk.get("object") == "error":
             raise self._endpoint.refusal(chunk)
         self.assembly.usage = _usage(_object(chunk.get("usage"))) or self.assembly.usage
@@ -107,7 +107,7 @@ class Completion:
             self._finish(choice)
 
     def end(self) -> Iterator[Piece]:
-        """The pieces that end it, or `ModelFailed` where it was cut."""
+        """Return the final pieces. Raise `ModelFailed` if the stream broke off."""
         if self.assembly.reason is None and not self.done:
             raise self._endpoint.broken("the stream ended without a finish_reason")
         return self.assembly.end()
@@ -139,7 +139,7 @@ class Completion:
         begun.add(id, name, arguments)
 
     def _begun(self, index: object, id: str) -> PartialCall | None:
-        """The call that a piece goes on with, as far as index or id tell."""
+        """Return the call that a piece continues, as far as its index or id shows."""
         calls = self.assembly.calls
         if isinstance(index, int):
             return self._by_index.get(index)
@@ -163,7 +163,7 @@ def _message(message: ChatMessage) -> dict[str, object]:
         {
             "id": call.id,
             "type": "function",
-            # Servers that read them again refuse what is no object; the tool's answer says what was wrong with it.
+            # Some servers parse them again and reject all but objects. The tool's result says what was wrong.
             "function": {"name": call.name, "arguments": "{}" if call.object() is None else call.arguments},
         }
         for call in message.calls
@@ -178,7 +178,7 @@ def _usage(fields: dict[str, Any]) -> Usage | None:
 
 
 def _text(value: object) -> str:
-    if isinstance(value, list):  # of parts
+    if isinstance(value, list):  # a list of parts
         return "".join(_text(part.get("text")) for part in _objects(cast(object, value)))
     return value if isinstance(value, str) else ""
 

@@ -1,16 +1,16 @@
-"""What calls cost, by the price table of the settings."""
+"""The cost of model calls, by the price table in the settings."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.llm.model import Usage
 
-PER = 1_000_000  # tokens that a price is for
+PER = 1_000_000  # tokens that a price covers
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a million tokens cost: in, out, and in from the provider's cache."""
+    """The price of a million tokens: input, output, and input from the provider's cache."""
 
     input: float
     output: float
@@ -18,13 +18,13 @@ class Price:
 
 
 class Prices:
-    """The price table: entries like `openai:gpt-5=1.25/10` or `openai:gpt-5=1.25/10/0.125`; the last one counts."""
+    """The price table: entries like `openai:gpt-5=1.25/10` or `openai:gpt-5=1.25/10/0.125`. The last entry wins."""
 
     def __init__(self, entries: Sequence[str] = ()) -> None:
         self._by_model = dict(map(_read, entries))
 
     def cost(self, model: str, usage: Usage) -> float:
-        """What a call cost; 0 for a model without a price."""
+        """Return the cost of a call; 0 for a model without a price."""
         price = self._by_model.get(model)
         if price is None:
             return 0.0

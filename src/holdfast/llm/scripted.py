@@ -1,4 +1,4 @@
-"""A model that says what a script tells it to: for tests, demonstrations, and trying out what models do wrong.
+"""A model that answers from a script: for tests, demonstrations, and reproducing the failures of models.
 
 A script is a list of answers, or a file with one JSON object per line:
 
@@ -7,10 +7,10 @@ A script is a list of answers, or a file with one JSON object per line:
     {"fail": {"status": 429, "message": "slow down", "retry_after": 1}}
     {"text": "It broke off he", "chunks": 4, "fail": {"after": 3}}
 
-An answer is taken once, or as often as it fits where it has `repeat`: the first one, in order, whose `when` is found in
-the last message of the user. A file that begins with `{"by": "step"}` is answered from otherwise: of the answers that
-fit, the one whose place is the number of the assistant's messages since the user's last. So a process that takes over
-in the middle of a turn goes on where the other ended.
+The model gives the first answer, in order, whose `when` matches the user's last message. Each answer is used once, or
+any number of times with `repeat`. A file that begins with `{"by": "step"}` works differently: of the answers that
+match, the model gives the one whose position is the number of assistant messages since the user's last. So a process
+that takes over in the middle of a turn continues where the other stopped.
 """
 
 import asyncio
@@ -32,17 +32,17 @@ MAX_SCRIPT_BYTES = 16 * 1024 * 1024
 
 
 class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How an answer fails: as a server that gives `status`, or without one as a connection that breaks."""
+    """How an answer fails: like a server that returns `status`, or without one like a connection that breaks."""
 
     status: int | None = None
     message: str = "the script says so"
-    after: int = 0  # chunks that come before
+    after: int = 0  # chunks before the failure
     retry_after: float = 0.0
     retryable: bool | None = None
 
 
 class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A call; arguments that are text are sent as they are, and need be no JSON."""
+    """A tool call. Arguments that are text are sent unchanged, and may be invalid JSON."""
 
     name: str
     arguments: dict[str, Any] | str = {}
@@ -50,7 +50,7 @@ class ScriptedCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ScriptedUsage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Tokens that the answer is said to have taken."""
+    """The token usage that the answer reports."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -58,7 +58,7 @@ class ScriptedUsage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What to say. Text, and each call's arguments, come in `chunks` pieces with `delay` seconds before each."""
+    """One answer. The text and each call's arguments arrive in `chunks` pieces, with `delay` seconds before each."""
 
     text: str = ""
     thinking: str = ""
@@ -68,7 +68,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     chunks: int = 1
     delay: float = 0.0
     stall: float = 0.0  # seconds of silence, once
-    stall_after: int = 0  # chunks that come before it
+    stall_after: int = 0  # chunks before the silence
     fail: Failure | None = None
     usage: ScriptedUsage | None = None
     reason: StopReason | None = None
@@ -83,7 +83,7 @@ class _Top(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ScriptedModel:
-    """Answers by a script: a list, a file, or a function of the request; keeps what it was asked in `requests`."""
+    """Answers from a script: a list, a file, or a function of the request. `requests` holds the latest requests."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class ScriptedModel:
 
     @property
     def name(self) -> str:
-        """How the settings write it."""
+        """The name of the model in the settings."""
         return self._name
 
     async def stream(self, request: Request) -> AsyncGenerator[Piece]:
-        """The answer, piece by piece."""
+        """Stream the answer."""
         self.requests.append(request)
-        if isinstance(self._source, Path) and "_script" not in vars(self):  # it is read once, beside the event loop
+        if isinstance(self._source, Path) and "_script" not in vars(self):  # read it once, in a thread
             await asyncio.to_thread(lambda: self._script)
         entry = self._choose(request)
         come = 0
@@ -174,7 +174,7 @@ class ScriptedModel:
 
 
 def steps_since_user(request: Request) -> int:
-    """How often the assistant spoke since the user's last message."""
+    """Count the assistant's messages since the user's last message."""
     steps = 0
     for message in reversed(request.messages):
         if message.role == "user":

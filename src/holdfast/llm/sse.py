@@ -1,4 +1,4 @@
-"""Server-sent events, as they come in over the network: cut anywhere, and never longer than allowed."""
+"""A parser for server-sent events that arrive in pieces, with a limit on their size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from holdfast.core.errors import TooLarge
 
 MAX_EVENT_BYTES = 4 * 1024 * 1024
 
-_MARK = b"\xef\xbb\xbf"  # may lead a stream, and is no part of it
+_MARK = b"\xef\xbb\xbf"  # a byte order mark may precede the stream
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One event: its kind, where one was named, and what it holds."""
+    """One event: its kind, if it has one, and its data."""
 
     kind: str
     data: bytes
 
 
 class EventParser:
-    """Makes events out of bytes. An event that its empty line did not end is none: it may have been cut."""
+    """Parses bytes into events. An event without its final empty line is dropped: it may be incomplete."""
 
     def __init__(self, *, limit: int = MAX_EVENT_BYTES) -> None:
         self._limit = limit
@@ -31,12 +31,12 @@ class EventParser:
         self._size = 0
 
     def feed(self, data: bytes) -> Iterator[Event]:
-        """The events that end in `data`."""
+        """Yield the events that end in `data`."""
         if not data:
             return
         if self._after_return:
             data = data.removeprefix(b"\n")
-        for part in data.splitlines(keepends=True):  # of bytes: at \n, \r and \r\n alone
+        for part in data.splitlines(keepends=True):  # bytes are split only at \n, \r and \r\n
             content = part.rstrip(b"\r\n")
             self._bound(len(content))
             self._line += content

@@ -1,10 +1,11 @@
-"""Tokens: how much of a model's window a text takes.
+"""Token counters: how much of a model's context window a text takes.
 
-The models of OpenAI are counted by their own vocabularies where `holdfast[tokens]` is installed, others by the
-`tokenizer.json` that the settings name. Else it is an estimate: a token is up to seven letters, three digits, two
-signs, three letters of a script beyond Latin, or one character of Chinese, Japanese or Korean. Beside OpenAI's
-vocabularies that is 0.9 to 1.2 of the truth for English, code and JSON, 0.7 to 1 for German, 0.9 to 1.4 for Chinese
-and Japanese, 0.8 to 1.4 for Russian; emoji have two to three times as many.
+For the model in the settings, the `tokenizer.json` in the settings counts, if there is one. OpenAI's models are counted
+with their own vocabularies if `holdfast[tokens]` is installed. Otherwise the count is an estimate: a token is up to
+seven letters, three digits, two punctuation characters, three letters of a non-Latin script, or one Chinese, Japanese
+or Korean character. Compared with OpenAI's vocabularies, the estimate is 0.9 to 1.2 of the real count for English, code
+and JSON, 0.7 to 1 for German, 0.9 to 1.4 for Chinese and Japanese, 0.8 to 1.4 for Russian. Emoji have two to three
+times as many tokens as estimated.
 """
 
 import re
@@ -22,8 +23,8 @@ from holdfast.core.settings import LlmSettings
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-PART = 20_000  # characters counted at once: memory and time grow with the text, never faster
-SAMPLES = 10  # parts by which a long text is estimated: to count all of it would keep others waiting
+PART = 20_000  # characters counted at a time, so that memory and time grow only linearly with the text
+SAMPLES = 10  # parts of a long text that are counted for the estimate: counting all of it would block the event loop
 
 _O200K = re.compile(r"(chatgpt-|gpt-oss|gpt-4o|gpt-4\.\d|gpt-[5-9]|o[1-9])")
 _CL100K = re.compile(r"gpt-(4|3\.5)")
@@ -33,20 +34,20 @@ _ESTIMATED = re.compile(
 
 
 class TokenCounter(Protocol):
-    """Counts the tokens of a text as one model does, or says by its name that it estimates."""
+    """Counts the tokens of a text as a model does. The name of a counter says if it only estimates."""
 
     @property
     def name(self) -> str:
-        """By which rule it counts."""
+        """The rule by which it counts."""
         ...
 
     def count(self, text: str) -> int:
-        """How many tokens a text has."""
+        """Return the number of tokens in a text."""
         ...
 
 
 def counter_for(model: str, settings: LlmSettings) -> TokenCounter:
-    """What counts the tokens of a model best; a vocabulary is loaded when first used."""
+    """Return the best token counter for a model. Its vocabulary is loaded on first use."""
     if settings.tokenizer is not None and model == settings.model:
         return _of_file(settings.tokenizer)
     vocabulary = vocabulary_of(model)
@@ -54,7 +55,7 @@ def counter_for(model: str, settings: LlmSettings) -> TokenCounter:
 
 
 def vocabulary_of(model: str) -> str | None:
-    """The vocabulary of a model of OpenAI's, wherever it is served."""
+    """Return the vocabulary of an OpenAI model, served by OpenAI or OpenRouter; None for other models."""
     kind, _, name = model.partition(":")
     if kind not in ("openai", "openrouter"):
         return None
@@ -65,12 +66,12 @@ def vocabulary_of(model: str) -> str | None:
 
 
 class Estimate:
-    """Counts as the module says."""
+    """Estimates the number of tokens, by the rule in the module's docstring."""
 
     name = "estimate"
 
     def count(self, text: str) -> int:
-        """How many tokens a text has, about; of a long one, so many for a character as parts of it have."""
+        """Estimate the number of tokens in a text; for a long text, extrapolate from samples of it."""
         if len(text) <= SAMPLES * PART:
             return sum(len(_ESTIMATED.findall(part)) for part in _parts(text))
         starts = (number * (len(text) - PART) // (SAMPLES - 1) for number in range(SAMPLES))
@@ -82,31 +83,31 @@ ESTIMATE = Estimate()
 
 
 class OpenAiCounter:
-    """Counts by a vocabulary of OpenAI's."""
+    """Counts with a vocabulary of OpenAI."""
 
     def __init__(self, vocabulary: str) -> None:
         self.name = vocabulary
 
     def count(self, text: str) -> int:
-        """How many tokens a text has; one more or less where a long text is cut to be counted."""
+        """Return the number of tokens. It may be off by one at each place where a long text is split."""
         return sum(len(self._encoding.encode_ordinary(part)) for part in _parts(text))
 
     @cached_property
     def _encoding(self) -> "_Encoding":
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # it reads its files as one did before Python 3.11
+            warnings.simplefilter("ignore", DeprecationWarning)  # it uses an API that Python 3.11 deprecates
             return cast(_Encoding, import_module("bpe_openai").get_encoding(self.name))
 
 
 class FileCounter:
-    """Counts by a `tokenizer.json`."""
+    """Counts with a `tokenizer.json`."""
 
     def __init__(self, path: Path) -> None:
         self.name = path.name
         self._path = path
 
     def count(self, text: str) -> int:
-        """How many tokens a text has; one more or less where a long text is cut to be counted."""
+        """Return the number of tokens. It may be off by one at each place where a long text is split."""
         return sum(len(self._tokenizer.encode(part, add_special_tokens=False).ids) for part in _parts(text))
 
     @cached_property
@@ -115,7 +116,7 @@ class FileCounter:
 
         try:
             tokenizer = Tokenizer.from_file(str(self._path))
-        except Exception as error:  # noqa: BLE001 - it has no error of its own
+        except Exception as error:  # noqa: BLE001 - the library has no exception of its own
             raise BadSetting(
                 f"{self._path} cannot count tokens",
                 why=str(error).partition("\n")[0],
@@ -144,5 +145,5 @@ def _of_file(path: Path) -> FileCounter:
 def _parts(text: str) -> Iterator[str]:
     for start in range(0, len(text), PART):
         part = text[start : start + PART]
-        # Half a character is none to a tokenizer.
+        # Tokenizers reject lone surrogates.
         yield part if part.isascii() else part.encode(errors="replace").decode()

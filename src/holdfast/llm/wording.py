@@ -1,4 +1,4 @@
-"""Words in common: what the offline model knows of language, English and Chinese."""
+"""The language rules of the offline model, for English and Chinese: stop words, stems, pronouns."""
 
 import re
 from collections.abc import Callable
@@ -43,18 +43,18 @@ _stem = cast(Callable[[str], str], Stemmer.Stemmer("english").stemWord)  # pyrig
 
 
 def is_chinese(text: str) -> bool:
-    """Whether to answer in Chinese."""
+    """Whether a text has Chinese characters, so that the answer should be in Chinese."""
     return _HAN.search(text) is not None
 
 
 def said_back(text: str) -> str:
-    """What somebody said of themselves, as one says it back to them: "my name is Ann" as "your name is Ann"."""
+    """Turn a user's words around, to repeat them to the user: "my name is Ann" becomes "your name is Ann"."""
     turned = _PRONOUN.sub(lambda found: _TO_YOU[found[0].lower()], text.replace("\u2019", "'"))
     return turned.strip()
 
 
 def words(text: str) -> frozenset[str]:
-    """The words of a text that carry meaning, as stems; of Chinese, pairs of characters, and single ones."""
+    """Return the meaningful words of a text, as stems. For Chinese, return pairs of characters, and lone characters."""
     found: set[str] = set()
     for word in _WORD.findall(_JOINTS.sub(" ", text)):
         if _HAN.match(word):

@@ -1,4 +1,4 @@
-"""The Model Context Protocol, as both of its eras write it: versions, errors, content, input requests.
+"""The parts of the Model Context Protocol that all its versions share: error codes, content, input requests.
 
-Nothing here serves or calls anybody: `holdfast.gateway.mcp` serves it.
+This package has neither a server nor a client. `holdfast.gateway.mcp` is the server.
 """

@@ -1,4 +1,4 @@
-"""Content: what tools, prompts and resources give to clients of MCP, beside plain values."""
+"""Content blocks of MCP, which tools, prompts and resources can return besides plain values."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -8,37 +8,37 @@ import msgspec
 
 
 class Text(msgspec.Struct, frozen=True, tag_field="type", tag="text"):
-    """A text."""
+    """A text block."""
 
     text: str
 
 
 class Image(msgspec.Struct, frozen=True, tag_field="type", tag="image"):
-    """A picture; its data is Base64. `Image.of(b"...", "image/png")` makes it of bytes."""
+    """An image; `data` is Base64. `Image.of(b"...", "image/png")` creates one from bytes."""
 
     data: str
     mime_type: str = msgspec.field(name="mimeType")
 
     @classmethod
     def of(cls, data: bytes, mime_type: str) -> "Image":
-        """A picture of its bytes."""
+        """Create an image from bytes."""
         return cls(base64.b64encode(data).decode(), mime_type)
 
 
 class Audio(msgspec.Struct, frozen=True, tag_field="type", tag="audio"):
-    """A sound; its data is Base64. `Audio.of(b"...", "audio/wav")` makes it of bytes."""
+    """A sound; `data` is Base64. `Audio.of(b"...", "audio/wav")` creates one from bytes."""
 
     data: str
     mime_type: str = msgspec.field(name="mimeType")
 
     @classmethod
     def of(cls, data: bytes, mime_type: str) -> "Audio":
-        """A sound of its bytes."""
+        """Create a sound from bytes."""
         return cls(base64.b64encode(data).decode(), mime_type)
 
 
 class ResourceContents(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a resource holds: a text, or Base64 in `blob`."""
+    """The contents of a resource: a text, or Base64 in `blob`."""
 
     uri: str
     mime_type: str | None = msgspec.field(default=None, name="mimeType")
@@ -47,13 +47,13 @@ class ResourceContents(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Embedded(msgspec.Struct, frozen=True, tag_field="type", tag="resource"):
-    """A resource with all that it holds."""
+    """A resource with its contents."""
 
     resource: ResourceContents
 
 
 class Link(msgspec.Struct, frozen=True, tag_field="type", tag="resource_link", omit_defaults=True):
-    """A resource that the client may read."""
+    """A link to a resource that the client can read."""
 
     uri: str
     name: str
@@ -66,14 +66,14 @@ BLOCKS = (Text, Image, Audio, Embedded, Link)
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What somebody says in a prompt: a text or a block, by the `user` or by the `assistant`."""
+    """A message of a prompt: a text or a block, with the role `user` or `assistant`."""
 
     role: Literal["user", "assistant"]
     content: Block | str
 
 
 def blocks_of(value: object) -> tuple[Block, ...] | None:
-    """The blocks that a function gave: one, or a list of nothing else; None where it gave a value."""
+    """Return the blocks that a function returned: one, or a list of blocks. Return None for any other value."""
     if isinstance(value, BLOCKS):
         return (value,)
     if (
@@ -86,7 +86,7 @@ def blocks_of(value: object) -> tuple[Block, ...] | None:
 
 
 def told(blocks: Sequence[Block]) -> str:
-    """What somebody who reads only text is told of blocks."""
+    """Return blocks as plain text, for readers that take only text."""
     return "\n".join(map(_told, blocks))
 
 
@@ -105,5 +105,5 @@ def _told(block: Block) -> str:
 
 
 def builtin(block: Block) -> Mapping[str, Any]:
-    """A block, as JSON has it."""
+    """Return a block as plain JSON data."""
     return cast(Mapping[str, Any], msgspec.to_builtins(block))

@@ -1,4 +1,4 @@
-"""Input requests: what whoever serves a call may ask of the client that made it, and what comes back."""
+"""Input requests: what the server of a call can ask the client that made it, and the replies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 @dataclass(frozen=True, slots=True)
 class Elicit:
-    """Ask the person in front of the client to fill in a form; `schema` is a flat JSON Schema of an object."""
+    """A request to the user of the client to fill in a form; `schema` is a flat JSON Schema of an object."""
 
     message: str
     schema: Mapping[str, Any]
@@ -15,7 +15,7 @@ class Elicit:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """Have the client's model say something; `messages` are as MCP writes them."""
+    """A request to the client's model to generate a message; `messages` are in the format of MCP."""
 
     messages: Sequence[Mapping[str, Any]]
     max_tokens: int = 1000
@@ -24,7 +24,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class ListRoots:
-    """Ask which folders the client works in."""
+    """A request for the folders that the client works in."""
 
 
 InputRequest = Elicit | Sample | ListRoots
@@ -38,23 +38,23 @@ CAPABILITIES: Mapping[type[Any], str] = {Elicit: "elicitation", Sample: "samplin
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What came back: of a form the `action` and, where it was accepted, the `content`; `result` is all of it."""
+    """A reply of the client: `result` is all of it. A form has an `action` and, if it was accepted, `content`."""
 
     result: Mapping[str, Any]
 
     @property
     def action(self) -> Literal["accept", "decline", "cancel"]:
-        """What the person did with the form."""
+        """What the user did with the form."""
         return self.result.get("action", "cancel")
 
     @property
     def content(self) -> Mapping[str, Any]:
-        """What the person filled in."""
+        """The values that the user filled in."""
         return self.result.get("content") or {}
 
 
 def wire_of(request: InputRequest) -> dict[str, Any]:
-    """A request, as the wire has it: its method and its params."""
+    """Return a request in its wire format: `method` and `params`."""
     match request:
         case Elicit():
             params: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""The protocol: its versions, the names in `_meta`, the codes of its errors."""
+"""Versions, `_meta` keys and error codes of MCP."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,13 +22,13 @@ INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
-NO_RESOURCE = -32002  # of the legacy era; the modern one says INVALID_PARAMS
+NO_RESOURCE = -32002  # only in legacy versions; the modern version uses INVALID_PARAMS
 
 LOG_LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
 class McpError(Exception):
-    """A request that is refused by the protocol itself: its code, what it says, and the status that HTTP has for it."""
+    """A request that the protocol itself rejects: the error code, message and data, and the HTTP status."""
 
     def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None, *, status: int = 400) -> None:
         super().__init__(message)

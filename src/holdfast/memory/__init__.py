@@ -1,8 +1,8 @@
-"""What agents remember.
+"""The memory of agents.
 
-A memory is one short text in one of four scopes: session, user, agent, organization. `Memories` writes, finds and
-corrects them; `Recall` ranks them; `retention` says how they fade; what was missed or has to be made anew is made by
-the `Indexer`, and the `Sweeper` deletes what is over.
+A memory is one short text in one of four scopes: session, user, agent, organization. `Memories` stores, finds and edits
+memories, `Recall` ranks them, and `retention` computes how they fade. In the background, the `Indexer` adds missing
+vectors and terms, and the `Sweeper` deletes expired and faded memories.
 """
 
 from holdfast.memory.absence import WhyNot

@@ -1,4 +1,4 @@
-"""Absence: why a memory was not recalled."""
+"""Explains why a search does not return a memory."""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -26,7 +26,7 @@ Reason = Literal[
 
 @dataclass(frozen=True, slots=True)
 class WhyNot:
-    """Why a memory was not among those returned, or that it was; its place and score where it was weighed."""
+    """Why a search did not return a memory, or that it did; with rank and score if the memory was scored."""
 
     reason: Reason
     detail: str
@@ -35,7 +35,7 @@ class WhyNot:
 
 
 def hidden(memory: Memory, *, moment: datetime, now: datetime, settings: RetentionSettings) -> WhyNot | None:
-    """Why a memory is hidden from every question about a moment; None where it is not."""
+    """Return why a memory is hidden from every search as of `moment`; None if it is not hidden."""
     if memory.buried:
         return WhyNot("buried", "it was buried; unbury it to have it recalled")
     if memory.expires_at is not None and memory.expires_at <= max(moment, now):
@@ -52,7 +52,7 @@ def hidden(memory: Memory, *, moment: datetime, now: datetime, settings: Retenti
 
 
 def what_is_left(memory: Memory, *, moment: datetime, settings: RetentionSettings) -> float:
-    """What is left of a memory: only those of users and agents fade, and no pinned one."""
+    """Return the retention of a memory: 1.0 if it cannot fade. Only unpinned memories of users and agents fade."""
     if memory.pinned or memory.owner.scope not in ("user", "agent"):
         return 1.0
     return retention(

@@ -1,4 +1,4 @@
-"""Asking: a question, made ready for the statement that searches."""
+"""Prepares queries for the search statement: vectors, terms, names and dates."""
 
 import asyncio
 import time
@@ -17,25 +17,25 @@ from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
 MAX_QUESTION = 20_000  # characters
-READ = 4000  # characters of it that words and names are taken from
-MODELS_FOR = 60.0  # seconds after which we look again which models there are vectors of
+READ = 4000  # characters that terms and names are extracted from
+MODELS_FOR = 60.0  # seconds to cache which models have vectors
 
 sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question, as the statement takes it."""
+    """A query, prepared for the search statement."""
 
     text: str
-    parts: tuple[str, ...]  # the whole, then its sentences
-    vectors: Mapping[str, Sequence[bytes]]  # of the parts, by each model that could be asked
-    unrelated: Mapping[str, float]  # the cosine that each gives to texts with nothing in common
+    parts: tuple[str, ...]  # the whole query, then its sentences
+    vectors: Mapping[str, Sequence[bytes]]  # the vectors of the parts, by each available model
+    unrelated: Mapping[str, float]  # the cosine that each model gives to unrelated texts
     dates: Sequence[DateNamed]
-    reduced: str  # why it has no vector of its own language's model, if it has none
+    reduced: str  # why the model of its language gave no vector; empty if it did
 
     def arguments(self) -> tuple[object, ...]:
-        """Vectors, terms, names and dates, in the order of the statement."""
+        """Return vectors, terms, names and dates, in the order of the statement's parameters."""
         vectors = [(n, model, each) for model, some in self.vectors.items() for n, each in enumerate(some)]
         found = [(n, term) for n, part in enumerate(self.parts) for term in terms(part[:READ])]
         return (
@@ -56,19 +56,19 @@ class Asked:
 
 
 class Asking:
-    """Makes questions ready: their vectors, by the model of their language and by former ones that memories still have.
+    """Prepares queries. The model of its language embeds a query, and so do previous models that still have vectors.
 
-    Across languages the cosines of these models tell nothing: such memories are found by their words.
+    Across languages, the cosines of these models mean nothing, so memories in other languages are found by words only.
     """
 
     def __init__(self, database: Database, embeddings: Embeddings) -> None:
         self._database = database
         self._embeddings = embeddings
-        self._models: list[tuple[str, str]] = []  # of which there are vectors, by language
+        self._models: list[tuple[str, str]] = []  # (language, model) of the stored vectors
         self._models_until = 0.0
 
     async def ask(self, question: str, asker: Hashable) -> Asked:
-        """The question, made ready; what one asker asked is no faster for another."""
+        """Prepare a query. Each `asker` has separate cache entries for query vectors."""
         _check(question)
         parts = (question, *questions.parts(question))
         language = language_of(question)
@@ -82,7 +82,7 @@ class Asking:
         return Asked(question, parts, vectors, unrelated, await self._dates(question), self._lack(own, vectors))
 
     async def _vectors(self, parts: Sequence[str], model: str, asker: Hashable) -> list[bytes] | None:
-        """The vectors of all parts; if the model makes none of the whole, the sentences are not tried."""
+        """Return the vectors of all parts, or None. Does not try the sentences if the whole query gets no vector."""
         whole = await self._embeddings.query(parts[0], model, asker=asker)
         if whole is None:
             return None
@@ -91,7 +91,7 @@ class Asking:
         return found if len(found) == len(parts) else None
 
     async def _former_models(self, language: Language, own: str | None) -> list[str]:
-        """Models other than the settings' that memories of a language still have vectors of, and that can be asked."""
+        """Return the available models, other than `own`, whose vectors memories of a language still have."""
         if time.monotonic() >= self._models_until:
             self._models_until = time.monotonic() + MODELS_FOR
             self._models = [(row["language"], row["model"]) for row in await self._database.all(sql("models"))]
@@ -100,7 +100,7 @@ class Asking:
         ]
 
     async def _dates(self, question: str) -> list[DateNamed]:
-        """The dates that a question names; the clock is asked only where there may be one."""
+        """Return the dates in a query. Reads the database clock only if the query seems to have one."""
         if not dates_named(question, datetime.now(UTC)):
             return []
         return dates_named(question, await self._database.now())

@@ -1,8 +1,8 @@
-"""The dates that a question names, and how well a moment fits them.
+"""Finds the dates in a query, and computes how well a moment matches them.
 
-"7 May 2023", "early June", "last Friday", "去年夏天", "5月初", "3天前": a date with a year, or told from today, is a
-span of days; one without a year is the same span of every year. What is yet to come names nothing, for nothing was
-said then.
+It reads English and Chinese: "7 May 2023", "early June", "last Friday", "去年夏天", "5月初", "3天前". A date with a
+year, or relative to today, is a span of days. A date without a year is the same span in every year. A year alone, or a
+weekday, that is still to come is ignored: nothing was said then.
 """
 
 import math
@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-_LONGEST = 4096  # characters that are read: what is longer is no question
-DAYS_OF_A_YEAR = 372  # twelve months of 31 days: a day of every year is 31 * (month - 1) + day
+_LONGEST = 4096  # characters that are read
+DAYS_OF_A_YEAR = 372  # twelve months of 31 days: the number of a day in the year is 31 * (month - 1) + day
 
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -30,7 +30,7 @@ _LENGTHS = {"day": 1, "week": 7, "month": 30, "year": 365}
 _DAYS_BACK = {"今": 0, "昨": 1, "前": 2, "大前": 3}
 _YEARS_BACK = {"今": 0, "去": 1, "前": 2}
 
-# Names of people, verbs and short forms: months only beside a day, a year or a word that leads to a date.
+# Also names of people, verbs and abbreviations: months only with a day, a year or a word that introduces a date.
 _DOUBTFUL = re.compile(r"april|may|march|june|august|[a-z]{3,4}")
 _VERBS = ("may", "march", "mar")
 _TIME_WORDS = re.compile(
@@ -45,7 +45,7 @@ _TIME_WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DateNamed:
-    """Days that a question names, from first to last: ordinals of the calendar, or days of every year."""
+    """A span of days in a query, from first to last: `date.toordinal` numbers, or numbers of days in every year."""
 
     first: int
     last: int
@@ -53,12 +53,12 @@ class DateNamed:
 
     @property
     def fade(self) -> float:
-        """In how many days what lies outside loses most of its worth: in as many as are named."""
+        """The distance in days at which the value falls to 1/e: the length of the span, at least 3."""
         return max(3.0, self.last - self.first + 1)
 
 
 def dates_named(question: str, now: datetime) -> list[DateNamed]:
-    """The dates that a question asks about; relative ones are told from `now`."""
+    """Return the dates in a query. Relative dates are resolved from `now`."""
     question = unicodedata.normalize("NFKC", question[:_LONGEST])
     found: dict[DateNamed, None] = {}
     for pattern, read in _READERS:
@@ -66,29 +66,29 @@ def dates_named(question: str, now: datetime) -> list[DateNamed]:
             if named := _named(read, match, now.date()):
                 found[named] = None
                 start, end = match.span()
-                question = question[:start] + "\0" * (end - start) + question[end:]  # is read once
+                question = question[:start] + "\0" * (end - start) + question[end:]  # matched once
     return list(found)
 
 
 def date_value(dates: Sequence[DateNamed], at: datetime) -> float:
-    """How well a moment fits: 1 on a day that is named, fading before and after; 0 where none is named."""
+    """Return how well a moment matches: 1 within a span, decreasing before and after it; 0 without dates."""
     return max((math.exp(-_distance(named, at.date()) / named.fade) for named in dates), default=0.0)
 
 
 def tells_when(text: str) -> bool:
-    """Whether a text speaks of a time, so that it may answer when."""
+    """Whether a text mentions a time, and so may answer a question about when."""
     return _TIME_WORDS.search(text) is not None
 
 
 def _named(read: "_Reader", match: re.Match[str], today: date) -> DateNamed | None:
     try:
         return read(match, today)
-    except (ValueError, KeyError):  # no such day: the 31st of June; no such word: one with a dotless i
+    except (ValueError, KeyError):  # no such day, as 31 June; or a word with a dotless i, which no table has
         return None
 
 
 def _distance(named: DateNamed, day: date) -> int:
-    """Days from the span that is named."""
+    """Return the distance of a day from a span, in days."""
     if not named.yearly:
         return max(0, named.first - day.toordinal(), day.toordinal() - named.last)
     place = _of_year(day.month, day.day)
@@ -111,7 +111,7 @@ def _back(today: date, days: int, length: int = 1) -> DateNamed:
 
 
 def _month(year: int | None, month: int, third: int | None = None, length: int = 1) -> DateNamed:
-    """A month, a third of it, or several months; of every year where none is given."""
+    """Return a month, a third of it, or several months; without a year, of every year."""
     if year is None:
         first = _of_year(month, 1)
         if third is not None:
@@ -126,14 +126,14 @@ def _month(year: int | None, month: int, third: int | None = None, length: int =
 
 
 def _day(year: int | None, month: int, day: int) -> DateNamed:
-    date(year or 2000, month, day)  # is there such a day?
+    date(year or 2000, month, day)  # raises ValueError if there is no such day
     if year is None:
         return DateNamed(_of_year(month, day), _of_year(month, day), yearly=True)
     return _days(date(year, month, day))
 
 
 def _week(today: date, weeks: int, weekday: int | None = None) -> DateNamed | None:
-    """The week so many weeks ago, from Monday, or one day of it."""
+    """Return the week, Monday to Sunday, of `weeks` weeks ago, or one day of it; None if that day is in the future."""
     monday = today.toordinal() - today.weekday() - 7 * weeks
     if weekday is None:
         return DateNamed(monday, monday + 6)
@@ -163,7 +163,7 @@ def _unit(match: re.Match[str]) -> str:
 
 
 def _number(text: str) -> int:
-    """7, seven, 七, 十二, 二十三, 二〇二三."""
+    """Parse a number such as 7, seven, 七, 十二, 二十三 or 二〇二三."""
     text = text.lower()
     if text.isdecimal():
         return int(text)
@@ -278,7 +278,7 @@ _THIRD = r"(?:(?:the\s+)?(?P<third>early|beginning|start|mid(?:dle)?|late|end)(?
 
 
 def _readers() -> Iterator[tuple[str, _Reader]]:
-    """Patterns, the exact before the vague, and what reads them."""
+    """Yield patterns with their readers, the most specific first."""
     yield (
         r"(?<![\d.-])(?P<year>(?:19|20)\d\d)(?P<sign>[-/.])(?P<month>\d{1,2})(?P=sign)(?P<day>\d{1,2})(?![\d.-]*\d)",
         lambda match, _: _day(int(match["year"]), int(match["month"]), int(match["day"])),

@@ -1,4 +1,4 @@
-"""Drafts: what is about to be remembered, checked and made ready to store."""
+"""Drafts: memories to store, validated and converted to rows."""
 
 import hashlib
 import re
@@ -20,10 +20,10 @@ from holdfast.memory.dates import tells_when
 from holdfast.memory.memory import TRUSTS, Trust
 from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Scope, exactly
 
-MAX_CONTENT_BYTES = 64 * 1024  # a memory is a short text; documents are knowledge
-SHORT_TURN = 400  # characters
+MAX_CONTENT_BYTES = 64 * 1024  # a memory is a short text, not a document
+SHORT_TURN = 400  # characters; a longer turn is embedded without the previous one
 LONGEST_TTL = timedelta(days=365_000)
-LEAST_IMPORTANCE = 1.2e-38  # that a `real` tells from 0
+LEAST_IMPORTANCE = 1.2e-38  # the smallest value that a `real` column can tell from 0
 
 ROLES = frozenset(
     {"user", "human", "assistant", "ai", "agent", "model", "bot", "system", "tool", "developer", "用户", "助手"}
@@ -33,10 +33,10 @@ TYPES: dict[Scope, str] = {"session": "turn", "user": "fact", "agent": "learning
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a caller says of a memory: all but its content may be left out.
+    """A memory to store. Only the content is required.
 
-    `once`: the same sentence of the same author again, wherever it is said, is the same memory; letter case, spaces and
-    a full stop make no difference.
+    `once`: a repetition of the sentence in any place, by the same author and with the same type and trust, is the same
+    memory. Letter case, spaces and final full stops and exclamation marks are ignored.
     """
 
     content: str
@@ -69,7 +69,7 @@ class Draft:
 
     @classmethod
     def of(cls, given: "Draft | Mapping[str, Any] | str") -> "Draft":
-        """A draft from what callers give: itself, a mapping with its fields, or the bare text."""
+        """Return a draft from a draft, a mapping with its fields, or a text."""
         if isinstance(given, Draft):
             return given
         if isinstance(given, str):
@@ -86,7 +86,7 @@ class Draft:
 
 
 def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
-    """A draft as a row of `memory`; what is left out the database adds."""
+    """Return a draft as a row of `memory`. The database fills in omitted columns."""
     item = {
         **reading(draft.content, draft.author),
         "scope": ids.scope,
@@ -111,7 +111,7 @@ def item_of(draft: Draft, owner: Owner, ids: OwnerIds) -> dict[str, Any]:
 
 
 def items_of(given: Sequence[tuple[Owner, Draft]], ids: Mapping[ExactOwner, OwnerIds]) -> list[dict[str, Any]]:
-    """Drafts as rows; their terms as JSON, which takes half the memory."""
+    """Return drafts as rows, with their terms encoded as JSON, which takes half the memory."""
     items = [item_of(draft, owner, ids[exactly(owner)]) for owner, draft in given]
     for item in items:
         item["terms"] = msgspec.Raw(msgspec.json.encode(item["terms"]))
@@ -119,12 +119,12 @@ def items_of(given: Sequence[tuple[Owner, Draft]], ids: Mapping[ExactOwner, Owne
 
 
 def length_of(given: tuple[Owner, Draft]) -> int:
-    """How many characters a draft has to be read."""
+    """Return the number of characters of a draft."""
     return len(given[1].content)
 
 
 def reading(content: str, author: str | None) -> dict[str, Any]:
-    """What is known of a text by reading it, as columns of `memory`."""
+    """Analyze a text: return its language, its terms and whether it mentions a time, as columns of `memory`."""
     said = spoken(content, author)
     found = terms(said)
     return {
@@ -137,7 +137,7 @@ def reading(content: str, author: str | None) -> dict[str, Any]:
 
 
 def spoken(content: str, author: str | None) -> str:
-    """What vector and words are made of: a text that somebody said is about them, too, unless a role is all we know."""
+    """Return the text to embed and index: with its author, unless that is only a role or the text begins with it."""
     if (
         author is None
         or author.casefold() in ROLES
@@ -148,12 +148,12 @@ def spoken(content: str, author: str | None) -> str:
 
 
 def in_context(said: str, previous: str | None) -> str:
-    """What the vector of a turn is made of where the one before it counts: a short turn says little alone."""
+    """Return the text to embed with the previous turn. Only a short turn needs it: it says little alone."""
     return said if previous is None or len(said) > SHORT_TURN else f"{previous}\n{said}"
 
 
 def digest_of(ids: OwnerIds, row: Mapping[str, Any]) -> UUID:
-    """What stands for a text, its owner and its place: equal for what was said before, there and by the same."""
+    """Return the digest of a memory: equal for the same text, owner, agent, type, author, place and time."""
     at = row["said_at"]
     said = "" if at is None else at.astimezone(UTC).isoformat()
     place = (row[name] for name in ("type", "conversation", "seq", "author"))
@@ -161,7 +161,7 @@ def digest_of(ids: OwnerIds, row: Mapping[str, Any]) -> UUID:
 
 
 def repeat_digest_of(ids: OwnerIds, row: Mapping[str, Any]) -> UUID:
-    """What stands for a sentence, its owner and its author: equal wherever and whenever it is said again."""
+    """Return the digest of a sentence that is stored once: independent of its place and time."""
     sentence = " ".join(row["content"].split()).rstrip(".!\u3002\uff01 ").casefold()
     return _digest(ids.scope, ids.id, "said", row["type"], row["author"], row["trust"], sentence or row["content"])
 
@@ -172,13 +172,13 @@ def _digest(*parts: object) -> UUID:
 
 
 def is_by_owner(author: str | None, owner: Owner) -> bool:
-    """Whether the user whose memory it is said it themselves."""
+    """Whether the author is the user of the memory, by name or by the role "user"."""
     whose = owner.name if owner.scope == "user" else owner.user
     return author is not None and author.casefold() in {"user", whose.casefold() if whose else "user"}
 
 
 def lifetime(ttl: timedelta | float | None) -> timedelta | None:
-    """How long it lasts, given as a time span or in seconds."""
+    """Return a time to live, given as a time span or in seconds."""
     if ttl is None:
         return None
     try:
@@ -191,7 +191,7 @@ def lifetime(ttl: timedelta | float | None) -> timedelta | None:
 
 
 def check_moment(moment: object) -> None:
-    """Refuse what is no time."""
+    """Raise InvalidInput for a value that is neither None nor a datetime in range."""
     if moment is not None and not isinstance(moment, datetime):
         raise InvalidInput(f"{moment!r:.100} is no time", next="Give a datetime.")
     if moment is not None and not 1 < aware(moment).year < MAXYEAR:
@@ -199,18 +199,18 @@ def check_moment(moment: object) -> None:
 
 
 def stored_importance(importance: float) -> float:
-    """The importance as a column can hold it: what is smaller is none."""
+    """Return the importance to store: 0 if it is too small for the column."""
     return float(importance) if importance >= LEAST_IMPORTANCE else 0.0
 
 
 def check_importance(importance: float) -> None:
-    """Refuse what is no importance."""
+    """Raise InvalidInput for a value that is not a number from 0 to 1."""
     if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"the importance cannot be {importance!r:.100}", next="Give a number from 0 to 1.")
 
 
 def check_metadata(metadata: object) -> None:
-    """Refuse what is no JSON object."""
+    """Raise InvalidInput for a value that is not a mapping with text keys."""
     if not isinstance(metadata, Mapping):
         raise InvalidInput(
             "the metadata is no object", why=f"it is {metadata!r:.100}", next="Give a mapping with text as keys."
@@ -243,5 +243,5 @@ def _check_seq(seq: object) -> None:
 
 
 def aware(moment: datetime) -> datetime:
-    """A moment with its zone: UTC where it says none."""
+    """Return a datetime with a time zone: UTC if it has none."""
     return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

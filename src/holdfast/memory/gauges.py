@@ -1,4 +1,4 @@
-"""Gauges: how much is remembered, of one tenant or of all, for those who watch an installation."""
+"""Gauges for monitoring: the number of memories, of one tenant or of all."""
 
 import time
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from holdfast.embeddings.language import Language
 from holdfast.postgres.database import Statements
 from holdfast.postgres.sql import statements
 
-MOST = 1000  # series: a monitoring system pays for each
-FRESH = 60.0  # seconds: every memory is counted, which is not worth it for each who asks
+MOST = 1000  # time series: each costs a monitoring system
+FRESH = 60.0  # seconds to cache the counts: a count reads all index entries
 
 sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeGauge:
-    """A scope of a tenant: how many memories it has, and how many of them still lack the vector of their model."""
+    """The number of memories in a scope of a tenant, and how many of them have no vector of the current model."""
 
     tenant: str
     scope: str
@@ -26,11 +26,11 @@ class ScopeGauge:
     unembedded: int
 
 
-Counted = tuple[float, list[ScopeGauge]]  # when, and what
+Counted = tuple[float, list[ScopeGauge]]  # time of the count, and its result
 
 
 class MemoryGauges:
-    """Counts memories. The numbers may be a minute old."""
+    """Counts memories. The counts are cached for a minute."""
 
     def __init__(self, system: Statements, embeddings: Embeddings) -> None:
         self._system = system
@@ -38,7 +38,7 @@ class MemoryGauges:
         self._counted: dict[TenantId | None, Counted] = {}
 
     async def scopes(self, tenant: TenantId | None = None) -> list[ScopeGauge]:
-        """Of each scope that a tenant has memories in; without one, of all tenants."""
+        """Return the gauges of each scope that has memories, of one tenant or of all."""
         at, gauges = self._counted.get(tenant, (-FRESH, list[ScopeGauge]()))
         if time.monotonic() - at < FRESH:
             return gauges

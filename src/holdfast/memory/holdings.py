@@ -1,4 +1,4 @@
-"""Holdings: who has memories, and how many."""
+"""Holdings: the owners of memories, and how many each has."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from holdfast.memory.owners import Owner, Owners, Scope
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-COUNTED = 10_000  # memories of an owner, at most
+COUNTED = 10_000  # maximum count per owner
 FIRST = UUID(int=0)
 
 sql = statements(__name__)
@@ -19,10 +19,10 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """An owner who has memories; `owner.agent` and `owner.user` are those of the newest.
+    """An owner that has memories. `owner.agent` and `owner.user` are those of its newest memory.
 
-    `count`: those that are neither superseded nor expired nor buried, of at most `COUNTED`. `newest`: when the newest
-    was made, whatever became of it.
+    `count`: memories that are not superseded, expired or buried, counted up to `COUNTED`. `newest`: when the newest
+    memory was created, in any state.
     """
 
     owner: Owner
@@ -31,7 +31,7 @@ class Holding:
 
 
 async def holdings(database: Database, owners: Owners, scope: Scope, asked: Sequence[str | Owner]) -> list[Holding]:
-    """What these owners of a scope have, in their order; who has nothing is left out."""
+    """Return the holdings of these owners of a scope, in their order, without owners that have no memories."""
     named = [Owner(scope, each) if isinstance(each, str) else each for each in asked]
     ids = {(await owners.sought(each)).id: each.name for each in named}
     held = await _held(database, owners, scope, [*ids])
@@ -39,8 +39,8 @@ async def holdings(database: Database, owners: Owners, scope: Scope, asked: Sequ
 
 
 async def holders(database: Database, owners: Owners, scope: Scope, *, limit: int, cursor: str | None) -> Page[Holding]:
-    """All in a scope who have memories, page by page."""
-    if scope == "session":  # none keeps more than a few, so that the newest memories are those of many
+    """Return a page of the owners that have memories in a scope."""
+    if scope == "session":  # a session has few memories, so the newest memories are of many sessions
         before, _ = read_cursor(cursor)
         rows = await database.all(sql("newest_sessions"), before, limit + 1)
     else:

@@ -1,4 +1,4 @@
-"""Vector indexes for the organizational memories of tenants that have many."""
+"""Vector indexes for tenants with many organizational memories."""
 
 import asyncio
 import logging
@@ -15,10 +15,10 @@ from holdfast.core.settings import MemorySettings
 from holdfast.postgres.database import Owner
 from holdfast.postgres.sql import statements
 
-FIRST = 60.0  # seconds: a process that ends before makes no index
+FIRST = 60.0  # seconds before the first check: a short-lived process creates no index
 EVERY = 600.0
-LEAST_MEMORY, MOST_MEMORY = 64, 2048  # megabytes for making an index
-LONGEST = 4000  # numbers of a vector, beyond which halfvec takes no index
+LEAST_MEMORY, MOST_MEMORY = 64, 2048  # megabytes of maintenance_work_mem
+LONGEST = 4000  # maximum dimensions of an indexed halfvec
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """The organizational memories of a tenant that one model has embedded."""
+    """The organizational memories of a tenant that are embedded by one model."""
 
     tenant: UUID
     model: str
@@ -35,19 +35,19 @@ class Library:
 
     @property
     def index(self) -> str:
-        """The name of its index: at most 63 bytes, another for every tenant, model and length."""
+        """The name of its index: at most 63 bytes, unique per tenant, model and dimensions."""
         told_apart = zlib.crc32(f"{self.model}\0{self.dimensions}".encode())
         return f"memory_nearest_{self.tenant.hex}_{told_apart:08x}"
 
     @property
     def megabytes(self) -> int:
-        """What making its index takes, so that it is made in memory: vectors of 16 bits, and their links."""
+        """The memory to build its index without spilling: vectors with 16 bits per number, and their links."""
         return min(max(LEAST_MEMORY, self.memories * (2 * self.dimensions + 600) // 1_000_000), MOST_MEMORY)
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be done, in this order."""
+    """The changes to make, in this order. A listed index is used by searches."""
 
     unlist: list[Library]
     drop: list[str]
@@ -58,11 +58,11 @@ class Changes:
 def changes(
     many: Mapping[str, Library], kept: Mapping[str, Library], there: Mapping[str, bool], listed: Mapping[str, Library]
 ) -> Changes:
-    """How to get from what is there to what should be, all by the names of indexes.
+    """Return the changes from the existing to the wanted indexes. All mappings are by index name.
 
-    `many` should have an index, `kept` keep one that they have; `there` says of an index whether it is whole, `listed`
-    are those that searches use. Of a process that was killed in the middle an index may be left that is not whole, or
-    that nobody uses.
+    `many`: libraries that need an index. `kept`: libraries that keep an existing index. `there`: existing indexes, and
+    whether each is valid. `listed`: indexes that searches use. A killed process can leave an index that is invalid or
+    not listed.
     """
     whole = {name for name, is_whole in there.items() if is_whole}
     stay = whole & (many.keys() | kept.keys())
@@ -75,7 +75,7 @@ def changes(
 
 
 class Indexes:
-    """Makes an index when a tenant has many organizational memories, and drops it when few are left."""
+    """Creates an index for a tenant with many organizational memories, and drops it when few are left."""
 
     def __init__(self, owner: Callable[[], AbstractAsyncContextManager[Owner]], settings: MemorySettings) -> None:
         self._owner = owner
@@ -90,14 +90,15 @@ class Indexes:
         await asyncio.wait([self._task])
 
     async def tend(self) -> Changes | None:
-        """Make and drop what is due; None if another process is at it.
+        """Create and drop indexes, and return the changes; None if another process is doing it.
 
-        An index is made without keeping anybody from writing, which no transaction can do: the lock is another one's.
+        `create index concurrently` does not block writes and cannot run in a transaction, so a second connection holds
+        the lock.
         """
         async with self._owner() as holder, holder.transaction():
             if not await holder.value(sql("hold_indexes")):
                 return None
-            # The server keeps the snapshot of that statement until the next one, and would make no index before.
+            # The transaction keeps the snapshot of that statement until its next one, and the build would wait for it.
             await holder.script("select")
             async with self._owner() as owner:
                 due = await self._due(owner)
@@ -105,7 +106,7 @@ class Indexes:
         return due
 
     async def _due(self, owner: Owner) -> Changes:
-        # Between the two numbers an index stays as it is, so that none is made and dropped in turns.
+        # Hysteresis: an index is dropped below half the number at which it is created.
         kept = {
             library.index: library
             for row in await owner.all(sql("organizations"), max(1, self._from // 2))
@@ -122,7 +123,7 @@ class Indexes:
         return changes(many, kept, there, listed)
 
     async def _do(self, owner: Owner, due: Changes) -> None:
-        # Workers would share the memory for it among them, of which a container may have little.
+        # No parallel workers: they build in shared memory, which is small in many containers.
         await owner.script("set search_path = public, extensions; set max_parallel_maintenance_workers = 0")
         for library in due.unlist:
             await owner.run(sql("unlist_index"), library.tenant, library.model)
@@ -134,7 +135,7 @@ class Indexes:
                 await owner.run(sql("list_index"), library.tenant, library.model, library.dimensions)
 
     async def _make(self, owner: Owner, library: Library) -> bool:
-        """Make an index; False if it cannot be made, which keeps no other from being made."""
+        """Create an index. Return False, and log a warning, if it fails, so that the others are still created."""
         try:
             await owner.script(f"set maintenance_work_mem = '{library.megabytes}MB'")
             statement: str = await owner.value(

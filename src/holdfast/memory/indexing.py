@@ -1,4 +1,4 @@
-"""Indexing: words and vectors for the memories that lack them, made behind everyone's back."""
+"""The background indexer: computes missing terms and vectors of memories."""
 
 import asyncio
 import contextlib
@@ -32,16 +32,16 @@ from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Postgres, Row, Statements, Transaction
 from holdfast.postgres.sql import statements
 
-FIRST = 2.0  # seconds: a process that ends before has nothing to index
-EVERY = 60.0  # seconds between two looks when nobody wakes it
-GATHER = 0.3  # seconds between being woken and looking: what comes meanwhile is looked at, too
-SOON = 1.0  # seconds until the next look when memories were changed while they were embedded
-LEASE = timedelta(seconds=60)  # for longer than that no tenant waits for a process that died
-TOGETHER = 32  # memories embedded at once
-SLICE = 50_000  # characters that are read at once
-FIRST_PAUSE = 60.0  # seconds after which a text that the model refused is tried again; then twice as long
+FIRST = 2.0  # seconds before the first run: a short-lived process does no indexing
+EVERY = 60.0  # seconds between two runs without a notification
+GATHER = 0.3  # seconds between a notification and the run, to batch what arrives meanwhile
+SOON = 1.0  # seconds until the next run if memories changed while they were embedded
+LEASE = timedelta(seconds=60)  # the longest time that a tenant waits after the holder has died
+TOGETHER = 32  # memories per batch
+SLICE = 50_000  # characters that are analyzed in one call
+FIRST_PAUSE = 60.0  # seconds until a refused text is retried; doubled after each refusal
 LONGEST_PAUSE = 3600.0
-CHANNEL = "holdfast_memory"  # functions/spec_names.sql and functions/embed_next_anew.sql notify it
+CHANNEL = "holdfast_memory"  # notified by sql/wake_indexer.sql and several files in functions/
 LANGUAGES: tuple[Language, ...] = ("en", "zh", "other")
 
 sql = statements(__name__)
@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A text that the model refused: of which version, when it is tried again, and how long the pause before was."""
+    """A memory whose text the model refused: its version, when to retry, and the current back-off."""
 
     version: int
     until: float
@@ -59,7 +59,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """What was made of a memory as it was read, outside any transaction: it may be another by now."""
+    """The result for a memory, computed outside of a transaction: the memory may have changed since `row` was read."""
 
     row: Row
     item: dict[str, Any]
@@ -68,13 +68,14 @@ class Made:
 
 
 class Indexer:
-    """Reads what came by plain SQL, and embeds what was missed or has another model's vector.
+    """Analyzes memories inserted by plain SQL, and embeds memories without a vector of the current model.
 
-    Every process has one. They share the work by tenants: one at a time has the lease on a tenant. Nobody waits while
-    a text is embedded; what is made of it is written if it is still the same, together with the note that it is made.
-    Of processes whose settings name different models, those of the last to open are wanted; the others embed what has
-    no vector, and replace none. While a model is replaced, a memory is found by its new vector, by its words, and by
-    its old vector as long as that model is to be had.
+    Every process has an indexer. By a lease per tenant, one process at a time works on a tenant. No lock is held while
+    texts are embedded: vector and terms are written in one transaction, and only if the memory is unchanged.
+
+    If the settings of processes name different models, the process that opened last wins. The others embed memories
+    without a vector, and replace none. While a model is replaced, search finds a memory by its new vector, by its
+    words, and by its old vector as long as the old model is available.
     """
 
     def __init__(self, postgres: Postgres, embeddings: Embeddings, settings: MemorySettings) -> None:
@@ -102,16 +103,16 @@ class Indexer:
 
     @property
     def state(self) -> tuple[Literal["ok", "reduced"], str]:
-        """Whether all memories could be found by meaning when it last looked; else how many could not."""
+        """Whether all memories were indexed at the last run; if not, how many were left."""
         left = self.left()
         return ("reduced", f"{left:,} memories still to embed") if left else ("ok", "every memory is indexed")
 
     def left(self, tenant: TenantId | None = None) -> int:
-        """How many memories of a tenant, or of all, were still to be indexed when it last looked."""
+        """Return how many memories of a tenant, or of all, the last run left to index."""
         return sum(self._left.values()) if tenant is None else self._left.get(tenant, 0)
 
     async def catch_up(self) -> int:
-        """Index what there is to index now, the tenants in turn, but for those that another process is at; how many."""
+        """Index all pending memories, tenants in turn, except for tenants that others have leased. Return how many."""
         async with self._at_it:
             self._look_after = time.monotonic() + 0.9 * EVERY
             await self._agree_on_models()
@@ -122,7 +123,7 @@ class Indexer:
             return await self._index_all(tenants)
 
     async def _read_all(self) -> int:
-        """Read what came by plain SQL and embed nothing; how many."""
+        """Index only memories that were inserted by plain SQL and not read yet. Return how many."""
         async with self._at_it:
             return await self._index_all(await self._unindexed({}), embed=False)
 
@@ -152,7 +153,7 @@ class Indexer:
                 notified.clear()
                 self._embeddings.arrived.clear()
                 try:
-                    # Without a model nothing comes of a look at all that lack a vector; once in a while it counts them.
+                    # Without a model, missing vectors cannot be computed. They are only counted, once in a while.
                     if self._can_embed() or time.monotonic() >= self._look_after:
                         await self.catch_up()
                     else:
@@ -173,10 +174,10 @@ class Indexer:
         finally:
             for wait in waits:
                 wait.cancel()
-            await asyncio.wait(waits)  # which does not swallow that this task is cancelled
+            await asyncio.wait(waits)  # asyncio.wait does not swallow the cancellation of this task
 
     async def _agree_on_models(self) -> None:
-        """Say which models we want, if we have not yet, or if they have other names now; hear which are wanted."""
+        """Store the models of this process, if they are new or changed, and read which models are wanted."""
         system = self._postgres.system
         self._opened = self._opened or await system.now()
         ours: dict[Language, str | None] = {language: self._embeddings.model(language) for language in LANGUAGES}
@@ -186,7 +187,7 @@ class Indexer:
         self._wanted = {row["language"]: row["model"] for row in await system.all(sql("wanted_models"))}
 
     async def _turn(self, tenant: TenantId, *, embed: bool) -> int:
-        """Index some memories of a tenant; how many are settled by that, none when there is no more to do."""
+        """Index a batch of a tenant's memories. Return how many are settled; 0 if there is nothing left to do."""
         database, some = self._postgres.tenant(tenant), 0
         is_first = tenant not in self._held
         self._held.add(tenant)
@@ -211,7 +212,7 @@ class Indexer:
 
     async def _release(self, tenant: TenantId) -> None:
         self._held.discard(tenant)
-        with contextlib.suppress(HoldfastError):  # then it runs out
+        with contextlib.suppress(HoldfastError):  # then the lease expires
             await self._postgres.tenant(tenant).run(sql("release_indexing"), self._id)
 
     async def _step(self, tenant: TenantId, *, embed: bool) -> int:
@@ -230,7 +231,7 @@ class Indexer:
         return 0
 
     async def _index(self, tenant: TenantId, items: Mapping[UUID, dict[str, Any]], rows: Sequence[Row]) -> int:
-        """Write the items and the vectors of their texts; how many were written, or cannot have a vector."""
+        """Embed and write items. Return how many are settled: written, or refused by the model."""
         made = await self._make(self._postgres.tenant(tenant), items, rows)
         settled: set[UUID] = set()
         for one in made:
@@ -260,11 +261,12 @@ class Indexer:
         return made
 
     async def _write(self, database: Database, made: Sequence[Made]) -> set[UUID]:
-        """Write what was made of memories that are still the same; which those were."""
+        """Write the results of memories that are unchanged, and return their ids."""
         rows = [one.row for one in made]
 
         async def work(tx: Transaction) -> set[UUID]:
-            # Who changes the turn before one of them marks it as well: earlier, and its text is another, or afterwards.
+            # A change of the previous turn also marks this memory. If it came before this lock, the text differs below.
+            # If it comes later, it waits for the lock and marks the memory afterwards.
             await tx.all(sql("hold"), [row["id"] for row in rows])
             texts = await self._texts(tx, rows)
             same = [one for one, text in zip(made, texts, strict=True) if one.text == text]
@@ -295,7 +297,7 @@ class Indexer:
         return any(name is not None and self._embeddings.ready(name) for name in names)
 
     def _models(self) -> dict[Language, str | None]:
-        """The model of each language that has one, None where another one is wanted: then no vector is replaced."""
+        """Return the model of each language that has one. None if another is wanted: then no vector is replaced."""
         ours: dict[Language, str] = {
             language: model for language in LANGUAGES if (model := self._embeddings.model(language))
         }
@@ -310,7 +312,7 @@ class Indexer:
         refused[id] = Refusal(row["version"], time.monotonic() + pause, pause)
 
     async def _forget_refusals(self, tenant: TenantId) -> None:
-        """Forget the refusals of memories that are gone, or say something else by now."""
+        """Forget the refusals of memories that were deleted or changed."""
         refused = self._refused.pop(tenant, {})
         if refused:
             rows = await self._postgres.tenant(tenant).all(sql("still_there"), list(refused))
@@ -328,7 +330,7 @@ def _identity(row: Row) -> dict[str, Any]:
 
 
 def _is_news(made: Made) -> bool:
-    """Whether there is something to write without a vector: its words, or that it is in another language."""
+    """Whether there is something to write without a vector: its terms, or a changed language."""
     return "terms" in made.item or made.item["language"] != made.row["language"]
 
 
@@ -337,7 +339,7 @@ def _read_all(rows: Sequence[Row]) -> dict[UUID, dict[str, Any]]:
 
 
 def _read(row: Row) -> dict[str, Any]:
-    """What a memory that came by plain SQL says, and what stands for it."""
+    """Analyze a memory inserted by plain SQL: return its terms, language and digest."""
     author = None if row["author"] is None else restore(row["author"])
     read = reading(restore(row["content"]), author)
     return {**read, **_identity(row), "digest": digest_of(owner_ids(row), dict(row))}

@@ -1,4 +1,4 @@
-"""Known keys: what need not be remembered again, and what must not."""
+"""Known keys: keys of stored and of deleted memories, which an import leaves out."""
 
 from collections.abc import Collection
 from hashlib import sha256
@@ -13,9 +13,9 @@ sql = statements(__name__)
 
 
 async def known_keys(database: Database, ids: OwnerIds, keys: Collection[str]) -> set[str]:
-    """Those of `keys` whose memories the owner has, or had.
+    """Return those of `keys` that a memory of the owner has, or that a deleted one had.
 
-    Whoever reads a source again leaves them out: what is there needs no new vector, and what was deleted stays so.
+    A repeated import of a source skips them: stored memories need no new vector, and deleted ones stay deleted.
     """
     stored = [stored_name("key", key) for key in keys]
     hashes = [sha256(key.encode()).digest() for key in stored]

@@ -1,4 +1,4 @@
-"""Lines: memories in a file, one JSON object each, behind a header that says what they are."""
+"""The file format of exported memories: a header line, then one JSON object per line and memory."""
 
 import base64
 import binascii
@@ -22,17 +22,17 @@ from holdfast.postgres.database import Row
 FORMAT = "holdfast.memories"
 VERSION = 1
 BOM = b"\xef\xbb\xbf"
-MAX_DIMENSIONS = 16_000  # of a halfvec
-ROUNDING = 0.01  # 16-bit floats change the length of a vector by less
+MAX_DIMENSIONS = 16_000  # maximum of a halfvec
+ROUNDING = 0.01  # rounding to 16 bits changes the length of a unit vector by less
 
-MOST = 2**30  # so that there is room to count on
+MOST = 2**30  # leaves room for increments in 32 bits
 
 Whole = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 Version = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The first line: what the others are, and the models that the exporting engine made vectors with."""
+    """The first line: format, version, and the embedding models of the exporting engine."""
 
     format: Literal["holdfast.memories"]
     version: Literal[1]
@@ -40,7 +40,7 @@ class Header(msgspec.Struct, frozen=True):
 
 
 class LineOwner(msgspec.Struct, frozen=True):
-    """Whose a memory was."""
+    """The owner of an exported memory."""
 
     scope: Scope
     name: str = ""
@@ -48,21 +48,21 @@ class LineOwner(msgspec.Struct, frozen=True):
     user: str | None = None
 
     def owner(self) -> Owner:
-        """As services take it."""
+        """Return it as an `Owner`."""
         return Owner(self.scope, self.name, self.agent, self.user)
 
 
 class LineVector(msgspec.Struct, frozen=True):
-    """A vector, and the model that made it, '' where it was a client; 16-bit floats, little-endian, in base64.
+    """A vector and its model: 16-bit floats, little-endian, in base64. The model of a client's own vector is ''.
 
-    A blank at the end of the model's name says that it is to be made anew, as in `memory`.
+    A space at the end of the model name means that the vector has to be recomputed, as in the table `memory`.
     """
 
     model: str
     data: str
 
     def numbers(self) -> tuple[float, ...]:
-        """The vector."""
+        """Decode the vector."""
         try:
             packed = base64.b64decode(self.data, validate=True)
             numbers = struct.unpack(f"<{len(packed) // 2}e", packed)
@@ -74,7 +74,7 @@ class LineVector(msgspec.Struct, frozen=True):
 
 
 class LineRevision(msgspec.Struct, frozen=True):
-    """A version that a memory had."""
+    """A version of an exported memory."""
 
     version: Version
     operation: str
@@ -86,7 +86,7 @@ class LineRevision(msgspec.Struct, frozen=True):
     metadata: dict[str, Any]
 
     def row(self) -> dict[str, Any]:
-        """What it was, by the columns of `memory_revision`."""
+        """Return it by the columns of `memory_revision`."""
         draft = Draft(self.content, self.type, self.importance, trust=self.trust, metadata=self.metadata)
         return {
             "version": self.version,
@@ -101,7 +101,7 @@ class LineRevision(msgspec.Struct, frozen=True):
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):
-    """A memory with everything that brings it back."""
+    """An exported memory, with everything that an import needs to restore it."""
 
     id: UUID
     owner: LineOwner
@@ -130,7 +130,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     revisions: list[LineRevision] = []
 
     def draft(self) -> Draft:
-        """What a caller would have said of it."""
+        """Return the fields that a caller can set, as a draft."""
         return Draft(
             self.content,
             type=self.type,
@@ -146,7 +146,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def past(self) -> dict[str, Any]:
-        """What became of it since, by the columns of `memory`."""
+        """Return the fields that the engine has set since, by the columns of `memory`."""
         return {
             "version": self.version,
             "created_at": _moment(self.created_at),
@@ -160,7 +160,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     def before(self) -> list[dict[str, Any]]:
-        """The versions that it had, by the columns of `memory_revision`."""
+        """Return its versions, by the columns of `memory_revision`."""
         versions = {kept.version for kept in self.revisions}
         if len(versions) < len(self.revisions):
             raise InvalidInput("two revisions have the same version")
@@ -170,12 +170,12 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def header(models: Sequence[str]) -> str:
-    """The first line."""
+    """Return the header line."""
     return render(Header(FORMAT, VERSION, list(models))).decode()
 
 
 def line_of(memory: Memory, row: Row) -> str:
-    """A memory as a line, with what else its row in the export has."""
+    """Return a memory as a line, with the vectors and revisions of its row."""
     models: Sequence[str] = row["models"] or []
     embeddings: Sequence[Sequence[float]] = row["embeddings"] or []
     fields = {name: getattr(memory, name) for name in Line.__struct_fields__ if hasattr(memory, name)}
@@ -196,7 +196,7 @@ def line_of(memory: Memory, row: Row) -> str:
 
 
 def read_header(text: bytes, number: int) -> Header:
-    """What the first line says of the others."""
+    """Parse the header line."""
     try:
         return msgspec.convert(parse(text), Header)
     except (HoldfastError, msgspec.ValidationError) as error:
@@ -209,7 +209,7 @@ def read_header(text: bytes, number: int) -> Header:
 
 
 def read_line(text: bytes, number: int) -> Line:
-    """The memory in a line."""
+    """Parse the line of a memory."""
     try:
         return msgspec.convert(parse(text), Line)
     except (HoldfastError, msgspec.ValidationError, UnicodeEncodeError) as error:
@@ -217,13 +217,13 @@ def read_line(text: bytes, number: int) -> Line:
 
 
 def unit(numbers: Sequence[float]) -> Sequence[float]:
-    """A vector of the same direction and of length one, as models make them."""
+    """Normalize a vector to length one, unless it differs only by rounding."""
     length = math.hypot(*numbers)
     return numbers if abs(length - 1) < ROUNDING else [each / length for each in numbers]
 
 
 def circles(successors: Mapping[UUID, UUID]) -> Iterator[Sequence[UUID]]:
-    """Those whose successors lead back to them."""
+    """Yield the cycles in a mapping of memories to their successors."""
     seen = set[UUID]()
     for id in successors:
         path, at = list[UUID](), id
@@ -236,7 +236,7 @@ def circles(successors: Mapping[UUID, UUID]) -> Iterator[Sequence[UUID]]:
 
 
 def broken(number: int, error: Exception) -> InvalidInput:
-    """The error of a line that cannot be imported."""
+    """Return the error for a line that cannot be imported."""
     return InvalidInput(
         f"line {number} cannot be imported",
         why=str(error),

@@ -1,4 +1,4 @@
-"""Memories: written, found, corrected, forgotten."""
+"""The service for memories: store, search, edit, supersede and delete them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -47,8 +47,8 @@ MAX_AT_ONCE = 10_000
 MAX_PAGE = 1000
 MAX_CHAIN = 100
 MAX_VERSION = 2**31 - 1
-LITTLE = 4_000  # characters that are read at once on the event loop
-SLICE = 50_000  # characters that are read, or stored, at once
+LITTLE = 4_000  # characters that are analyzed on the event loop; more go to the worker thread
+SLICE = 50_000  # characters that are analyzed, or stored, in one call
 Operation = Literal["remember", "edit", "supersede", "pin", "unpin", "bury", "unbury"]
 
 sql = statements(__name__)
@@ -56,7 +56,7 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class MemoryRevision:
-    """A version of a memory, and the operation that made it."""
+    """A version of a memory, and the operation that created it."""
 
     version: int
     operation: str
@@ -70,7 +70,7 @@ class MemoryRevision:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Memories, ready to be stored: whose each is, rows, how long each lives, and vectors."""
+    """Memories, ready to store: the owner, row, lifetime and vector of each."""
 
     owners: list[Owner]
     items: list[dict[str, Any]]
@@ -79,7 +79,7 @@ class Ready:
 
 
 class Memories:
-    """Writes, finds and changes memories."""
+    """Stores, finds and changes memories."""
 
     def __init__(
         self, database: Database, owners: Owners, embeddings: Embeddings, recall: Recall, settings: MemorySettings
@@ -108,9 +108,9 @@ class Memories:
         at: datetime | None = None,
         tx: Transaction | None = None,
     ) -> Memory:
-        """Remember a text; it is found as soon as this returns, or with `tx` when that commits.
+        """Store a memory. Search finds it as soon as this returns, or with `tx`, when that commits.
 
-        The same `key` again, or the very same words in the same place, and what is there already is returned.
+        If a memory with the same `key`, or with the same words in the same place, exists, it is returned instead.
         """
         given: Mapping[str, Any] = {} if metadata is None else metadata
         draft = Draft(content, type, importance, ttl, trust, given, source, key, conversation, seq, author, at)
@@ -119,7 +119,7 @@ class Memories:
     async def remember_many(
         self, owner: Owner, drafts: Sequence[Draft | Mapping[str, Any] | str], *, tx: Transaction | None = None
     ) -> list[Memory]:
-        """Remember many texts of one owner, all of them or none."""
+        """Store memories of one owner, all or none."""
         check_owner(owner)
         if not isinstance(drafts, Sequence) or isinstance(drafts, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput("these are no memories", why="they are not in a list", next="Give a list of them.")
@@ -131,7 +131,7 @@ class Memories:
         *,
         tx: Transaction | None = None,
     ) -> list[Memory]:
-        """Remember texts of several owners, all of them or none."""
+        """Store memories of several owners, all or none."""
         if len(given) > MAX_AT_ONCE:
             raise InvalidInput(
                 f"{len(given)} memories are too many at once", next=f"Give at most {MAX_AT_ONCE}, in several calls."
@@ -143,7 +143,7 @@ class Memories:
         return await self._store(ready, tx)
 
     async def get(self, id: UUID, *, tx: Transaction | None = None) -> Memory:
-        """A memory, whatever became of it, unless it was deleted."""
+        """Return a memory, also if it is superseded, expired or buried."""
         return await self._memory(await self._row(id, tx), tx)
 
     async def search(
@@ -160,10 +160,10 @@ class Memories:
         min_importance: float | None = None,
         explain: bool = False,
     ) -> Hits:
-        """Find what answers `query` among the memories of an owner, best first.
+        """Find the memories of an owner that match `query`, best first.
 
-        `where` is contained in the metadata, `since` and `until` are about when it was said; `as_of` finds what was
-        valid then. What matters little (`memory.long_term.min_importance`) is left out unless it is asked for.
+        `where` must be contained in the metadata. `since` and `until` limit when it was said. `as_of` finds what was
+        valid at that time. The default of `min_importance` is `memory.long_term.min_importance`; for sessions it is 0.
         """
         filters = Filters(where, types, since, until, as_of, min_importance)
         limit = self._settings.long_term.max_results if limit is None else limit
@@ -182,9 +182,10 @@ class Memories:
         types: Sequence[str] | None = None,
         explain: bool = False,
     ) -> Hits:
-        """Find what answers `query` in all four scopes, in one ranking: 10 of the session, 5, 3 and 5 of the others.
+        """Find the memories of all four scopes that match `query`, in one ranking.
 
-        `conversation`: that of the session, where it is known; else the user's of this name, or nobody's.
+        By default: at most 10 of the session, 5 of the user, 3 of the agent and 5 of the organization. `conversation`
+        is the one of the session, if known. Otherwise, `session` names the user's own session, or one without a user.
         """
         return await self._recall.context(
             query,
@@ -210,7 +211,7 @@ class Memories:
         as_of: datetime | None = None,
         min_importance: float | None = None,
     ) -> WhyNot:
-        """Why a memory is not among those that `search` with the same arguments returns; or that it is."""
+        """Explain why `search` with the same arguments does not return a memory, or that it does."""
         filters = Filters(where, types, since, until, as_of, min_importance)
         try:
             memory = await self.get(id)
@@ -232,7 +233,7 @@ class Memories:
         version: int | None = None,
         tx: Transaction | None = None,
     ) -> Memory:
-        """Change what is given; with `version` only if that is the current one, else Conflict."""
+        """Edit a memory. Omitted fields are unchanged. Raises Conflict if `version` is given and not current."""
         changes: dict[str, object] = {}
         if type is not None:
             changes["type"] = stored_name("type", type)
@@ -261,9 +262,9 @@ class Memories:
         version: int | None = None,
         tx: Transaction | None = None,
     ) -> Memory:
-        """Put a new memory in the place of one that is no longer true, from now or from `at` on.
+        """Supersede a memory that is no longer true by a new one, valid from now or from `at` on.
 
-        The old one is recalled no more, but by a search as of the time when it was valid.
+        Only a search as of the time when the old memory was valid still finds it.
         """
 
         check_moment(at)
@@ -273,11 +274,11 @@ class Memories:
 
         async def work(tx: Transaction) -> Memory:
             now = await self.get(id, tx=tx)
-            moment = await tx.now() if at is None else aware(at).astimezone(UTC)  # PostgreSQL knows fewer zones
+            moment = await tx.now() if at is None else aware(at).astimezone(UTC)  # PostgreSQL knows fewer time zones
             successor = None if now.superseded_by is None else await tx.one(sql("get"), now.superseded_by)
             _check_supersede(now, moment, has_successor=successor is not None)
             ready.items[0]["valid_from"] = moment
-            [new] = await self._store(ready, tx, trim=False)  # one comes, one goes
+            [new] = await self._store(ready, tx, trim=False)  # the number of current memories does not grow
             if new.id == now.id:
                 raise InvalidInput("the memory says the same already", next="Give what is true now.")
             changes: dict[str, object] = {"valid_to": moment, "superseded_by": new.id}
@@ -287,24 +288,24 @@ class Memories:
         return await work(tx) if tx is not None else await self._database.atomically(work)
 
     async def pin(self, id: UUID, *, pinned: bool = True, tx: Transaction | None = None) -> Memory:
-        """Keep a memory from fading and from being dropped, or let it go again."""
+        """Pin or unpin a memory. A pinned memory does not fade, and the session limit does not delete it."""
         return await self._change(id, "pin" if pinned else "unpin", {"pinned": bool(pinned)}, tx=tx)
 
     async def bury(self, id: UUID, *, buried: bool = True, tx: Transaction | None = None) -> Memory:
-        """Keep a memory, and recall it no more; or bring it back."""
+        """Bury or unbury a memory. A buried memory is kept, but not recalled."""
         return await self._change(id, "bury" if buried else "unbury", {}, tx=tx)
 
     async def forget(self, id: UUID, *, tx: Transaction | None = None) -> None:
-        """Delete a memory and all that was kept of it; that it was there remains known."""
+        """Delete a memory and its history. A tombstone records when and why."""
         if not await (await self._database.within(tx)).value(sql("forget"), id):
             raise await self._gone(id, tx)
 
     async def sweep(self, *, dry_run: bool = False) -> Swept:
-        """Delete what has expired or faded, which happens by itself, too; with `dry_run` only say what that is."""
+        """Delete expired and faded memories, as the Sweeper does; with `dry_run`, only report them."""
         return await sweep(self._database, self._settings.retention, dry_run=dry_run)
 
     async def history(self, id: UUID, *, before: int | None = None, limit: int | None = None) -> list[MemoryRevision]:
-        """The versions of a memory, newest first: before a version, and at most so many."""
+        """Return the versions of a memory, newest first: those before a version, at most `limit`."""
         rows = await self._database.all(sql("history"), id, MAX_VERSION if before is None else before, limit)
         if not rows and before is None:
             raise await self._gone(id, None)
@@ -323,14 +324,14 @@ class Memories:
         ]
 
     async def chain(self, id: UUID) -> list[Memory]:
-        """A memory with all that it took the place of and all that took its place, oldest first; at most 100."""
+        """Return the chain of supersessions of a memory, oldest first; at most 100 memories."""
         row = await self._row(id, None)
         rows = await self._database.all(sql("chain"), row["scope"], row["owner"], id, MAX_CHAIN)
         owners = await self._owners.named([owner_ids(each) for each in rows])
         return [memory_of(each, owner) for each, owner in zip(rows, owners, strict=True)]
 
     async def _prepare(self, given: Sequence[tuple[Owner, Draft]], *, tx: Transaction | None) -> "Ready":
-        """Drafts as rows with their vectors. Nothing is stored, and without `tx` no connection is held meanwhile."""
+        """Convert drafts to rows and embed them. Stores no memory. Without `tx`, no connection is held meanwhile."""
         ids: dict[ExactOwner, OwnerIds] = {}
         items: list[dict[str, Any]] = []
         for owner, _ in given:
@@ -366,7 +367,7 @@ class Memories:
         return Ready(owners, items, lifetimes, encoded)
 
     async def _store(self, ready: "Ready", tx: Transaction | None, *, trim: bool = True) -> list[Memory]:
-        """Store them, in one order whoever stores them: those who say the same at once then wait in turn."""
+        """Store memories, ordered by digest, so that concurrent calls with equal memories do not deadlock."""
         order = sorted(range(len(ready.items)), key=lambda place: ready.items[place]["digest"])
         parts = list(slices(order, lambda place: len(ready.items[place]["content"]), SLICE))
 
@@ -404,7 +405,7 @@ class Memories:
         version: int | None = None,
         tx: Transaction | None = None,
     ) -> Memory:
-        """Change it, as it is when it is written: what depends on how it was is made anew if that has changed."""
+        """Change a memory. Digest and vector depend on the read version: if it has changed, compute them again."""
         depends = content is not None or "type" in changes
         while True:
             row, model, vector = None, None, None
@@ -429,13 +430,13 @@ class Memories:
     async def _revise(
         self, row: Row, changes: dict[str, object], content: str | None
     ) -> tuple[str | None, bytes | None]:
-        """Add to the changes what follows from new content or a new type; the model and the vector of the content."""
+        """Add the derived columns of new content or a new type to `changes`; return model and vector of the content."""
         model, vector = None, None
         if content is not None:
             author = None if row["author"] is None else restore(row["author"])
             study = partial(reading, Draft(content).content, author)
             read = study() if len(content) <= LITTLE else await in_worker(study)
-            # With the turn before it the Indexer makes it, which looks for that one.
+            # A vector that includes the previous turn is left to the Indexer, which looks that turn up.
             if not self._settings.embedding.with_previous_turn or row["conversation"] is None:
                 [vector] = await self._embeddings.vectors([spoken(content, author)], [read["language"]])
             model = None if vector is None else self._embeddings.model(read["language"])
@@ -459,16 +460,16 @@ class Memories:
         why = f"it was deleted at {row['deleted_at']:%Y-%m-%d %H:%M} ({row['reason']})"
         return NotFound(f"there is no memory {id}", why=why)
 
-    # Listing; last, for from here on `list` is the method
+    # Listing. These methods are last: after `list`, the name means the method in this class.
 
     async def holdings(self, scope: Scope, owners: Sequence[str | Owner]) -> list[Holding]:
-        """What these owners of a scope have, in their order; who has nothing is left out."""
+        """Return the holdings of these owners of a scope, in their order, without owners that have no memories."""
         return await holdings(self._database, self._owners, scope, owners)
 
     async def owners(self, scope: Scope, *, limit: int = 50, cursor: str | None = None) -> Page[Holding]:
-        """Who has memories in a scope: sessions from the newest memory to the oldest, others in the order of their ids.
+        """Return a page of the owners that have memories in a scope: sessions by newest memory, others by id.
 
-        A session that remembers something meanwhile is at the front, and not on a page that follows.
+        A session that gets a memory between two pages moves to the front, so it may be missing from the later pages.
         """
         _check_limit(limit)
         return await holders(self._database, self._owners, scope, limit=limit, cursor=cursor)
@@ -476,7 +477,7 @@ class Memories:
     async def list(
         self, owner: Owner, *, also_past: bool = False, limit: int = 50, cursor: str | None = None
     ) -> Page[Memory]:
-        """An owner's memories, the newest first; `also_past`: those too that are superseded, expired or buried."""
+        """Return an owner's memories, newest first; with `also_past`, also superseded, expired and buried ones."""
         _check_limit(limit)
         ids = await self._owners.sought(owner)
         before, _ = read_cursor(cursor)

@@ -1,4 +1,4 @@
-"""A memory: one short text, whose it is, and what is known about it."""
+"""A memory: one short text with its owner and its properties."""
 
 from dataclasses import dataclass
 from datetime import MAXYEAR, datetime
@@ -15,11 +15,11 @@ TRUSTS: tuple[Trust, ...] = get_args(Trust)
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """Something remembered.
+    """A stored memory.
 
-    `conversation`, `seq`, `author` and `at`: where, in which place, by whom and when it was said, if it was said.
-    It is recalled from `valid_from` to `valid_to`, until `expires_at`, unless it is `buried`; None is without end.
-    `embedded`: whether it can be found by meaning yet, and not by its words alone.
+    `conversation`, `seq`, `author` and `at`: where, at which place, by whom and when it was said, if it was said.
+    It can be recalled from `valid_from` to `valid_to` and until `expires_at`, unless it is `buried`; None means no end.
+    `embedded`: whether it has a vector. Without one, search finds it by its words only.
     """
 
     id: UUID
@@ -49,12 +49,12 @@ class Memory:
 
 
 def owner_ids(row: Row) -> OwnerIds:
-    """Whose a row of `memory` is."""
+    """Return the owner ids of a row of `memory`."""
     return OwnerIds(row["scope"], row["owner"], row["agent_id"], row["user_id"])
 
 
 def memory_of(row: Row, owner: Owner) -> Memory:
-    """A row of `memory` as a memory."""
+    """Convert a row of `memory`."""
     return Memory(
         id=row["id"],
         owner=owner,
@@ -88,5 +88,5 @@ def _restored(text: str | None) -> str | None:
 
 
 def _end(moment: datetime) -> datetime | None:
-    # The driver gives infinity as the last moment that Python knows.
+    # The driver returns infinity as the maximum datetime.
     return None if moment.year == MAXYEAR else moment

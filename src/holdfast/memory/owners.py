@@ -1,4 +1,4 @@
-"""Owners: whose a memory is, which is how long it lives and who finds it."""
+"""Owners of memories. The owner determines who finds a memory and how long it is kept."""
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Collection, Sequence
@@ -17,9 +17,9 @@ from holdfast.postgres.sql import statements
 
 Scope = Literal["session", "user", "agent", "organization"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-APP = "default"  # of a session that begins with a memory
-NOBODY = UUID(int=0)  # has no memories
-REMEMBERED = 10_000  # names of sessions
+APP = "default"  # the app of a session that is created by a memory
+NOBODY = UUID(int=0)  # an owner without memories
+REMEMBERED = 10_000  # session names to cache
 
 sql = statements(__name__)
 
@@ -28,8 +28,9 @@ sql = statements(__name__)
 class Owner:
     """A session, a user, an agent, or the organization: the whole tenant.
 
-    `agent` is who brings a memory in, or, in a search, whose memories are meant alone; `user` is whose session it is.
-    `conversation` is the session's, where it is known: users may have sessions of one name.
+    `agent` is the agent that stores a memory; a search of a session or a user finds only the memories of this agent.
+    `user` is the user of a session. `conversation` is the one of the session, if known: several users can have a
+    session of the same name.
     """
 
     scope: Scope
@@ -54,25 +55,26 @@ class Owner:
 def session(
     session_id: str, *, agent: str | None = None, user: str | None = None, conversation: UUID | None = None
 ) -> Owner:
-    """A session's memories: they expire, at the latest when it ends, and are deleted with its conversation.
+    """Return a session as owner. Its memories expire when it ends at the latest, and are deleted with its conversation.
 
-    With `user` it is theirs of that name, or nobody's; without, a name that several users have is a Conflict.
+    With `user`, it is this user's session of that name, or one without a user. Without `user`, a name that several
+    users have raises Conflict.
     """
     return Owner("session", session_id, agent, user, conversation)
 
 
 def user(name: str, *, agent: str | None = None) -> Owner:
-    """A user's memories, which serve all agents."""
+    """Return a user as owner. Its memories are shared by all agents."""
     return Owner("user", name, agent)
 
 
 def agent(name: str) -> Owner:
-    """An agent's own memories, whoever it talks to."""
+    """Return an agent as owner. Its memories are shared by all its conversations."""
     return Owner("agent", name, name)
 
 
 def organization(*, agent: str | None = None) -> Owner:
-    """The memories of the whole tenant."""
+    """Return the organization, the whole tenant, as owner."""
     return Owner("organization", "", agent)
 
 
@@ -80,13 +82,13 @@ ExactOwner = tuple[Owner, UUID | None]
 
 
 def exactly(owner: Owner) -> ExactOwner:
-    """An owner with its conversation, which equality leaves out: sessions of two users may have one name."""
+    """Return an owner with its conversation, which `==` ignores: two users can have sessions of the same name."""
     return owner, owner.conversation
 
 
 @dataclass(frozen=True, slots=True)
 class OwnerIds:
-    """An owner as its rows name it."""
+    """The ids of an owner, as in rows of `memory`."""
 
     scope: Scope
     id: UUID
@@ -95,7 +97,7 @@ class OwnerIds:
 
 
 class SessionName(NamedTuple):
-    """What a conversation's session is called, and what it is stored as; its user where others have the same name."""
+    """The name of a session, the id it is stored under, and its user if other users can have the same name."""
 
     name: str
     stored: str
@@ -103,15 +105,15 @@ class SessionName(NamedTuple):
 
 
 class Owners:
-    """Gives owners their ids, and ids their owners back. A session's id is that of its conversation."""
+    """Converts owners to ids and back. The id of a session is the id of its conversation."""
 
     def __init__(self, database: Database, identities: Identities) -> None:
         self._database = database
         self._identities = identities
-        self._sessions: OrderedDict[UUID, SessionName] = OrderedDict()  # of conversations, whose ids are never reused
+        self._sessions: OrderedDict[UUID, SessionName] = OrderedDict()  # by conversation, whose ids are never reused
 
     async def sought(self, owner: Owner) -> OwnerIds:
-        """The ids of an owner whose memories are looked for: nothing is stored."""
+        """Return the ids of an owner for reading. Nothing is stored."""
         check_owner(owner)
         only = owner.agent if owner.scope in ("user", "session") else None
         agent_id = None if only is None else await self._identities.known_as("agent", only)
@@ -122,7 +124,7 @@ class Owners:
         return OwnerIds(owner.scope, await self._identities.known_as(owner.scope, owner.name), agent_id, None)
 
     async def stored(self, owner: Owner, *, tx: Transaction | None = None) -> OwnerIds:
-        """The ids of an owner who gets a memory; a session that nobody knew becomes a conversation."""
+        """Return the ids of an owner for writing. Stores its names, and creates the conversation of a new session."""
         check_owner(owner)
 
         async def known(kind: Kind, name: str | None) -> UUID | None:
@@ -138,11 +140,11 @@ class Owners:
         return OwnerIds(owner.scope, whose, await known("agent", owner.agent), await known("user", owner.user))
 
     async def owner(self, ids: OwnerIds, *, tx: Transaction | None = None) -> Owner:
-        """The owner that these ids stand for."""
+        """Return the owner with these ids."""
         return (await self.named([ids], tx=tx))[0]
 
     async def named(self, several: Sequence[OwnerIds], *, tx: Transaction | None = None) -> list[Owner]:
-        """The owner of each; names are looked up together, however many there are."""
+        """Return the owners with these ids. One statement per kind looks up the names."""
         wanted: defaultdict[Kind, set[UUID]] = defaultdict(set)
         for ids in several:
             for kind, id in _named_by_id(ids):
@@ -164,7 +166,7 @@ class Owners:
         return owners
 
     async def _conversation(self, owner: Owner, tx: Transaction | None) -> UUID | None:
-        """The conversation of a session: the user's or nobody's where one is named, else the only one of its name."""
+        """Find the conversation of a session: the user's own or one without a user; without `user`, the only one."""
         if owner.conversation is not None:
             return owner.conversation
         run = await self._database.within(tx)
@@ -184,7 +186,7 @@ class Owners:
         return rows[0]["id"] if rows else None
 
     async def _session(self, owner: Owner, tx: Transaction | None) -> UUID:
-        """The conversation of a session, made if there is none; plain SQL knows it by the uuid of its name."""
+        """Find or create the conversation of a session, and store the uuid of its name, which plain SQL uses."""
         id = await self._conversation(owner, tx)
         if id is None:
             await self._begin(owner, tx)
@@ -225,6 +227,6 @@ def _named_by_id(ids: OwnerIds) -> list[tuple[Kind, UUID]]:
 
 
 def check_owner(owner: object) -> None:
-    """Refuse what is no owner."""
+    """Raise InvalidInput for a value that is not an `Owner`."""
     if not isinstance(owner, Owner):
         raise InvalidInput(f"{owner!r:.100} is no owner", next='Give one, such as user("ann").')

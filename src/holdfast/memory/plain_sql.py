@@ -1,6 +1,7 @@
-"""What plain SQL has to know of the settings: how long memories of a session live whose writer does not say.
+"""Stores settings for plain SQL: the default lifetime of session memories.
 
-It holds for the installation, and comes from the process that opened last: a view has no settings of its own.
+The views of plain SQL read it from a table, because SQL has no access to the settings. It is one value for the
+installation, from the process that opened last.
 """
 
 import logging
@@ -15,8 +16,8 @@ log = logging.getLogger(__name__)
 
 
 async def tell_settings(system: Statements, settings: MemorySettings) -> None:
-    """Write the settings where the views of `functions/spec_names.sql` read them; without them the defaults hold."""
+    """Store the settings for the views of `functions/spec_names.sql`, which use defaults if they are missing."""
     try:
         await system.run(sql("tell_setting"), "session_lifetime", f"{settings.short_term.ttl_minutes} minutes")
-    except HoldfastError as error:  # a server that only reads takes no plain SQL either
+    except HoldfastError as error:  # a read-only server also refuses inserts by plain SQL
         log.warning("plain SQL is not told how long memories of sessions live: %s", error)

@@ -1,11 +1,11 @@
-"""What a question tells by its form: its sentences, whether the asker is meant, whether a time is asked for."""
+"""Analyzes the form of a query: its sentences, whether it is in the first person, whether it asks for a time."""
 
 import re
 
 MAX_PARTS = 4
 
-# A full stop ends a sentence where a space and no lower-case letter follow, and not after an initial, a number or a
-# title: what is cut wrongly loses its other half.
+# A full stop ends a sentence if a space and no lower-case letter follow, and if no initial, number or title precedes:
+# a wrong split would lose half of the sentence.
 _SENTENCE = re.compile(
     r".+?(?:"
     r"[\u3002\uff01\uff1f\uff1b]+[\u201d\u2019\u300d\u300f\uff09]*"
@@ -15,7 +15,7 @@ _SENTENCE = re.compile(
     re.DOTALL,
 )
 _MARKS = " \t\r\n.;!?\u3002\uff01\uff1f\uff1b"
-# A small "i" is one who asks, too, and so often something else that a verb must follow.
+# A lower-case "i" is often not the pronoun, so a verb must follow.
 _VERBS = (
     "am|was|have|had|do|did|can|could|will|would|should|like|want|need|love|said|told|ask|mention|go|went|live|work"
 )
@@ -32,16 +32,16 @@ _ASKS_WHEN = re.compile(
 
 
 def parts(question: str) -> list[str]:
-    """The sentences of a question, at most four; none where it is a single one."""
+    """Return the sentences of a query, at most four; none if it has only one."""
     sentences = [found.strip(_MARKS) for found in _SENTENCE.findall(question) if any(map(str.isalnum, found))]
     return sentences[:MAX_PARTS] if len(sentences) > 1 else []
 
 
 def is_first_person(question: str) -> bool:
-    """Whether the one who asks speaks of themselves."""
+    """Whether a query is in the first person."""
     return _FIRST_PERSON.search(question) is not None
 
 
 def asks_when(question: str) -> bool:
-    """Whether a question asks for a time."""
+    """Whether a query asks for a time."""
     return _ASKS_WHEN.search(question) is not None

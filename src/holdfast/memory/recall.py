@@ -1,4 +1,4 @@
-"""Recall: finding the memories that answer a question."""
+"""Recall: finds and ranks the memories that match a query."""
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
@@ -26,14 +26,14 @@ MAX_LIMIT = 1000
 EVERYTHING = 1_000_000
 LIMITS: dict[Scope, int] = {"session": 10, "user": 5, "agent": 3, "organization": 5}
 
-AT_ONCE = 100  # memories that are read before others have a turn
+AT_ONCE = 100  # rows to convert before yielding to other tasks
 
 sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a score is the sum of."""
+    """The parts of a score. The score is their sum."""
 
     vector: float
     words: float
@@ -48,29 +48,29 @@ class Parts:
 
     @property
     def total(self) -> float:
-        """Their sum: the score."""
+        """The sum of the parts: the score."""
         said = self.vector + self.words + self.neighbours + self.conversation + self.author + self.date
         return said + self.recency + self.importance + self.trust + self.graph
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory and how well it answers."""
+    """A memory and how well it matches the query."""
 
     memory: Memory
     score: float
-    parts: Parts | None = None  # what the score is made of, when asked
+    parts: Parts | None = None  # set with `explain`
 
 
 class Hits(list[Hit]):
-    """What was found, best first; `reduced` says why it was not found by meaning, where it was not."""
+    """Search results, best first. `reduced` says why the search was degraded, without vectors; empty if it was not."""
 
     reduced: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What may be found."""
+    """The filters of a search."""
 
     where: Mapping[str, Any] | None = None
     types: Sequence[str] | None = None
@@ -94,14 +94,14 @@ class Filters:
             check_moment(moment)
 
     def arguments(self) -> tuple[object, ...]:
-        """As the statement takes them."""
+        """Return the filters as parameters of the statement."""
         types = None if self.types is None else [store(each) for each in self.types]
         moments = (None if each is None else aware(each) for each in (self.since, self.until, self.as_of))
         return types, dict(self.where or {}), *moments
 
 
 class Recall:
-    """Finds memories."""
+    """Searches memories."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class Recall:
         places: Shares,
     ) -> None:
         self._database = database
-        self._places = places  # a search keeps a core of the database busy: more at once would only slow everybody down
+        self._places = places  # a search keeps a core of the database busy: more at once would slow all down
         self._owners = owners
         self._embeddings = embeddings
         self._usage = usage
@@ -122,7 +122,7 @@ class Recall:
         self._asking = Asking(database, embeddings)
 
     async def search(self, owner: Owner, query: str, filters: Filters, *, limit: int, explain: bool) -> Hits:
-        """What answers `query` among the memories of an owner, best first."""
+        """Return the memories of an owner that match `query`, best first."""
         ids = await self._owners.sought(owner)
         rows, reduced = await self._rows([(owner, ids, check_limit(limit))], query, filters)
         return await self._hits(rows, reduced, {(ids.scope, ids.id): owner}, explain=explain)
@@ -138,7 +138,7 @@ class Recall:
         filters: Filters,
         explain: bool,
     ) -> Hits:
-        """What answers `query` in all four scopes, in one ranking; each scope has its own limit."""
+        """Return the memories of all four scopes that match `query`, in one ranking. Each scope has its own limit."""
         wanted = {**LIMITS, **_checked(limits)}
         owners = [organization()]
         owners += [of_session] if of_session is not None else []
@@ -152,7 +152,7 @@ class Recall:
         return await self._hits(rows, reduced, whose, explain=explain)
 
     async def why_not(self, memory: Memory, owner: Owner, query: str, filters: Filters, *, limit: int) -> WhyNot:
-        """Why a memory is not among the first `limit` that answer `query`; or that it is."""
+        """Explain why a memory is not among the first `limit` results of a search, or that it is."""
         check_limit(limit)
         now, ids = await self._database.now(), await self._owners.sought(owner)
         moment = now if filters.as_of is None else aware(filters.as_of)
@@ -173,12 +173,12 @@ class Recall:
         return WhyNot("below the cut", where + cut, rank, score)
 
     async def _owns(self, sought: OwnerIds, owner: Owner) -> bool:
-        """Whether a search among the memories of one finds what is another's."""
+        """Whether a search with the ids `sought` covers the memories of `owner`."""
         ids = await self._owners.sought(owner)
         return (ids.scope, ids.id) == (sought.scope, sought.id) and sought.agent in (None, ids.agent)
 
     async def _filtered(self, memory: Memory, filters: Filters) -> WhyNot | None:
-        """Which filter holds a memory back."""
+        """Return which filter excludes a memory; None if none does."""
         least = self._least(memory.owner.scope, filters)
         said = memory.at or memory.created_at
         if memory.importance < least:
@@ -194,7 +194,7 @@ class Recall:
         return None
 
     def _least(self, scope: Scope, filters: Filters) -> float:
-        """The importance from which memories of a scope are recalled."""
+        """Return the minimum importance of memories in a scope."""
         if filters.min_importance is not None:
             return filters.min_importance
         return 0.0 if scope == "session" else self._settings.long_term.min_importance
@@ -230,7 +230,7 @@ class Recall:
         named = dict(zip(others, await self._owners.named(others), strict=True))
         for number, (row, others_ids) in enumerate(zip(rows, ids, strict=True), 1):
             if number % AT_ONCE == 0:
-                await asyncio.sleep(0)  # others have a turn
+                await asyncio.sleep(0)  # let other tasks run
             owner = whose[row["scope"], row["owner"]] if others_ids is None else named[others_ids]
             parts = Parts(*row["parts"])
             hits.append(Hit(memory_of(row, owner), parts.total, parts if explain else None))
@@ -239,7 +239,7 @@ class Recall:
 
 
 def weights(settings: MemorySettings, limit: int) -> list[float]:
-    """The weights of the parts, in the order of the statement, and how many are weighed: all that are wanted."""
+    """Return the weights in the order of the statement, then the threshold and the size of the candidate pool."""
     scoring = settings.scoring
     return [
         scoring.words,
@@ -260,7 +260,7 @@ def weights(settings: MemorySettings, limit: int) -> list[float]:
 
 
 def check_limit(limit: int) -> int:
-    """A number of memories that can be asked for."""
+    """Return a valid limit, or raise InvalidInput."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= MAX_LIMIT:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(f"the limit cannot be {limit!r:.100}", next=f"Ask for 0 to {MAX_LIMIT} at once.")
     return limit

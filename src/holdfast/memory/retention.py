@@ -1,14 +1,14 @@
-"""Retention: what is left of a memory as time goes by."""
+"""Retention: how much of a memory is left."""
 
 import math
 from datetime import timedelta
 
 
 def retention(age: timedelta, *, half_life: timedelta, importance: float, uses: int) -> float:
-    """What is left of a memory: 1.0 when fresh, halving every half-life; what matters or is used fades slower.
+    """Return the retention of a memory: 1.0 when fresh, halved after each half-life. Importance and use slow it down.
 
-    `age` counts from its last use. The half-life is that of importance 0.5 without use; `uses` stretch it by their
-    logarithm. The statements `search_memories` and `fading` say the same in SQL.
+    `age` counts from the last use. `half_life` holds for a memory of importance 0.5 that was never used; `uses` extend
+    it logarithmically. The statements `search_memories` and `fading` have the same formula in SQL.
     """
     stretched = half_life * (0.5 + importance) * (1 + math.log(1 + uses))
     return 2.0 ** -(max(age, timedelta(0)) / stretched)

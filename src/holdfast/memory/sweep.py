@@ -1,4 +1,4 @@
-"""Sweeping: what has expired or faded is deleted, with all that was kept of it."""
+"""Deletes expired and faded memories, on request and in the background."""
 
 import asyncio
 import logging
@@ -17,10 +17,10 @@ from holdfast.memory.owners import Scope
 from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.sql import statements
 
-FIRST = 60.0  # seconds: a process that ends before has nothing to sweep
-TOGETHER = 1000  # memories deleted at once
-SHOWN = 100  # ids of what was or would be deleted
-TOMBSTONES = timedelta(days=90)  # for so long it is known of a deleted memory that it was there, and why it is gone
+FIRST = 60.0  # seconds before the first sweep: a short-lived process does not sweep
+TOGETHER = 1000  # memories per batch
+SHOWN = 100  # maximum number of ids in a result
+TOMBSTONES = timedelta(days=90)  # how long a tombstone without a key is kept
 LONGEST = timedelta(days=365_000)
 
 Reason = Literal["expired", "faded"]
@@ -31,38 +31,38 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What was deleted, or would be: how many by scope and reason, and the ids of some."""
+    """The result of a sweep or a dry run: counts by scope and reason, and some of the ids."""
 
     counts: dict[tuple[Scope, Reason], int]
     ids: list[UUID] = field(default_factory=list[UUID])
 
     @property
     def total(self) -> int:
-        """How many in all."""
+        """The number of all memories."""
         return sum(self.counts.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Fading:
-    """When memories of users and agents have faded: after `halvings` half-lives, each stretched by what it matters."""
+    """When memories of users and agents have faded: after `halvings` half-lives, extended by importance and use."""
 
     half_life_days: float
     halvings: float
 
     @classmethod
     def by(cls, settings: RetentionSettings) -> "Fading":
-        """As the settings have it."""
+        """Derive it from the settings."""
         return cls(settings.half_life_days, -math.log2(settings.faded_below) if settings.faded_below else math.inf)
 
     @property
     def shortest(self) -> timedelta | None:
-        """The age before which none can have faded, however little it matters; None where none ever does."""
+        """The age before which no memory can have faded, even with importance 0; None if memories never fade."""
         days = self.half_life_days * 0.5 * self.halvings
         return timedelta(days=days) if days < LONGEST.days else None
 
 
 async def sweep(database: Database, settings: RetentionSettings, *, dry_run: bool = False) -> Swept:
-    """Delete what has expired or faded of a tenant; with `dry_run` only say what that is."""
+    """Delete expired and faded memories of a tenant; with `dry_run`, only report them."""
     fading = Fading.by(settings)
     counts: Counter[tuple[Scope, Reason]] = Counter()
     ids: list[UUID] = []
@@ -106,7 +106,7 @@ async def _delete(database: Database, rows: Sequence[Row], reason: Reason, fadin
 
 
 class Sweeper:
-    """Sweeps every tenant from time to time."""
+    """Sweeps all tenants at regular intervals."""
 
     def __init__(self, postgres: Postgres, settings: MemorySettings) -> None:
         self._postgres = postgres
@@ -121,7 +121,7 @@ class Sweeper:
         await asyncio.wait([self._task])
 
     async def sweep(self) -> int:
-        """Delete what has expired or faded, of every tenant, and tombstones that nobody needs; how many memories."""
+        """Delete expired and faded memories of all tenants, and old tombstones. Return how many memories."""
         system = self._postgres.system
         shortest = Fading.by(self._settings).shortest or LONGEST
         swept = 0

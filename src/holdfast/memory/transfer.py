@@ -1,4 +1,4 @@
-"""Transfer: memories out to a file and in again, as a stream of lines."""
+"""Export and import of memories as a stream of JSON lines."""
 
 import asyncio
 import hashlib
@@ -27,7 +27,7 @@ from holdfast.postgres.sql import statements
 
 PAGE = 500
 BATCH_BYTES = 1024 * 1024
-LITTLE = 4_000  # characters that are read at once on the event loop
+LITTLE = 4_000  # characters that are analyzed on the event loop; more go to the worker thread
 GIVE_LINES = 'Give lines of bytes, as a file has them that was opened with "rb".'
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 LANGUAGES: tuple[Language, ...] = get_args(Language)
@@ -39,7 +39,7 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """How many memories were added, were there already (by id, key or words), and had expired on the way."""
+    """How many memories were added, existed already (by id, key or words), and had expired."""
 
     added: int = 0
     folded: int = 0
@@ -51,7 +51,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Arrival:
-    """A line on its way in: whose it will be, and its row, whose id is still the file's."""
+    """A line to import, with its new owner and its row. The id of the row is not decided yet."""
 
     number: int
     line: Line
@@ -63,26 +63,26 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Which ids the memories of a file get here."""
+    """Decides which ids imported memories get. An id is kept if `keep` is set and no other memory has it."""
 
     whose: OwnerIds
-    present: Mapping[UUID, bool]  # of each id that the tenant has, whether it is this owner's
+    present: Mapping[UUID, bool]  # existing ids of the tenant, and whether each belongs to this owner
     keep: bool
 
     def id(self, given: UUID) -> UUID:
-        """Its own where it is the owner's already or may be kept, else one made of it, the same every time."""
+        """Return the given id if the owner has it already or it can be kept; otherwise one derived from it."""
         made = made_id(self.whose, given)
         if self.present.get(made):
             return made
         return given if self.present.get(given) or (self.keep and given not in self.present) else made
 
     def is_there(self, given: UUID) -> bool:
-        """Whether it came before."""
+        """Whether the owner already has the memory."""
         return self.present.get(self.id(given), False)
 
 
 class Transfer:
-    """Exports and imports memories, however many, in the memory of one page."""
+    """Exports and imports any number of memories, one page at a time."""
 
     def __init__(self, database: Database, owners: Owners, embeddings: Embeddings, settings: MemorySettings) -> None:
         self._database = database
@@ -91,7 +91,7 @@ class Transfer:
         self._settings = settings
 
     async def export(self, whose: Owner | Scope) -> AsyncGenerator[str]:
-        """The memories of an owner, or all of a scope, as lines of JSON: a header, then one each with all it was."""
+        """Yield the memories of an owner, or all of a scope, as JSON lines: a header, then one memory per line."""
         _check_whose(whose)
         first, last = FIRST, LAST
         if isinstance(whose, Owner):
@@ -111,11 +111,11 @@ class Transfer:
     async def load(
         self, lines: Lines, *, into: Owner | None = None, by_admin: bool = True, first_line: int = 1
     ) -> Imported:
-        """Import what `export` gave, as memories of those whose they were, or all `into` one owner.
+        """Import exported lines, as memories of their former owners, or all `into` one owner.
 
-        The same lines twice change nothing. An id is kept unless somebody else has it; who does not administer the
-        tenant cannot learn of that, since theirs are made anew. A vector is kept if its model is the configured one,
-        else the memory is embedded later. A broken line ends it, and what came before that is imported.
+        A repeated import changes nothing. An admin's import keeps an id unless another memory has it. Other imports
+        derive new ids, so that nobody can probe which ids exist. A vector is kept if its model is the configured one;
+        otherwise, the Indexer embeds the memory later. An invalid line stops the import; earlier lines are stored.
         """
         _check_place(into, first_line)
         done, batch, size, is_headed = Imported(), list[Arrival](), 0, False
@@ -130,7 +130,7 @@ class Transfer:
                 read_header(text, number)
                 is_headed = True
                 continue
-            await asyncio.sleep(0)  # to read a line takes a while, and others wait
+            await asyncio.sleep(0)  # parsing a line takes a while: let other tasks run
             try:
                 arrival = await self._arrival(text, number, into, by_admin=by_admin)
             except HoldfastError:
@@ -170,9 +170,9 @@ class Transfer:
         return Arrival(number, line, ids, item, revisions, vectors)
 
     def _usable(self, vectors: Mapping[str, Sequence[float]], model: str | None) -> dict[str, Sequence[float]]:
-        """Those that are searched here: a client's own, and that of the model that is configured, of length one.
+        """Return the usable vectors: the client's own, and the one of the configured model, normalized.
 
-        One without a direction is not: the indexer makes it anew.
+        A zero vector is not usable; the Indexer computes a new one.
         """
         lengths = {} if model is None else {model: self._embeddings.dimensions(model)}
         named = {name.rstrip(" "): each for name, each in vectors.items() if any(each)}
@@ -203,7 +203,7 @@ class Transfer:
             raise
 
     async def _check_successors(self, tx: Transaction, coming: Mapping[UUID, Arrival], places: Places) -> None:
-        """Refuse the line with which memories would be superseded in a circle, through whatever is here already."""
+        """Raise InvalidInput for a line that would close a cycle of supersessions, also through stored memories."""
         next = {id: places.id(each.line.superseded_by) for id, each in coming.items() if each.line.superseded_by}
         if not next:
             return
@@ -235,7 +235,7 @@ class Transfer:
             short.max_memories,
             msgspec.json.encode(items).decode(),
             [ttl] * len(items),
-            [None] * len(items),  # those that are new get their vectors below
+            [None] * len(items),  # new memories get their vectors below
         )
         new = {row["id"]: coming[row["id"]] for row in rows if row["is_new"]}
         vectors = [(id, model, numbers) for id, each in new.items() for model, numbers in each.vectors.items()]
@@ -255,7 +255,7 @@ class Transfer:
 
 
 def made_id(whose: OwnerIds, given: UUID) -> UUID:
-    """The id that a memory gets whose own is somebody else's: of the same moment, and the same every time."""
+    """Derive an id from a given one that cannot be used: with the same timestamp, and the same every time."""
     digest = hashlib.blake2b(f"{whose.scope} {whose.id} {given}".encode(), digest_size=7).digest()
     return UUID(bytes=given.bytes[:9] + digest)
 
@@ -273,7 +273,7 @@ def _same(one: OwnerIds, other: OwnerIds) -> bool:
 
 
 async def _each(lines: Lines) -> AsyncGenerator[bytes]:
-    mark = BOM  # some editors put it before the first line
+    mark = BOM  # some editors write it at the start of a file
     async for line in lines if isinstance(lines, AsyncIterable) else _one_by_one(lines):
         if not isinstance(line, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(f"{line!r:.100} is no line", why="it is no bytes", next=GIVE_LINES)

@@ -1,7 +1,7 @@
-"""Turns: what was said just before, for vectors that are made of both.
+"""Previous turns, for vectors that include the turn before.
 
-What changes before a turn has it embedded anew. Two turns that are written at the same moment do not see each other:
-then the vector of the later one is made without the earlier one, until something before it changes.
+When the previous turn changes, the turn is embedded again. Two turns that are written concurrently do not see each
+other: the vector of the later one then lacks the earlier one, until the previous turn changes.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ sql = statements(__name__)
 
 
 async def draft_texts(run: Statements, ids: OwnerIds, drafts: Sequence[Draft]) -> list[str]:
-    """What the vectors of drafts are made of: each with the turn before it, among the drafts or stored already."""
+    """Return the texts to embed for drafts: each with its previous turn, from the drafts or from the database."""
     placed = [(n, store(d.conversation), d.seq) for n, d in enumerate(drafts) if d.conversation and d.seq is not None]
     columns = [list(column) for column in zip(*placed, strict=True)] or [[], [], []]
     rows = await run.all(sql("previous_turns"), ids.scope, ids.id, *columns)
@@ -39,7 +39,7 @@ async def draft_texts(run: Statements, ids: OwnerIds, drafts: Sequence[Draft]) -
 
 
 async def stored_texts(run: Statements, rows: Sequence[Row]) -> list[str]:
-    """What the vectors of stored memories are made of: each with the turn before it."""
+    """Return the texts to embed for stored memories: each with its previous turn."""
     before: dict[int, str] = {}
     owners: defaultdict[tuple[str, UUID], list[int]] = defaultdict(list)
     for n, row in enumerate(rows):

@@ -1,4 +1,4 @@
-"""Usage: which memories were recalled, counted behind the readers' backs."""
+"""Counts in the background how often memories are recalled."""
 
 import asyncio
 import logging
@@ -10,21 +10,21 @@ from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-DELAY = 1.0  # seconds in which uses are gathered
+DELAY = 1.0  # seconds to collect uses before they are written
 
 log = logging.getLogger(__name__)
 sql = statements(__name__)
 
 
 class Usage:
-    """Counts uses in batches. Counts that were not written when the process died are lost, and nothing else is."""
+    """Counts uses in batches. If the process dies, the unwritten counts are lost, and nothing else."""
 
     def __init__(self) -> None:
         self._counts: defaultdict[Database, Counter[UUID]] = defaultdict(Counter)
         self._writing: asyncio.Task[None] | None = None
 
     def note(self, database: Database, ids: Sequence[UUID]) -> None:
-        """These were recalled."""
+        """Count a use of each memory."""
         if not ids:
             return
         self._counts[database].update(ids)
@@ -32,7 +32,7 @@ class Usage:
             self._writing = asyncio.create_task(self._write_later(), name="holdfast memory usage")
 
     async def flush(self) -> None:
-        """Write what was counted; when it is cancelled, what was not written is kept for the next time."""
+        """Write the counts. If it is cancelled, the unwritten counts are kept for the next flush."""
         for database in tuple(self._counts):
             uses = self._counts.pop(database, Counter[UUID]())
             try:
@@ -44,7 +44,7 @@ class Usage:
                 raise
 
     async def close(self) -> None:
-        """Write what is left, and end."""
+        """Write the remaining counts, and stop."""
         if self._writing is not None:
             self._writing.cancel()
             await asyncio.wait([self._writing])

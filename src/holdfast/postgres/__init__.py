@@ -1,6 +1,6 @@
-"""PostgreSQL, the only judge of what happened.
+"""PostgreSQL: the single source of truth.
 
-`embedded` starts a server where none is given, `database` runs statements for one tenant at a time, `tenancy` holds the
-roles that keep tenants apart, `migrate` brings the schema up to date, `backup` dumps and restores it.
+`embedded` starts a server if the settings name none. `database` runs statements for one tenant at a time. `tenancy` has
+the roles that isolate tenants. `migrate` updates the schema. `backup` dumps and restores the database.
 Import from the modules: the process that owns the embedded server must stay small and never load the driver.
 """

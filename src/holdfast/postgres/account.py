@@ -1,4 +1,4 @@
-"""The account that the embedded server runs as, and how it gets at programs and folders that are not its own."""
+"""The account that the embedded server runs as, and its access to programs and folders of other accounts."""
 
 import os
 import pwd
@@ -14,29 +14,29 @@ from typing import Any
 from holdfast.core.errors import DataFolderUnusable, Unavailable
 from holdfast.postgres.binaries import Binaries
 
-# What programs of the server may know of this environment, which has passwords and keys in it.
+# The variables that the server's programs get from this environment, which also contains passwords and keys.
 HARMLESS = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "TZ", "TMPDIR", "TEMP", "TMP", "LD_LIBRARY_PATH")
 
 
 def clean_environment(*more: str) -> dict[str, str]:
-    """The variables that a program needs to run, and `more` by their names."""
+    """Return the environment variables that a program needs to run, and those named in `more`."""
     return {name: os.environ[name] for name in (*HARMLESS, *more) if name in os.environ}
 
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Who the server runs as: PostgreSQL refuses to be root."""
+    """The account that the server runs as. PostgreSQL refuses to run as root."""
 
     name: str
     uid: int
     gid: int
 
     def identity(self) -> dict[str, Any]:
-        """What makes a child process run as this account."""
+        """Return the arguments of `subprocess` that make a child process run as this account."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []} if os.geteuid() == 0 else {}
 
     def write(self, file: Path, text: str) -> None:
-        """Write a file of this account anew; never through a link that it may have laid for root to follow."""
+        """Replace a file of this account. Never writes through a link, which the account could have placed for root."""
         draft = file.with_name(f"{file.name}.{secrets.token_hex(4)}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as handle:
             handle.write(text)
@@ -46,7 +46,7 @@ class Account:
 
 
 def server_account(cluster: Path) -> Account:
-    """Who the server runs as: the caller, or for root the owner of the data, else an existing service account."""
+    """Return the caller's account; for root, the account of the data's owner, otherwise a service account."""
     if os.geteuid() != 0:
         entry = pwd.getpwuid(os.geteuid())
         return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
@@ -77,7 +77,7 @@ def server_account(cluster: Path) -> Account:
 
 
 def runnable(binaries: Binaries, account: Account) -> Binaries:
-    """The programs, or a copy of them where the account cannot reach the wheel."""
+    """Return the programs, or a copy of them if the account cannot reach the wheel."""
     try:
         subprocess.run(
             [binaries.path("postgres"), "--version"],
@@ -93,9 +93,9 @@ def runnable(binaries: Binaries, account: Account) -> Binaries:
 
 @contextmanager
 def within_reach(*folders: Path) -> Generator[tuple[Any, ...]]:
-    """Names under which a child finds `folders` even if their parents are closed to it, and the descriptors to pass on.
+    """Yield paths by which a child can open `folders` even in parents closed to it, and the descriptors to pass on.
 
-    A folder that the parent has open can be named by its descriptor, so no parent's permissions need to be touched.
+    A path can name a folder by an open descriptor (Linux), so the permissions of the parents need no change.
     """
     if sys.platform != "linux":
         yield (*map(str, folders), ())

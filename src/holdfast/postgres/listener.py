@@ -1,8 +1,8 @@
-"""Wake-ups from the server.
+"""Wake-ups: notifications from PostgreSQL (LISTEN and NOTIFY).
 
-A wake-up is a hint that rows have changed, never their content: it may come late, twice or not at all, so whoever is
-woken reads the rows. After a lost connection everyone is woken once, to catch up. Every database login can send
-notifications: a flood of them is passed on as a few wake-ups a second.
+A wake-up is a hint that rows have changed, never their content. It may come late, twice or not at all, so the receiver
+reads the rows. After a lost connection, all receivers are woken once, to catch up. Every database login can send
+notifications, so the rate of wake-ups is limited: the listener merges a flood of notifications.
 """
 
 import asyncio
@@ -15,17 +15,17 @@ from typing import Protocol
 
 RECONNECT_FIRST = 0.1
 RECONNECT_MOST = 5.0
-HEARD = 100  # different things that are remembered of what was said
+HEARD = 100  # different notifications that a wake-up remembers
 ANYTHING = ("", "")
 BURST = 200  # notifications of a channel that are passed on at once
-RATE = 100.0  # that are a second, from then on
-HELD = 0.05  # seconds for which those beyond are held back, to be passed on as one
+RATE = 100.0  # per second, after a burst
+HELD = 0.05  # seconds for which further ones are held back, to be passed on as one
 
 log = logging.getLogger(__name__)
 
 
 class ListeningConnection(Protocol):
-    """What the listener needs of a driver's connection."""
+    """The methods of a driver's connection that the listener needs."""
 
     async def add_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
     async def remove_listener(self, channel: str, callback: Callable[..., None]) -> None: ...
@@ -36,25 +36,25 @@ class ListeningConnection(Protocol):
 
 
 class Wake(asyncio.Event):
-    """Is set when something is said on a channel, or may have been; `said` has what, and where, until it is cleared."""
+    """An event that is set by notifications. `said` has their channels and payloads until the event is cleared."""
 
     def __init__(self) -> None:
         super().__init__()
         self.said: set[tuple[str, str]] = set()
 
     def hear(self, channel: str, payload: str) -> None:
-        """Something was said; without a payload, it may be anything."""
+        """Record a notification and set the event. An empty payload stands for any payload."""
         self.said.add((channel, payload) if len(self.said) < HEARD else ANYTHING)
         self.set()
 
     def clear(self) -> None:
-        """Forget what was said, and wait for more."""
+        """Clear the event and its notifications."""
         self.said.clear()
         super().clear()
 
 
 class Flow:
-    """How many notifications of a channel are passed on: BURST at once, then RATE a second, and the rest as one."""
+    """Limits the notifications of a channel: BURST at once, then RATE per second; the others are merged."""
 
     def __init__(self) -> None:
         self.held = False
@@ -62,7 +62,7 @@ class Flow:
         self._at = 0.0
 
     def pause(self, now: float) -> float | None:
-        """Seconds for which a notification that comes now is held back; None: it is passed on."""
+        """Return the seconds to hold back a notification that comes now; None to pass it on."""
         self._left = min(BURST, self._left + (now - self._at) * RATE)
         self._at = now
         if self.held or self._left < 1:
@@ -72,7 +72,7 @@ class Flow:
 
 
 class Listener:
-    """One connection that listens for everyone in this process."""
+    """Listens on one connection for all receivers in this process."""
 
     def __init__(self, connect: Callable[[], Awaitable[ListeningConnection]]) -> None:
         self._connect = connect
@@ -85,7 +85,7 @@ class Listener:
 
     @asynccontextmanager
     async def listen(self, *channels: str) -> AsyncGenerator[Wake]:
-        """An event that is set when one of the channels is notified, or may have been."""
+        """Yield an event that is set when a channel is notified, or may have been while the connection was lost."""
         wake = Wake()
         for channel in channels:
             self._wakes.setdefault(channel, set()).add(wake)
@@ -113,17 +113,17 @@ class Listener:
                 await self._connection.close(timeout=5)
 
     async def _settle(self, channel: str) -> None:
-        """Listen to a channel that someone waits for, and no longer to one that nobody does."""
+        """Listen to a channel if it has receivers; otherwise stop listening to it."""
         async with self._listening:
             connection = self._connection
             if connection is None or connection.is_closed():
-                return  # the next one listens to all that is wanted by then
+                return  # the next connection listens to all channels with receivers
             try:
                 if channel in self._wakes:
                     await connection.add_listener(channel, self._notified)
                 else:
                     await connection.remove_listener(channel, self._notified)
-            except Exception as error:  # noqa: BLE001 - a new connection listens to all that is wanted
+            except Exception as error:  # noqa: BLE001 - a new connection listens to all channels with receivers
                 log.warning("cannot listen to the database, trying again: %s", error)
                 connection.terminate()
 
@@ -141,8 +141,8 @@ class Listener:
                 pause = RECONNECT_FIRST
                 self._wake_all()
                 await self._lost.wait()
-                await asyncio.sleep(RECONNECT_FIRST)  # a server that hangs up at once is not asked without end
-            except Exception as error:  # noqa: BLE001 - whatever it was, the rows are still there to be read
+                await asyncio.sleep(RECONNECT_FIRST)  # no busy loop if the server hangs up at once
+            except Exception as error:  # noqa: BLE001 - after any error, receivers can still read the rows
                 log.warning("cannot listen to the database, trying again: %s", error)
                 if self._connection is not None and not self._connection.is_closed():
                     self._connection.terminate()
@@ -156,7 +156,7 @@ class Listener:
         pause = flow.pause(time.monotonic())
         if pause is None:
             self._pass_on(channel, payload)
-        elif not flow.held:  # one later wake-up stands for all that come until then
+        elif not flow.held:  # one later wake-up for all notifications until then
             flow.held = True
             asyncio.get_running_loop().call_later(pause, self._pass_on_later, channel, flow)
 

@@ -1,10 +1,10 @@
-"""Tenants' own logins: addresses for other people's programs, each held to one tenant whatever it sets.
+"""Logins of tenants: PostgreSQL roles for other programs. Each sees the rows of one tenant, whatever it sets.
 
-A login's name is random, because everybody who can log in reads the names of all roles. Whose it is stands in the table
-`holdfast.tenant_login`, which tenants cannot read; the policies of all tables look it up.
+The name of a login is random, because everyone who can log in can read the names of all roles. The table
+`holdfast.tenant_login` has the tenant of each login. Tenants cannot read it; the policies of all tables look it up.
 
-The role of a login begins with time-outs and memory limits. PostgreSQL lets a session lift all of them but the number
-of connections and the size of temporary files, so `LoginWatch` ends sessions that stay over the time limits.
+The role of a login starts with timeouts and memory limits. PostgreSQL lets a session lift all of them except the number
+of connections and the size of temporary files. So `LoginWatch` ends sessions that exceed the time limits.
 """
 
 import asyncio
@@ -24,10 +24,10 @@ from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import derive
 
 WORK_MEM: Final = "16MB"  # for each sort or hash of a statement, unless the session asks for more
-TEMP_FILES: Final = "1GB"  # of all sessions' sorts and hashes on disk, each
-PAUSE: Final = 5.0  # seconds between two looks at sessions
-SLACK: Final = timedelta(seconds=2)  # in which the server ends by itself what is over its time
-BLOCKING: Final = timedelta(seconds=5)  # for which the engine may wait for a tenant's session
+TEMP_FILES: Final = "1GB"  # of each session's sorts and hashes on disk
+PAUSE: Final = 5.0  # seconds between two checks of the sessions
+SLACK: Final = timedelta(seconds=2)  # for the server to enforce its own timeouts first
+BLOCKING: Final = timedelta(seconds=5)  # that the engine waits for a tenant's session, at most
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LoginLimits:
-    """What one tenant's login may take of the server; times in seconds."""
+    """The limits of a tenant's login. Times are in seconds."""
 
     connections: int = 20
     statement: float = 30
@@ -43,7 +43,7 @@ class LoginLimits:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What its sessions begin with."""
+        """The settings that its sessions start with."""
         return {
             "statement_timeout": f"{1000 * self.statement:.0f}",
             "idle_in_transaction_session_timeout": f"{1000 * self.idle_transaction:.0f}",
@@ -54,7 +54,7 @@ class LoginLimits:
 
 @dataclass(frozen=True, slots=True)
 class TenantLogin:
-    """A tenant's login. `usable`: its role is on this server. `shows_tenant`: its name is made of the tenant's id."""
+    """A tenant's login. `usable`: its role exists on this server. `shows_tenant`: its name contains the tenant's id."""
 
     login: str
     tenant_id: TenantId
@@ -68,7 +68,7 @@ class TenantLogin:
 
 
 class TenantLogins:
-    """Makes, lists, rotates and removes tenants' logins, on the owner's connection."""
+    """Creates, lists, rotates and removes tenants' logins, on the owner's connection."""
 
     def __init__(self, owner: Owner, url: str, secret: bytes, limits: LoginLimits) -> None:
         self._owner = owner
@@ -77,13 +77,13 @@ class TenantLogins:
         self._limits = limits
 
     async def ensure(self, tenant: TenantId) -> str:
-        """The address of the tenant's login, which is made if there is none."""
+        """Return the URL of the tenant's login. Create the login if there is none."""
         async with self._owner.transaction():
             login: str = await self._owner.value(sql("claim_login"), tenant, _new_name())
             return await self._renew(tenant, login)
 
     async def rotate(self, tenant: TenantId) -> str:
-        """The address of a new login; the one before ends, with its sessions."""
+        """Create a new login and return its URL. Remove the former login and end its sessions."""
         async with self._owner.transaction():
             former = await self._login_of(tenant)
             login = _new_name()
@@ -93,14 +93,14 @@ class TenantLogins:
         return address
 
     async def remove(self, tenant: TenantId) -> None:
-        """End the tenant's login, with its sessions."""
+        """Remove the tenant's login and end its sessions."""
         async with self._owner.transaction():
             former = await self._login_of(tenant)
             await self._owner.run(sql("forget_login"), tenant)
         await self._owner.value(sql("drop_tenant_login"), former)
 
     async def ls(self) -> Sequence[TenantLogin]:
-        """Every tenant's login."""
+        """Return the logins of all tenants."""
         return await tenant_logins(self._owner)
 
     async def _login_of(self, tenant: TenantId) -> str:
@@ -117,13 +117,13 @@ class TenantLogins:
 
 
 class OpenOwner(Protocol):
-    """Opens a connection of the schema's owner."""
+    """Opens a connection as the schema's owner."""
 
     def __call__(self) -> AbstractAsyncContextManager[Owner]: ...
 
 
 class LoginWatch:
-    """Ends sessions of tenants' logins that stay over their time or block the engine, while `async with` lasts."""
+    """Ends sessions of tenants' logins that exceed a time limit or block the engine, while `async with` lasts."""
 
     def __init__(self, open_owner: OpenOwner, limits: LoginLimits, *, blocking: timedelta = BLOCKING) -> None:
         self._open_owner = open_owner
@@ -140,9 +140,9 @@ class LoginWatch:
         await asyncio.wait([self._task])
 
     async def look(self) -> int:
-        """End the sessions that have to end; how many."""
+        """End the sessions that exceed a limit; return how many."""
         async with self._open_owner() as owner:
-            if not self._limited:  # the settings may have changed, or a login its own defaults
+            if not self._limited:  # the settings may have changed, or a login may have changed its defaults
                 for found in await tenant_logins(owner):
                     if found.usable:
                         await limit(owner, found.login, self._limits)
@@ -166,12 +166,12 @@ class LoginWatch:
 
 
 async def tenant_logins(owner: Owner) -> Sequence[TenantLogin]:
-    """Every tenant's login."""
+    """Return the logins of all tenants."""
     return [TenantLogin(**dict(row)) for row in await owner.all(sql("tenant_logins"))]
 
 
 async def limit(owner: Owner, login: str, limits: LoginLimits) -> None:
-    """Limit what a login takes of the server."""
+    """Set the limits of a login."""
     await owner.value(sql("limit_tenant_login"), login, limits.connections, limits.settings)
 
 

@@ -1,4 +1,4 @@
-"""How much of the machine's memory the embedded server may use."""
+"""The memory of the machine, and the memory settings of the embedded server."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ MEGABYTE = 1024 * 1024
 
 
 def memory_settings(memory: int) -> dict[str, str]:
-    """PostgreSQL's settings for so many bytes of memory: an eighth for its own cache, the rest left to the system's."""
+    """Return PostgreSQL's settings for `memory` bytes: an eighth is its own cache, the rest is left to the system's."""
     return {
         "shared_buffers": f"{_between(memory // 8, 32, 8192)}MB",
         "effective_cache_size": f"{_between(memory // 2, 64, 1 << 20)}MB",
@@ -17,7 +17,7 @@ def memory_settings(memory: int) -> dict[str, str]:
 
 
 def machine_memory() -> int:
-    """Bytes of memory of this machine, within the limit of the control group if there is one."""
+    """Return the memory of this machine in bytes, or the limit of the control group if that is lower."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()

@@ -1,8 +1,8 @@
-"""Brings the schema up to date: plain `.sql` files, forward only, all that are missing in one transaction.
+"""Migrates the schema: applies plain `.sql` files, forward only, all missing ones in one transaction.
 
-`migrations/` holds the steps, applied once and in order of their names. `functions/`, beside the concept that calls
-them, hold functions, applied again whenever their text changes. What was applied is recorded with its hash, so a step
-that was edited, lost or slipped in before one that already ran is found out.
+The files in `migrations/` are applied once, in the order of their names. The files in `functions/`, beside the code
+that calls them, are applied again whenever their text changes. The database records each applied file with its hash. So
+a migration that was edited, lost or inserted before an applied one is detected.
 """
 
 import hashlib
@@ -17,11 +17,11 @@ from holdfast.postgres.database import Owner
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_roles, settle_definers
 
-LOCK = 7_238_451_906  # any number, as long as nobody else takes it
+LOCK = 7_238_451_906  # any number that no other program uses
 
-# An owner named like our schema would otherwise make the tables there; hosted servers keep pgvector in `extensions`.
-# Where there is a ledger it is the lock, since anyone who can log in could take an advisory lock and keep it.
+# If the ledger exists, it is the lock: anyone who can log in could take an advisory lock and keep it.
 LOCK_LEDGER = "lock table holdfast.migration in share row exclusive mode"
+# An owner named like our schema would otherwise create the tables there. Hosted servers have pgvector in `extensions`.
 SEARCH_PATH = "set local search_path = public, extensions"
 
 sql = statements(__name__)
@@ -29,20 +29,20 @@ sql = statements(__name__)
 
 @dataclass(frozen=True)
 class Step:
-    """One `.sql` file."""
+    """A `.sql` file."""
 
     name: str
     text: str
 
     @cached_property
     def hash(self) -> str:
-        """What tells this text from any other."""
+        """The hash of the text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is left to do."""
+    """The files that have to be applied."""
 
     migrations: tuple[Step, ...]
     functions: tuple[Step, ...]
@@ -53,7 +53,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """All the `.sql` files of a program."""
+    """All `.sql` files of a program."""
 
     migrations: tuple[Step, ...]
     functions: tuple[Step, ...]
@@ -61,7 +61,7 @@ class Schema:
     @classmethod
     @cache
     def packaged(cls) -> "Schema":
-        """The files that come with this program."""
+        """Return the files of this program."""
         package = files("holdfast")
         functions = (step for folder in package.iterdir() for step in _steps(folder / "functions", folder.name + "/"))
         return cls(
@@ -71,7 +71,7 @@ class Schema:
 
 
 def plan(schema: Schema, migrated: Mapping[str, str], functions: Mapping[str, str]) -> Plan:
-    """What is left to do, given name and hash of what was done; an error where the two do not fit."""
+    """Return the files to apply, given name and hash of the applied ones. Raise SchemaMismatch if they conflict."""
     known = {step.name: step for step in schema.migrations}
     newest = max(known, default="")
     for name, hash in sorted(migrated.items()):
@@ -106,7 +106,7 @@ def plan(schema: Schema, migrated: Mapping[str, str], functions: Mapping[str, st
 
 
 async def pending(owner: Owner, schema: Schema) -> Plan:
-    """What is left to do on this database; changes nothing."""
+    """Return the files to apply to this database. Changes nothing."""
     if not await owner.value(sql("has_ledger")):
         return plan(schema, {}, {})
     migrated = {row["name"]: row["hash"] for row in await owner.all(sql("migrated"))}
@@ -115,7 +115,7 @@ async def pending(owner: Owner, schema: Schema) -> Plan:
 
 
 async def migrate(owner: Owner, schema: Schema | None = None) -> Plan:
-    """Do what is left to do, once, however many processes ask at the same time; returns what this one did."""
+    """Apply the missing files, once even if several processes do this at the same time; return what this one did."""
     schema = schema or Schema.packaged()
     if not await pending(owner, schema):
         return Plan((), ())

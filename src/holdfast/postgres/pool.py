@@ -1,9 +1,10 @@
-"""Connections that remember whose they were last.
+"""A connection pool whose connections stay bound to a tenant.
 
-A connection carries its tenant: to hand it to the same tenant again costs nothing, to another one a round trip. So the
-pool hands out one that already is the tenant's, then a new one, then the one that has been idle longest.
+To use a connection for the same tenant again costs nothing, for another tenant one round trip. So the pool prefers an
+idle connection of the same tenant, then a new connection, then the connection that has been idle longest.
 
-Tenants and users share them: however many statements of one wait, for a lock for instance, others find a connection.
+Tenants and users share the connections. However many statements of one of them wait, for example for a lock, others get
+a connection.
 """
 
 import asyncio
@@ -15,11 +16,11 @@ from typing import Generic, Protocol, TypeVar
 from holdfast.core.errors import Unavailable
 from holdfast.core.shares import NOBODY, Holder, Shares
 
-SURELY_ALIVE = 0.1  # seconds after its last use in which a connection is not checked for a server that went away
+SURELY_ALIVE = 0.1  # seconds after its last use for which a connection is not checked
 
 
 class Connection(Protocol):
-    """What the pool needs of a driver's connection."""
+    """The methods of a driver's connection that the pool needs."""
 
     def is_closed(self) -> bool: ...
     def terminate(self) -> None: ...
@@ -30,20 +31,20 @@ C = TypeVar("C", bound=Connection)
 
 
 class Link(Generic[C]):
-    """A pooled connection and the tenant it was last bound to."""
+    """A pooled connection, and the tenant that it was last bound to."""
 
     __slots__ = ("connection", "holder", "poller", "tenant", "used")
 
     def __init__(self, connection: C, descriptor: int) -> None:
         self.connection = connection
         self.tenant: str | None = None
-        self.holder: Holder = NOBODY  # who has it now
+        self.holder: Holder = NOBODY  # whose share it takes now
         self.used = monotonic()
         self.poller = select.poll()
         self.poller.register(descriptor, select.POLLIN | select.POLLHUP)
 
     async def alive(self) -> bool:
-        """Whether the server is still there: what is pending on an idle connection is mostly its goodbye."""
+        """Whether the connection is still open. Unread data on an idle one is most often the server's last message."""
         if monotonic() - self.used > SURELY_ALIVE:
             for _ in range(3):
                 if self.connection.is_closed() or not self.poller.poll(0):
@@ -53,7 +54,7 @@ class Link(Generic[C]):
 
 
 class Pool(Generic[C]):
-    """As many connections as there are places, shared by all tenants."""
+    """A pool with as many connections as there are places, shared by all tenants."""
 
     def __init__(self, connect: Callable[[], Awaitable[Link[C]]], places: Shares, *, timeout: float) -> None:
         self._connect = connect
@@ -66,7 +67,7 @@ class Pool(Generic[C]):
         self._closed = False
 
     def at_hand(self, tenant: str | None, holder: Holder = NOBODY) -> Link[C] | None:
-        """The connection that `tenant` gave back last, if it is surely alive and has a place: no pause, no check."""
+        """Return the last connection of `tenant`, if it needs no check and a place is free. Does not wait."""
         own = self._idle_of.get(tenant)
         if not own or self._closed:
             return None
@@ -79,7 +80,7 @@ class Pool(Generic[C]):
         return link
 
     async def take(self, tenant: str | None, holder: Holder = NOBODY) -> Link[C]:
-        """A connection nobody else has, bound to `tenant` if one is there."""
+        """Take a connection out of the pool, if possible one that is bound to `tenant`."""
         if self._closed:
             raise _closed()
         await self._places.wait(holder, self._timeout)
@@ -105,7 +106,7 @@ class Pool(Generic[C]):
         return await self._open_one()
 
     def give(self, link: Link[C]) -> None:
-        """Take a connection back; its transaction, if any, has ended."""
+        """Put a connection back into the pool. Its transaction, if any, has ended."""
         self._put(link)
         self._places.give(link.holder)
 
@@ -122,12 +123,12 @@ class Pool(Generic[C]):
                 own.append(link)
 
     def discard(self, link: Link[C]) -> None:
-        """Take a connection back that must not be used again."""
+        """Close a connection that must not be used again, and release its place."""
         self._discard(link)
         self._places.give(link.holder)
 
     async def close(self) -> None:
-        """Close what is idle now, and what is in use when it comes back."""
+        """Close the idle connections now, and those in use when they are returned."""
         self._closed = True
         self._places.fail(_closed())
         idle, self._idle, self._idle_of = list(self._idle), {}, {}
@@ -136,14 +137,14 @@ class Pool(Generic[C]):
         await asyncio.gather(*(link.connection.close(timeout=5) for link in idle), return_exceptions=True)
 
     def clear(self) -> None:
-        """Drop what is idle: new connections take the server's settings anew."""
+        """Close idle connections, so that new ones get changed settings of the server."""
         for link in list(self._idle):
             self._remove(link)
             self._discard(link)
 
     @property
     def in_use(self) -> int:
-        """How many connections are out."""
+        """The number of connections in use."""
         return len(self._open) - len(self._idle)
 
     def _pick(self, tenant: str | None) -> Link[C] | None:

@@ -1,4 +1,4 @@
-"""What a former server may have left on a data folder: itself, its lock file, its children."""
+"""Cleans up after a former server on a data folder: its process, its lock file, its children."""
 
 import os
 import signal
@@ -10,13 +10,13 @@ import psutil
 
 from holdfast.core.errors import Unavailable
 
-STOP_TIMEOUT = 10.0  # for a server whose holder was killed; then it is stopped at once, for someone waits for the next
-STRANGER_TIMEOUT = 5.0  # for a server of ours to begin to stop, when its holder was killed
-ORPHAN_TIMEOUT = 1.0  # for the children of a killed server to notice
+STOP_TIMEOUT = 10.0  # for a server whose holder was killed; then an immediate shutdown, because a user waits
+STRANGER_TIMEOUT = 5.0  # for our server to begin its shutdown, after its holder was killed
+ORPHAN_TIMEOUT = 1.0  # for the children of a killed server to end
 
 
 def wait_for_predecessor(cluster: Path) -> int | None:
-    """Wait until a former server on this folder is gone; the pid its lock file names if that is some other process."""
+    """Wait until a former server on this folder has ended. Return the pid in its lock file if it is no such server."""
     began = time.monotonic()
     lock_file = cluster / "postmaster.pid"
     while True:
@@ -27,7 +27,7 @@ def wait_for_predecessor(cluster: Path) -> int | None:
             return None
         except ValueError:
             content, pid = "", 0
-        if pid == 0:  # a crash can leave it empty, and then PostgreSQL refuses to start
+        if pid == 0:  # empty after a crash: PostgreSQL would refuse to start
             lock_file.unlink()
             return None
         try:
@@ -36,7 +36,7 @@ def wait_for_predecessor(cluster: Path) -> int | None:
             if gone or not cluster.samefile(process.cwd()):
                 return pid
         except (psutil.AccessDenied, PermissionError):
-            return pid  # someone else's process: our server runs as us
+            return pid  # a process of another account, so not our server
         except (OSError, psutil.NoSuchProcess):
             return None
         waited = time.monotonic() - began
@@ -55,9 +55,9 @@ def wait_for_predecessor(cluster: Path) -> int | None:
 
 
 def end_orphans(cluster: Path) -> None:
-    """See off the children of a server that was killed.
+    """End the children of a server that was killed.
 
-    They go by themselves, but for one that waits for a lock of another that was killed, too: that one waits forever.
+    They end by themselves, except one that waits for a lock of another killed process: it would wait forever.
     """
     processes = [process for process in psutil.process_iter(["name"]) if process.info["name"] == "postgres"]
     orphans = [process for process in processes if _is_orphan_on(process, cluster)]
@@ -69,10 +69,10 @@ def end_orphans(cluster: Path) -> None:
 
 
 def _is_orphan_on(process: psutil.Process, cluster: Path) -> bool:
-    # A server's children, and not the server itself, say in their name what they do.
+    # The title of a child, but not of the server itself, says what the process does.
     with suppress(psutil.Error, OSError):
         parent = process.parent()
         orphaned = parent is None or parent.name() != "postgres"
-        said = "".join(process.cmdline()[:1])  # nothing where it has just ended
+        said = "".join(process.cmdline()[:1])  # empty if it has just ended
         return orphaned and said.startswith("postgres:") and cluster.samefile(process.cwd())
     return False

@@ -1,4 +1,4 @@
-"""Races: what happens to those who lost one against other writers."""
+"""Retries of transactions that lost a race against other writers (deadlock, serialization failure)."""
 
 import asyncio
 import random
@@ -12,14 +12,14 @@ _is_alone: ContextVar[bool] = ContextVar("is_alone", default=False)
 
 
 class Losers:
-    """Those of one process who lost try again one after another: they can no longer lose to one another."""
+    """Runs the retries of one process one after another, so they cannot conflict with each other again."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
     @asynccontextmanager
     async def attempt(self, number: int) -> AsyncGenerator[None]:
-        """The first attempt is made at once; a later one waits, unless it is inside of one that has waited."""
+        """Run the first attempt at once. A later one waits for the lock, unless an outer attempt holds it."""
         if number == 0 or _is_alone.get():
             yield
             return
@@ -32,5 +32,5 @@ class Losers:
 
 
 async def back_off(attempt: int) -> None:
-    """Wait a little, longer each time, and not as long as the others do."""
+    """Sleep with exponential back-off and jitter."""
     await asyncio.sleep(random.uniform(0.5, 1.0) * min(0.01 * 2**attempt, 0.5))

@@ -1,5 +1,5 @@
--- The roles of postgres/tenancy.py, where they are missing. They belong to the server, so this comes before any migration.
--- The owner may become the roles that run statements, without having their rights by itself.
+-- Creates the roles of postgres/tenancy.py if they are missing. Roles belong to the server, so this comes before any migration.
+-- The owner can switch to the roles that run statements, but does not inherit their rights.
 do $$
 declare
   wanted text;

@@ -1,4 +1,4 @@
-"""Statements live in `.sql` files, one each, beside the concept that runs them."""
+"""Reads SQL statements from `.sql` files, one statement each, beside the module that runs them."""
 
 from collections.abc import Callable
 from functools import cache
@@ -6,7 +6,7 @@ from importlib.resources import files
 
 
 def statements(module: str) -> Callable[[str], str]:
-    """The reader of the `sql/` folder beside a module: `sql = statements(__name__)`, then `sql("by_name")`."""
+    """Return a reader of the `sql/` folder beside a module: `sql = statements(__name__)`, then `sql("by_name")`."""
     folder = files(module.rpartition(".")[0]) / "sql"
 
     @cache

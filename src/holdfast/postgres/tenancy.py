@@ -1,12 +1,13 @@
-"""The roles that keep tenants apart.
+"""The PostgreSQL roles that isolate tenants.
 
     holdfast_owner    sees every row: migrations, index builds, backups; owns the functions that run as their owner
-    holdfast_app      runs every statement of a tenant; owns nothing, cannot pass row-level security
+    holdfast_app      runs every statement of a tenant; owns nothing, cannot bypass row-level security
     holdfast_system   runs the few statements across tenants, on listed tables (relays, sweeps, claims, key look-ups)
-    holdfast_tenant   the group of tenants' own logins, held to their tenant by a row that they cannot read: logins.py
+    holdfast_tenant   the group of tenants' logins, held to their tenants by a table that they cannot read: logins.py
 
-Nobody logs in as these four. The engine logs in as a role of its own that may only become `holdfast_app` or
-`holdfast_system`; where it may not make such a login it logs in as the owner and becomes one of the two as it connects.
+No login uses these four roles directly. The engine has its own login, which can only switch to `holdfast_app` or
+`holdfast_system`. If the owner cannot create this login, the engine logs in as the owner and switches to one of the two
+when it connects.
 """
 
 import hashlib
@@ -22,7 +23,7 @@ sql = statements(__name__)
 
 
 async def ensure_roles(owner: Owner) -> None:
-    """Make the four roles where they are missing, and let the owner become the ones that run statements."""
+    """Create the four roles if they are missing, and let the owner switch to those that run statements."""
     script = (files("holdfast.postgres") / "roles.sql").read_text()
     try:
         await owner.script(script)
@@ -36,14 +37,14 @@ async def ensure_roles(owner: Owner) -> None:
 
 
 async def settle_definers(owner: Owner) -> None:
-    """Give functions that run with their owner's rights to a role that is no superuser."""
+    """Make a role without superuser rights the owner of all functions that run with their owner's rights."""
     await owner.script((files("holdfast.postgres") / "definers.sql").read_text())
 
 
 async def ensure_login(owner: Owner, url: str, *, by_account: bool, renew: bool = False) -> str:
-    """The address the engine connects with: a login of its own where the owner may make one, else the owner's.
+    """Return the URL that the engine connects with: its own login if the owner can create one, otherwise the owner's.
 
-    `by_account`: the server knows its callers by their account, so the login needs no password.
+    `by_account`: the server authenticates callers by their account, so the login needs no password.
     """
     _, password = login_of(url)
     able = await owner.one(sql("owner_abilities"))
@@ -57,7 +58,7 @@ async def ensure_login(owner: Owner, url: str, *, by_account: bool, renew: bool 
 
 
 async def refuse_bypass(database: Statements) -> None:
-    """Refuse to work with a role that row-level security does not hold."""
+    """Raise Forbidden if row-level security does not restrict the role that runs statements."""
     role = await database.value(sql("role_not_held"))
     if role is not None:
         raise Forbidden(
@@ -68,5 +69,5 @@ async def refuse_bypass(database: Statements) -> None:
 
 
 def derive(key: bytes, purpose: str) -> str:
-    """A password that every node derives alike and nobody has to store."""
+    """Derive a password. Every node derives the same one, so it need not be stored."""
     return hmac.new(key, purpose.encode(), hashlib.sha256).hexdigest()

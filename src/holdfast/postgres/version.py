@@ -1,4 +1,4 @@
-"""Which PostgreSQL this program works with."""
+"""The versions of PostgreSQL and pgvector that this program works with."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ OLDEST_VECTOR = (0, 8)
 
 
 def check_version(cluster: Path) -> None:
-    """Refuse a data folder that another major version of PostgreSQL wrote."""
+    """Raise DataFolderUnusable if another major version of PostgreSQL wrote the data."""
     try:
         written_by = (cluster / "PG_VERSION").read_text().strip()
     except FileNotFoundError:
@@ -25,7 +25,7 @@ def check_version(cluster: Path) -> None:
 
 
 def check_server(version: int, vector: str | None) -> None:
-    """Refuse a server that is too old, or has no pgvector to install; `vector` is its newest available version."""
+    """Raise Unavailable if the server or `vector`, the newest pgvector that it offers, is too old or missing."""
     if version < OLDEST_SERVER:
         raise _too_old(f"PostgreSQL {version // 10000} is too old", "holdfast needs PostgreSQL 16 or later")
     if vector is None:

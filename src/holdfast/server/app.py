@@ -1,4 +1,4 @@
-"""The ASGI application: every route behind its guards."""
+"""The ASGI application: all routes, behind the guards."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -83,7 +83,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *notes.operations,
     *sources.operations,
     *secrets.operations,
-    # Names come before ids: the first path that fits is taken.
+    # Fixed paths come before ids: the first path that matches is used.
     *recall.operations,
     *transfer.operations,
     *memories.operations,
@@ -98,13 +98,13 @@ OPERATIONS: tuple[Operation, ...] = (
 
 
 class ForAnybody:
-    """Something that is served to unknown callers, within what they may take."""
+    """Serves an application without authentication, within the limits of anonymous requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         visit: Visit = scope[VISIT]
         visit.enter_unknown()
         await self._app(scope, receive, send)
@@ -119,9 +119,9 @@ def build_app(
     operations: Sequence[Operation] = OPERATIONS,
     app: App | None = None,
 ) -> ASGIApp:
-    """The application of a server that listens on `address` and whose own account knows `token`.
+    """Build the application of a server on `address`. `token` authenticates the operator.
 
-    `app` is the program whose resources and prompts it offers.
+    `app` is the app whose resources and prompts the gateway offers.
     """
     settings = engine.config.server
     allow_local = address.is_loopback and not settings.require_key
@@ -134,7 +134,7 @@ def build_app(
     gateways = Gateways(engine, app)
     routes = _gateway(engine, gateways, authentication)
     routes += [
-        # Of all that an address has in it, only a path has slashes.
+        # Only the parameter `path` may contain slashes.
         Route(
             path.replace("{path}", "{path:path}"),
             Resource(engine, authentication, found, instance=instance, gateways=gateways),
@@ -154,7 +154,7 @@ def build_app(
     )
     if not settings.allowed_origins:
         return guards
-    # Outside the guards, so that a browser may read their refusals too.
+    # Outside the guards, so that pages can read the errors of the guards too.
     return CORSMiddleware(
         guards,
         allow_origins=settings.allowed_origins,
@@ -165,7 +165,7 @@ def build_app(
 
 
 def _gateway(engine: Engine, gateways: Gateways, authentication: Authentication) -> list[BaseRoute]:
-    """The addresses of the gateway, which come first: they are asked for most often."""
+    """Return the routes of the gateway. They come first, because they get the most requests."""
     routes: list[BaseRoute] = [Route("/rpc", RpcEndpoint(gateways, authentication))]
     if engine.config.gateway.mcp:
         calls = Calls()
@@ -180,7 +180,7 @@ def _gateway(engine: Engine, gateways: Gateways, authentication: Authentication)
 
 
 def _screens(console: ASGIApp) -> list[BaseRoute]:
-    """The console's addresses: a screen's own, and whatever is below it."""
+    """Return the routes of the console: the path of each screen, and all paths below it."""
     below = [Route(f"{screen}/{{path:path}}", console) for screen in SCREENS if screen != "/"]
     return [*(Route(screen, console) for screen in SCREENS), *below]
 
@@ -188,13 +188,13 @@ def _screens(console: ASGIApp) -> list[BaseRoute]:
 def _description(operations: Sequence[Operation], root_path: str) -> Operations:
     described = Operations("about")
 
-    @cache  # it is long to write, and few ask for it
+    @cache  # slow to build and rarely requested
     def content() -> dict[str, Any]:
         return document((*operations, *described), root_path=root_path)
 
     @described.declare("GET", "/api/openapi.json", needs="nobody")
     async def openapi(call: Call) -> dict[str, Any]:
-        """This API, as OpenAPI describes it."""
+        """Get the OpenAPI document of this API."""
         return content()
 
     return described

@@ -1,4 +1,4 @@
-"""Arrivals: requests to the gateway, which are answered without what the ordinary API needs, since each is paid for."""
+"""Requests to the gateway. They skip the machinery of the HTTP API, because its cost would add to every call."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,7 @@ JSON = b"application/json"
 
 @dataclass
 class Arrival:
-    """A request by a caller who is known."""
+    """A request of an authenticated caller."""
 
     scope: Scope
     receive: Receive
@@ -28,7 +28,7 @@ class Arrival:
 
     @classmethod
     async def of(cls, authentication: Authentication, scope: Scope, receive: Receive, send: Send) -> "Arrival":
-        """A request, if its caller is recognised."""
+        """Authenticate the caller of a request, and take a place for it."""
         connection = HTTPConnection(scope)
         caller = await authentication.recognise(connection)
         visit: Visit = scope[VISIT]
@@ -37,7 +37,7 @@ class Arrival:
 
     @property
     def caller(self) -> Principal:
-        """Who calls."""
+        """The caller."""
         return self.standing.caller
 
     @cached_property
@@ -46,7 +46,7 @@ class Arrival:
         return Headers(scope=self.scope)
 
     def require_json(self) -> None:
-        """Refuse a body that is not said to be JSON."""
+        """Refuse a body whose Content-Type is not JSON."""
         given = next((value for name, value in self.scope["headers"] if name == b"content-type"), b"")
         kind = given.partition(b";")[0].strip().lower()
         if kind != JSON:
@@ -58,11 +58,11 @@ class Arrival:
 
     @property
     def visit(self) -> Visit:
-        """How long it may last."""
+        """The request's place and timeout."""
         return cast(Visit, self.scope[VISIT])
 
     async def body(self) -> bytes:
-        """All of the body; the guards see to it that it is neither too large nor too slow."""
+        """Read the whole body. The guards limit its size and the time that it takes."""
         parts: list[bytes] = []
         while True:
             message = await self.receive()
@@ -80,7 +80,7 @@ class Arrival:
         content_type: bytes = JSON,
         headers: tuple[tuple[bytes, bytes], ...] = (),
     ) -> None:
-        """Answer with all of it at once."""
+        """Send the response with its whole body."""
         length = () if status == HTTPStatus.NO_CONTENT else ((b"content-length", str(len(body)).encode()),)
         kind = ((b"content-type", content_type),) if body else ()
         await self.send({"type": "http.response.start", "status": status, "headers": [*kind, *length, *headers]})

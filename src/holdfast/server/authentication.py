@@ -1,4 +1,4 @@
-"""Who calls: by key, by an issuer's token, by that of `server.json`, by a browser's session, or by being here."""
+"""Authentication: by API key, issuer's token, token of `server.json`, browser session, or local access."""
 
 import asyncio
 import hmac
@@ -22,19 +22,19 @@ from holdfast.server.origins import is_local
 COOKIE = "holdfast_session"
 LOCAL_TENANT = "default"
 MAX_NAME = 255
-ASKED_AGAIN = 0.5  # seconds for which somebody who stays is taken to be who they were
-LOOK = 0.4  # seconds between two looks at those who stay, though nothing happens: access ends within a second
-AT_ONCE = 100  # that are looked at before others have a turn
+ASKED_AGAIN = 0.5  # seconds for which the check of a long-lived connection is cached
+LOOK = 0.4  # seconds between two checks of all long-lived connections, so that revoked access ends within a second
+AT_ONCE = 100  # callers that are checked before other tasks can run
 
 log = logging.getLogger(__name__)
 
 
 class Authentication:
-    """Recognises callers.
+    """Authenticates callers.
 
-    Without a key only a caller on this machine is let in, as the user `local` and owner of the tenant `default`, and
-    only while no key was ever made, nobody's tokens are taken, the server listens on loopback, and nothing asks for a
-    key. Who sends a wrong key or token is never taken for that one.
+    Without a key, only a caller on this machine has access, as the user `local` and owner of the tenant `default`. This
+    local access ends when the first key is created. It also needs that no token issuer is configured, that the server
+    listens on loopback, and that the settings do not require a key. A wrong key or token never gets local access.
     """
 
     def __init__(self, keys: Keys, tokens: Tokens, tenants: Tenants, *, token: str, allow_local: bool) -> None:
@@ -46,18 +46,18 @@ class Authentication:
         self.watch = AccessWatch(self)
 
     async def recognise(self, connection: HTTPConnection) -> Principal:
-        """Who calls, for which tenant and user."""
+        """Return the caller, in the tenant and as the user that its headers name."""
         headers = connection.headers
         principal = await self._authenticate(connection)
         tenant = _name(headers, "holdfast-tenant")
         if tenant is not None:
-            principal.require("operator")  # before the name is looked up: who may not ask learns nothing
+            principal.require("operator")  # before the lookup, so that others cannot find out which tenants exist
             principal = principal.in_tenant(await self._tenants.id_of(tenant))
         user = _name(headers, "holdfast-user")
         return principal if user is None else principal.acting_as(user)
 
     async def renew(self, connections: Iterable[HTTPConnection]) -> None:
-        """Ask anew whether the keys of these are valid, all in one statement."""
+        """Check again, in one statement, whether the keys of these connections are valid."""
         given = {text for connection in connections if (text := self._key_of(connection)) is not None}
         if given:
             await self._keys.renew(given)
@@ -76,7 +76,7 @@ class Authentication:
             try:
                 return await self._keys.recognise(session)
             except Unauthenticated:
-                # Cookies do not know ports: it may be of another server on this machine.
+                # Cookies are not bound to ports: it may be of another server on this machine.
                 pass
         if self._allow_local and _is_here(connection) and not await self._keys.any_made():
             return replace(await self._local(OWNER_SCOPES), local=True)
@@ -98,7 +98,10 @@ class Authentication:
 
 
 class Standing:
-    """Somebody who stays: a stream or a socket ends with the key that opened it."""
+    """The caller of a connection. It is checked again while the connection lasts.
+
+    A stream or a socket ends when the key, token or session that opened it ends.
+    """
 
     def __init__(self, authentication: Authentication, connection: HTTPConnection, caller: Principal) -> None:
         self._authentication = authentication
@@ -108,7 +111,7 @@ class Standing:
 
     @contextmanager
     def watched(self) -> Generator["asyncio.Future[HoldfastError]"]:
-        """Be looked at though nothing happens; done when they may not be here any more, with the reason."""
+        """Check the caller periodically. The future is done when access has ended, with the reason."""
         ended: asyncio.Future[HoldfastError] = asyncio.get_running_loop().create_future()
         self._authentication.watch.add(self, ended)
         try:
@@ -118,32 +121,32 @@ class Standing:
 
     @property
     def connection(self) -> HTTPConnection:
-        """What they came in with."""
+        """The connection."""
         return self._connection
 
     @property
     def credentials(self) -> tuple[str | None, ...]:
-        """What says who they are: who has the same is the same."""
+        """The headers that identify the caller. Connections with equal ones have the same caller."""
         headers = self._connection.headers
         return tuple(headers.get(name) for name in ("authorization", "cookie", "holdfast-tenant", "holdfast-user"))
 
     async def check(self) -> None:
-        """Refuse who may not be here any more."""
+        """Raise an error if the caller's access has ended. The result is cached for `ASKED_AGAIN` seconds."""
         if monotonic() - self._asked < ASKED_AGAIN:
             return
         self.compare(await self._authentication.recognise(self._connection))
         self._asked = monotonic()
 
     def compare(self, caller: Principal) -> None:
-        """Refuse who is another than they were."""
+        """Raise an error if the caller or its scopes have changed."""
         if caller != self.caller:
             raise Unauthenticated("this access has ended", why="its key is not what it was", next="Come in anew.")
 
 
 class AccessWatch:
-    """Looks at all who stay, and ends those whose key, token or session has ended, whichever process ended it.
+    """Checks all long-lived connections, and ends those whose key, token or session has ended, in any process.
 
-    It is one statement a look for all keys, however many have the same; without anybody who stays there is no look.
+    Each check runs one statement for all keys. Without long-lived connections there are no checks.
     """
 
     def __init__(self, authentication: Authentication) -> None:
@@ -152,13 +155,13 @@ class AccessWatch:
         self._looking: asyncio.Task[None] | None = None
 
     def add(self, standing: Standing, ended: "asyncio.Future[HoldfastError]") -> None:
-        """Look at somebody from now on."""
+        """Start to check a caller."""
         self._staying[standing] = ended
         if self._looking is None:
             self._looking = asyncio.create_task(self._look(), name="access of those who stay", context=Context())
 
     def remove(self, standing: Standing) -> None:
-        """Look at somebody no longer."""
+        """Stop checking a caller."""
         self._staying.pop(standing, None)
         if not self._staying and self._looking is not None:
             self._looking.cancel()
@@ -169,7 +172,7 @@ class AccessWatch:
             await asyncio.sleep(LOOK)
             try:
                 await self._look_at_all()
-            except (Unavailable, Overloaded) as error:  # nobody is sent away because nobody can tell now
+            except (Unavailable, Overloaded) as error:  # a failed check ends no connection
                 log.warning("access of those who stay cannot be looked at, trying again: %s", error)
             except Exception:
                 log.exception("a defect: access of those who stay cannot be looked at, trying again")
@@ -228,7 +231,7 @@ def _name(headers: Headers, header: str) -> str | None:
     if not given:
         return None
     try:
-        # Headers are bytes: Starlette reads them as Latin-1, we as what everything else is written in.
+        # Starlette decodes headers as Latin-1, but clients send UTF-8.
         name = given[0].encode("latin-1").decode()
     except UnicodeDecodeError:
         name = ""

@@ -1,4 +1,4 @@
-"""What a caller who was refused is told of how to come in: `WWW-Authenticate` (RFC 6750, RFC 9728)."""
+"""The `WWW-Authenticate` header of responses to callers that are not authorized (RFC 6750, RFC 9728)."""
 
 import re
 
@@ -11,13 +11,13 @@ from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
 from holdfast.server.origins import scheme_of
 
 METADATA = "/.well-known/oauth-protected-resource"
-SOCKET_SCHEMES = {"ws": "http", "wss": "https"}  # of the page that opens a socket
+SOCKET_SCHEMES = {"ws": "http", "wss": "https"}  # from the scheme of a WebSocket to that of the page that opens it
 
 _UNQUOTABLE = re.compile(r"[^ !#-\[\]-~]")
 
 
 def base_of(config: Config, scope: Scope) -> str:
-    """The address of this server as its clients know it: what the settings say, else what the request came to."""
+    """Return the public URL of this server: from the settings, else from the request."""
     if config.resource is not None:
         return config.resource
     headers = Headers(scope=scope)
@@ -26,13 +26,13 @@ def base_of(config: Config, scope: Scope) -> str:
 
 
 class Challenges:
-    """Says who may come in, and where such access is given."""
+    """Builds challenges, which tell a caller what is missing and where to get a token."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
 
     def of(self, error: HoldfastError, scope: Scope) -> str | None:
-        """What is told with an error; nothing where it is not about who calls."""
+        """Return the challenge for an error; None if the error is not about authentication or a missing scope."""
         parts = {"realm": "holdfast"}
         match error:
             case Unauthenticated():

@@ -1,4 +1,4 @@
-"""Connections: uvicorn's, held to limits that uvicorn does not have."""
+"""HTTP connections: uvicorn's protocol, with limits that uvicorn does not have."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,13 +14,13 @@ from holdfast.core.shares import Holder, Shares
 from holdfast.server.guards import SECURITY_HEADERS
 from holdfast.server.problems import SlowHead, problem_response
 
-KEEP_ALIVE = 65  # seconds; longer than the 60 of common proxies, which should be the ones to hang up
+KEEP_ALIVE = 65  # seconds; longer than the usual 60 of proxies, so that the proxy closes the connection
 MAX_HEAD_BYTES = 64 * 1024  # request line and headers
-UNREAD = 60  # seconds in which somebody must read some of what waits for them
+UNREAD = 60  # seconds in which a client must read some of the buffered data
 
 
 class Unread:
-    """Gives up on somebody who reads nothing of what is sent to them; one who reads slowly is left in peace."""
+    """A timer for clients that do not read. It runs while the write buffer is full; a slow reader restarts it."""
 
     def __init__(self, transport: asyncio.Transport, give_up: Callable[[], None]) -> None:
         self._transport = transport
@@ -29,12 +29,12 @@ class Unread:
         self._timer: asyncio.TimerHandle | None = None
 
     def begin(self) -> None:
-        """More waits than may."""
+        """Start the timer: the write buffer is full."""
         self._bytes = self._transport.get_write_buffer_size()
         self._timer = asyncio.get_running_loop().call_later(UNREAD, self._look)
 
     def end(self) -> None:
-        """It was read, or there is nobody any more."""
+        """Stop the timer: the buffer has room, or the connection is closed."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -49,14 +49,14 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What every connection is held to: its address has places, and a head so many seconds."""
+    """The limits of connections: places per address, and seconds for the request line and headers."""
 
     places: Shares
     head_timeout: float
 
 
 class Place:
-    """A connection's place among those of its address, which a socket takes over from HTTP."""
+    """A connection's place among those of its address. After an upgrade, the WebSocket keeps it."""
 
     def __init__(self, places: Shares, holder: Holder) -> None:
         self._places = places
@@ -64,12 +64,12 @@ class Place:
         places.take(holder)
 
     def give(self) -> None:
-        """The connection has ended."""
+        """Release the place."""
         self._places.give(self._holder)
 
 
 class Connection(HttpToolsProtocol):
-    """Hangs up on a caller who keeps it waiting for a request, or whose request line and headers do not end."""
+    """An HTTP connection with timeouts for idle clients and slow headers, and a size limit for headers."""
 
     _patience: asyncio.TimerHandle | None = None
     _place: Place | None = None
@@ -83,7 +83,7 @@ class Connection(HttpToolsProtocol):
         self._gate = gate
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request, if its address may have another connection."""
+        """Take a place and wait for the first request. Refuse the connection if its address has too many."""
         super().connection_made(transport)
         self._unread = Unread(transport, transport.abort)
         try:
@@ -94,7 +94,7 @@ class Connection(HttpToolsProtocol):
             self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop waiting."""
+        """Stop the timers and release the place."""
         self._stop_waiting()
         if self._place is not None:
             self._place.give()
@@ -103,27 +103,27 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def pause_writing(self) -> None:
-        """More waits to be read than may."""
+        """The write buffer is full: start the timer."""
         super().pause_writing()
         self._unread.begin()
 
     def resume_writing(self) -> None:
-        """It was read."""
+        """The write buffer has room again: stop the timer."""
         super().resume_writing()
         self._unread.end()
 
     def data_received(self, data: bytes) -> None:
-        """Read, but no endless head."""
+        """Parse data, and refuse a request line and headers over `MAX_HEAD_BYTES`."""
         self._ended_another = False
         super().data_received(data)
-        # What ended another request is not counted: most of it may have been that one's body.
+        # Data that completed another request is not counted: most of it may be the body of that request.
         if self._in_head and not self._ended_another and not self.transport.is_closing():
             self._head_bytes += len(data)
             if self._head_bytes > MAX_HEAD_BYTES:
                 self.send_400_response(f"Its request line and headers have more than {MAX_HEAD_BYTES} bytes.")
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """A request begins: start the timeout of its headers."""
         super().on_message_begin()
         self._in_head = True
         self._head_bytes = 0
@@ -131,13 +131,13 @@ class Connection(HttpToolsProtocol):
         self._patience = self.loop.call_later(self._gate.head_timeout, self._head_is_late)
 
     def on_headers_complete(self) -> None:
-        """The request is known; from here on the time-outs of requests hold."""
+        """The headers are complete: from here on, the timeouts of requests apply."""
         self._in_head = False
         self._stop_waiting()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
-        """A request has come whole."""
+        """A request has arrived completely."""
         self._ended_another = True
         super().on_message_complete()
 
@@ -148,7 +148,7 @@ class Connection(HttpToolsProtocol):
             self._wait()
 
     def handle_websocket_upgrade(self) -> None:
-        """Become a socket, unless a request before is being answered."""
+        """Upgrade to a WebSocket, unless an earlier request is not answered yet."""
         self._unread.end()
         if self.cycle and not self.cycle.response_complete:
             self.send_400_response("A socket was asked for before the answer to another request.")
@@ -160,7 +160,7 @@ class Connection(HttpToolsProtocol):
             socket.place, self._place = self._place, None
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP with a problem, and hang up."""
+        """Answer an invalid request with a problem, and close the connection."""
         self.transport.write(bad_request(msg))
         self.transport.close()
 
@@ -170,7 +170,7 @@ class Connection(HttpToolsProtocol):
 
     def _head_is_late(self) -> None:
         limit = self._gate.head_timeout
-        if self.cycle and not self.cycle.response_complete:  # the answer before it goes on, and must stay whole
+        if self.cycle and not self.cycle.response_complete:  # do not interrupt the response to the previous request
             self._patience = self.loop.call_later(limit, self._head_is_late)
             return
         why = f"its request line and headers took over {limit:g} seconds"
@@ -190,12 +190,12 @@ class Connection(HttpToolsProtocol):
 
 
 def bad_request(why: str) -> bytes:
-    """The answer to what is no HTTP: a problem."""
+    """Return the response to an invalid request, as bytes."""
     return refused(InvalidInput("this is not a valid HTTP request", why=why, next="Correct it."))
 
 
 def refused(error: HoldfastError) -> bytes:
-    """The answer to what no application sees: a problem, before the connection is closed."""
+    """Return a problem as the bytes of an HTTP response, for requests that do not reach the application."""
     response = problem_response(error, instance="", request_id=str(uuid7()))
     head: list[tuple[bytes, bytes]] = [
         *response.raw_headers,

@@ -1,4 +1,4 @@
-"""The console: one page for all of its screens, which finds the rest by itself."""
+"""The console: one HTML page for all screens. The page routes by itself."""
 
 from html import escape
 from importlib.resources import files
@@ -9,9 +9,9 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.server.problems import only_read
 
-# What a screen shows is known by its address: the page's own router has the same paths.
+# The paths of the screens. The router in the page has the same paths.
 SCREENS = ("/", "/chat", "/sessions", "/memory")
-# Scripts and styles are files of ours; nothing else runs, is fetched, or may hold the page in a frame.
+# Only our own scripts and styles run, the page connects only to this server, and no other page can frame it.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
     "frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -31,7 +31,7 @@ NOT_BUILT = """<!doctype html>
 
 
 class Console:
-    """Serves the page, to anybody: who may see what is asked of the API."""
+    """Serves the page, without authentication: the API checks access to the data."""
 
     def __init__(self, root_path: str, folder: Traversable | None = None) -> None:
         page = (folder or files("holdfast.server") / "static" / "console") / "index.html"
@@ -40,14 +40,14 @@ class Console:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         only_read(scope["method"])
         headers = {"content-security-policy": POLICY, "cache-control": "no-cache"}
         await HTMLResponse(self._page, headers=headers)(scope, receive, send)
 
 
 def _placed(page: str, root_path: str) -> str:
-    """The page with the addresses of its files, and told where the API is."""
+    """Insert the paths of the page's files and the root path of the API."""
     root = escape(root_path)
     told = '<meta name="holdfast-root" content="'
     return page.replace('"./', f'"{root}/static/console/').replace(told, told + root)

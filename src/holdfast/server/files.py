@@ -1,4 +1,4 @@
-"""Files for browsers: those of the package's `static` folder, served to anybody."""
+"""Static files: serves the `static` folder of the package to browsers, without authentication."""
 
 import gzip
 import hashlib
@@ -17,17 +17,17 @@ from starlette.types import Receive, Scope, Send
 from holdfast.core.errors import NotFound
 from holdfast.server.problems import only_read
 
-NAMED_BY_CONTENT = "console/assets/"  # another content has another name there
-PACKED = ("text/", "image/svg")  # pays for text alone
+NAMED_BY_CONTENT = "console/assets/"  # the names of these files contain a hash of the content
+PACKED = ("text/", "image/svg")  # media types worth compressing
 
-# A module is refused by browsers under any other type; machines differ in what they call it.
+# Browsers refuse a module with another type, and the type tables of operating systems differ.
 _types = MimeTypes()
 _types.add_type("text/javascript", ".js")
 
 
 @dataclass(frozen=True)
 class File:
-    """What is sent of a file; `tag` tells its content from any other."""
+    """A file in memory. `tag` is its ETag, a hash of the content."""
 
     content: bytes
     media_type: str
@@ -36,24 +36,24 @@ class File:
 
     @cached_property
     def packed(self) -> bytes | None:
-        """The content for browsers that unpack it, where that is less."""
+        """The content compressed with gzip; None for media types that are not worth compressing."""
         return gzip.compress(self.content, mtime=0) if self.media_type.startswith(PACKED) else None
 
 
 class Files:
-    """The files as they were when the server started: whatever is asked for, no other file is ever opened."""
+    """The static files, read when the server starts. No request opens a file, so that no path can escape the folder."""
 
     def __init__(self, folder: Traversable | None = None) -> None:
         self._files = dict(_read(folder or files("holdfast.server") / "static"))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         only_read(scope["method"])
         file = self._files.get(scope["path_params"]["path"])
         if file is None:
             raise NotFound("there is no such file")
         asked = Headers(scope=scope)
-        # Where names stay the same when contents change, a browser asks each time, and mostly hears that nothing has.
+        # A file whose name does not change with its content must be revalidated; the usual response is 304.
         caching = "public, max-age=31536000, immutable" if file.lasting else "no-cache"
         headers = {"etag": file.tag, "cache-control": caching, "vary": "accept-encoding"}
         if file.tag in _tags(asked):
@@ -80,5 +80,5 @@ def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, File]]:
 
 
 def _tags(headers: Headers) -> set[str]:
-    """What the browser has already; a proxy that compresses marks the tag as weak."""
+    """Return the tags in If-None-Match, without `W/`: a proxy that compresses makes them weak."""
     return {tag.strip().removeprefix("W/") for tag in headers.get("if-none-match", "").split(",")}

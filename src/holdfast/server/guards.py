@@ -1,4 +1,4 @@
-"""What every request passes before anything looks at what it wants: plain ASGI, since it is paid for each time."""
+"""Middleware that every request passes before routing. It is plain ASGI, because its cost adds to every request."""
 
 import asyncio
 import logging
@@ -28,13 +28,13 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     "cross-origin-resource-policy": "same-origin",
-    # With `no-referrer` browsers would send `Origin: null` from our own forms.
+    # With `no-referrer`, browsers send `Origin: null` from our own forms.
     "referrer-policy": "same-origin",
 }
 
 ANSWER_TIMEOUT = 5  # seconds to send a problem
-FIRST_SECONDS = 5.0  # in which a body may come as slowly as it likes
-SHOWN_PATH = 200  # characters of it
+FIRST_SECONDS = 5.0  # seconds at the start of a body without a minimum rate
+SHOWN_PATH = 200  # characters of the path in a problem
 
 _SECURITY_HEADERS = [(name.encode(), value.encode()) for name, value in SECURITY_HEADERS.items()]
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Guards:
-    """Request id, Host and Origin, limits and time-outs; whatever fails inside becomes a problem."""
+    """Sets the request id, checks Host and Origin, applies limits and timeouts, and turns errors into problems."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Guards:
         ]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or let a socket be opened."""
+        """Handle one HTTP request or WebSocket."""
         if scope["type"] not in ("http", "websocket"):
             raise RuntimeError(f"no {scope['type']} is served here")
         answer = Answer(send, _request_id(Headers(scope=scope)), self._traffic)
@@ -80,12 +80,12 @@ class Guards:
             error = await self._run(scope, receive, answer, request, visit)
             if error is not None:
                 _record(error, answer.request_id)
-                # Half an answer cannot be taken back; that the connection ends tells the caller.
+                # A response that has started cannot be replaced. The client notices that the connection ends.
                 if not answer.started:
                     path = scope["path"][:SHOWN_PATH]
                     challenge = self._challenges.of(error, scope)
                     response = problem_response(error, instance=path, request_id=answer.request_id, challenge=challenge)
-                    # Whoever does not read it must not keep the place of one who would.
+                    # A client that does not read the response must not keep its place.
                     with suppress(TimeoutError, ClientDisconnected):
                         async with asyncio.timeout(ANSWER_TIMEOUT):
                             await response(scope, receive, answer.send)
@@ -102,7 +102,7 @@ class Guards:
                     await self._fair_start.wait(visit.address, headers)
                     visit.arrive()
                 self._doors.check_host(headers)
-                # A socket does more than read, and any page may ask a browser for one.
+                # A WebSocket can write, and browsers let any page open one: check its origin like that of a write.
                 scheme: str = scope["scheme"]
                 self._doors.check_origin(scope.get("method", "UPGRADE"), SOCKET_SCHEMES.get(scheme, scheme), headers)
                 await self._app(
@@ -133,7 +133,7 @@ class Guards:
         return _Body(receive, limit, timeout=settings.body_timeout, rate=settings.min_body_rate).receive
 
     def _larger_limit(self, scope: Scope) -> int:
-        """What an operation takes that is meant for large bodies; its caller is known before one is read."""
+        """Return the limit of an operation for large bodies, else 0. It authenticates before it reads the body."""
         path = scope["path"].removeprefix(self._settings.root_path)
         found = (limit for method, fits, limit in self._larger if method == scope.get("method") and fits.match(path))
         return next(found, 0)
@@ -148,7 +148,7 @@ class Guards:
 
 
 class Answer:
-    """What is sent back, with what every answer carries."""
+    """Sends a response, with the headers that every response has."""
 
     def __init__(self, send: Send, request_id: str, traffic: Traffic) -> None:
         self._send = send
@@ -157,7 +157,7 @@ class Answer:
         self.started = False
 
     async def send(self, message: Message) -> None:
-        """Send a part of the answer."""
+        """Send a part of the response."""
         if message["type"] == "websocket.accept":
             self.started = True
             message["headers"] = [*message.get("headers", ()), (b"x-request-id", self.request_id.encode())]
@@ -174,7 +174,7 @@ class Answer:
 
 
 class _Body:
-    """A request body that is neither too large nor too slow."""
+    """A request body with a size limit and a minimum rate."""
 
     def __init__(self, receive: Receive, limit: int, *, timeout: float, rate: int) -> None:
         self._receive = receive
@@ -208,7 +208,7 @@ class _Body:
 
 
 def body_seconds(size: int, *, timeout: float, rate: int) -> float:
-    """How long a body may have taken of which so many bytes have come."""
+    """Return how many seconds a body may have taken after `size` bytes."""
     return min(timeout, FIRST_SECONDS + size / rate)
 
 
@@ -218,7 +218,7 @@ def _request_id(headers: Headers) -> str:
 
 
 def _under(root_path: str, scope: Scope) -> Scope:
-    """The same request below the root path, whether the proxy before us has left it in the path or not."""
+    """Put the root path in front of the request's path, unless the proxy has left it there."""
     if root_path:
         path: str = scope["path"]
         scope["root_path"] = root_path

@@ -1,4 +1,4 @@
-"""The port: taken before anything else starts, and if another process has it, by whom."""
+"""Binds the port, before anything else starts. If it is taken, the error names the process that listens on it."""
 
 import errno
 import ipaddress
@@ -21,7 +21,7 @@ COMMAND_SHOWN = 120  # characters of another process's command line
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where the server listens."""
+    """The address that the server listens on."""
 
     host: str
     port: int
@@ -38,7 +38,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """How this machine reaches it."""
+        """The URL of the server on this machine."""
         host = self.host
         if self.is_wildcard:
             host = "::1" if ":" in host else "127.0.0.1"
@@ -46,10 +46,10 @@ class Address:
 
 
 def bind(config: Config) -> socket.socket:
-    """Take the port that the settings name; from now on nobody else gets it, and callers wait until it is served."""
+    """Bind and listen on the port of the settings. Connections queue until the server accepts them."""
     host, port = config.server.host, config.server.port
     try:
-        # A name can have several addresses; the older kind is the one that every client tries.
+        # A name can have several addresses. IPv4 sorts first, and every client tries it.
         found = sorted(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE))
     except (OSError, UnicodeError) as error:
         raise _bad_host(config, getattr(error, "strerror", None) or str(error)) from error
@@ -66,14 +66,14 @@ def bind(config: Config) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> Address:
-    """Where a socket listens."""
+    """Return the address that a socket listens on."""
     host, port = listener.getsockname()[:2]
     return Address(host, port)
 
 
 @lru_cache(1000)
 def is_loopback(host: str) -> bool:
-    """Whether a host, given as a name or an address, is this machine for itself."""
+    """Whether a host name or address is the loopback interface."""
     if host == "localhost":
         return True
     with suppress(ValueError):
@@ -117,7 +117,7 @@ def _bad_host(config: Config, why: str) -> BadSetting:
 
 
 def _holder(config: Config, address: Address) -> tuple[str, int | None]:
-    """Who listens on the port: a sentence, and the pid where it can be seen."""
+    """Describe the process that listens on the port. Return a sentence, and the pid if it is visible."""
     ours = ServerFile.read(config.data)
     if ours is not None and urlsplit(ours.url).port == address.port:
         since = ours.started_at.astimezone().strftime("%Y-%m-%d %H:%M")

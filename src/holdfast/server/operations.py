@@ -1,8 +1,8 @@
-"""Operations: each is declared once, and its route, its checks and its documentation come from the declaration.
+"""Operations of the HTTP API: each is declared once, and its route, checks and documentation come from that.
 
-An operation is a coroutine function. Its first parameter is the `Call`; `body` is what the request carries, a parameter
-named in the path comes from there, every other one from the query. Its return type is the answer, its docstring the
-summary.
+An operation is a coroutine function. Its first parameter is the `Call`. `body` is the decoded body of the request.
+Parameters that the path names come from the path, all others from the query. The return type is the type of the
+response, and the first line of the docstring is the summary.
 """
 
 import inspect
@@ -23,7 +23,8 @@ from holdfast.server.authentication import Standing
 from holdfast.server.problems import SlowBody, WrongMediaType
 from holdfast.server.traffic import VISIT, Visit
 
-# Nobody: who calls is not asked. Anybody: it is asked, but need not be known. Somebody: it must be known.
+# The scope that an operation needs, or: `nobody`: no authentication; `anybody`: optional authentication;
+# `somebody`: authentication, with any scope.
 Needs = Scope | Literal["nobody", "anybody", "somebody"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 JSON_LINES = "application/x-ndjson"
@@ -34,34 +35,34 @@ H = TypeVar("H", bound=Handler)
 
 @dataclass(slots=True)
 class Call:
-    """One request, as an operation sees it."""
+    """The context of one request, passed to its operation."""
 
     engine: Engine  # of the caller's tenant
     request: Request
-    standing: Standing | None  # of the caller, where it was asked who calls
-    status: int  # of the answer
-    instance: str  # the public name of the server that answers
+    standing: Standing | None  # None without authentication
+    status: int  # of the response
+    instance: str  # the public identifier of this server
     gateways: Gateways
 
     @property
     def caller(self) -> Principal | None:
-        """Who calls, if they are known."""
+        """The caller; None if it is not authenticated."""
         return None if self.standing is None else self.standing.caller
 
     @property
     def principal(self) -> Principal:
-        """Who calls, where the operation needs somebody."""
+        """The caller, for operations that need authentication."""
         assert self.standing is not None
         return self.standing.caller
 
     @property
     def authorization(self) -> Authorization:
-        """What they may read and change."""
+        """The checks of what the caller may read and change."""
         return Authorization(self.engine, self.principal)
 
     @property
     def visit(self) -> Visit:
-        """How long it may last."""
+        """The request's place and timeout."""
         return cast(Visit, self.request.scope[VISIT])
 
 
@@ -72,43 +73,43 @@ class Parameter:
     name: str
     place: Literal["path", "query"]
     type: Any
-    default: Any  # msgspec.UNSET where there is none
+    default: Any  # msgspec.UNSET if there is none
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Something that can be asked for over HTTP."""
+    """One request of the HTTP API: a method, a path, its input and its output."""
 
     method: Method
     path: str
     needs: Needs
     status: int
-    or_status: int | None  # with the same kind of answer
+    or_status: int | None  # an alternative status, with the same type of result
     run: Handler
-    body: Any  # None: it takes none
+    body: Any  # the type of the body; None if it has none
     body_format: BodyFormat
-    max_body_bytes: int | None  # where it takes more than the settings say
-    signs_in: bool  # whoever calls tries to prove who they are
-    result: Any
-    response_format: str  # of that, or of the one that may be in its place
-    streams: bool  # a response may be in place of the result
+    max_body_bytes: int | None  # if the limit is higher than in the settings
+    signs_in: bool  # it is a sign-in, with limits of its own
+    result: Any  # the type of the result
+    response_format: str  # the media type of a `Response` that `run` returns
+    streams: bool  # `run` can return a `Response` instead of the result
     parameters: tuple[Parameter, ...]
     errors: frozenset[type[HoldfastError]]
     tag: str
 
     @property
     def name(self) -> str:
-        """Its name in client programs."""
+        """The operation id, for generated clients."""
         return self.run.__name__
 
     @property
     def summary(self) -> str:
-        """What it does, in one line."""
+        """The first line of the docstring."""
         return (self.run.__doc__ or "").strip().partition("\n")[0]
 
 
 class Operations(list[Operation]):
-    """The operations of one subject."""
+    """The operations of one tag."""
 
     def __init__(self, tag: str) -> None:
         super().__init__()
@@ -128,7 +129,7 @@ class Operations(list[Operation]):
         signs_in: bool = False,
         response_format: str = "text/html",
     ) -> Callable[[H], H]:
-        """Make an operation of a coroutine function; `errors` are those that come on top of the usual ones."""
+        """Declare a coroutine function as an operation. `errors` are its errors in addition to the usual ones."""
 
         def declared(run: H) -> H:
             hints = get_type_hints(run, include_extras=True)

@@ -1,8 +1,8 @@
-"""Which names a request may call the server by, and which pages a browser may call it from.
+"""Checks of the Host and Origin headers, against attacks by web pages.
 
-A web page can make a browser send requests here: under a name of its own that it lets point to this machine (DNS
-rebinding), or across sites. The first shows in the Host header, the second in Origin. Programs that are no browsers
-send what they like, and prove who they are.
+A malicious web page can make a browser send requests to this server: under its own host name, which it points to this
+machine (DNS rebinding), or across sites. The Host header reveals the first attack, the Origin header the second. Other
+programs than browsers can send any headers, but must authenticate.
 """
 
 import ipaddress
@@ -24,7 +24,7 @@ _ORIGIN = re.compile(r"(?P<scheme>https?)://(?P<host>[^/@?#]+)")
 
 
 class Doors:
-    """The names and origins of one server."""
+    """The host names and origins that one server accepts."""
 
     def __init__(self, address: Address, *, hosts: Sequence[str] = (), origins: Sequence[str] = ()) -> None:
         self._address = address
@@ -32,9 +32,9 @@ class Doors:
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins)
 
     def check_host(self, headers: Headers) -> None:
-        """Refuse a request that is not for us.
+        """Refuse a request for another host.
 
-        It is 403 and not 421: the latter invites a client to try the same again on another connection.
+        The status is 403, because 421 would invite the client to retry on another connection.
         """
         name, port = _host(headers)
         if not self._is_ours(name, port):
@@ -46,10 +46,10 @@ class Doors:
             )
 
     def check_origin(self, method: str, scheme: str, headers: Headers) -> None:
-        """Refuse what a page of another site made a browser send."""
+        """Refuse a cross-site request of a browser."""
         given = headers.getlist("origin")
         if not given:
-            # Browsers name the origin of everything but plain reading, where the page cannot see the answer.
+            # Browsers omit the origin only of plain reads, and do not show the response to the page.
             if method in SAFE_METHODS or headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
                 return
             given = ["null"]
@@ -65,18 +65,21 @@ class Doors:
     def _is_ours(self, name: str, port: str | None) -> bool:
         if is_loopback(name) or name == self._address.host or name in self._hosts or f"{name}:{port}" in self._hosts:
             return True
-        # An address cannot be made to point elsewhere, as a name can.
+        # DNS rebinding needs a name; an IP address is safe.
         return self._address.is_wildcard and _is_address(name)
 
 
 def scheme_of(scheme: str, headers: Headers) -> str:
-    """How the browser reached us: a proxy that ends TLS says so; a caller would gain nothing by a lie."""
+    """Return the scheme that the browser used. A proxy that terminates TLS names it.
+
+    The header needs no protection: a client gains nothing from a wrong value.
+    """
     forwarded = headers.get("x-forwarded-proto", "").rpartition(",")[2].strip().lower()
     return forwarded if forwarded in DEFAULT_PORTS else scheme
 
 
 def is_local(client: str, headers: Headers) -> bool:
-    """Whether a request comes from this machine, to this machine, with nobody in between."""
+    """Whether a request was sent from this machine to a loopback name, without a proxy."""
     proxied = any(name in PROXY_HEADERS or name.startswith("x-forwarded-") for name in headers)
     return is_loopback(client) and is_loopback(_host(headers)[0]) and not proxied
 

@@ -1,6 +1,6 @@
-"""Pages of a list that end early when they have enough bytes: a thousand rows may be kilobytes, or gigabytes.
+"""Pages of lists, limited by bytes as well as by rows: a thousand rows can be kilobytes or gigabytes.
 
-Rows are read a few at a time, so that no more of them are in memory than an answer holds, and a few.
+Rows are read in small batches, so that memory holds at most one page and one batch.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -10,8 +10,8 @@ from holdfast.core.pacing import Pace
 from holdfast.core.text import render
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024
-FIRST, MOST = 16, 64  # rows that are read at once: more with each step, while they are small
-SMALL = 16 * 1024  # bytes of a row, on average
+FIRST, MOST = 16, 64  # rows in the first and in the largest batch; batches grow while rows are small
+SMALL = 16 * 1024  # bytes: rows with a smaller average size are small
 
 Item = TypeVar("Item")
 Place = TypeVar("Place")
@@ -21,10 +21,10 @@ Read = Callable[[int, Place | None], Awaitable[tuple[Sequence[Item], Place | Non
 async def page_of(
     read: Read[Place, Item], *, limit: int, start: Place | None = None
 ) -> tuple[list[Item], Place | None]:
-    """At most `limit` items, and where the next page begins; None where there is none.
+    """Return at most `limit` items and the start of the next page, or None on the last page.
 
-    `read` gives so many items from a place on, and the place behind them; where it gives fewer, the page ends. An item
-    that is larger than a page ends it, too.
+    `read(count, start)` returns up to `count` items and the position after them. The page ends if it returns fewer
+    items, or when the items have `MAX_PAGE_BYTES`; the last item can exceed that.
     """
     items: list[Item] = []
     size, step, place, pace = 0, FIRST, start, Pace()
@@ -41,7 +41,7 @@ async def page_of(
 
 
 async def within_a_page(items: Sequence[Item]) -> list[Item]:
-    """The first of these items that a page holds: at least one, where there is one."""
+    """Return the items that fit in a page, from the first on. The item that reaches the limit is included."""
     size, pace = 0, Pace()
     for number, item in enumerate(items, start=1):
         size += len(render(item))
@@ -58,7 +58,7 @@ async def listed(
     limit: int,
     start: Place | None = None,
 ) -> tuple[list[Item], Place | None]:
-    """The same of a list that is asked for behind one of its items, and says nothing of the next page."""
+    """Return a page like `page_of`, for a `read` that returns only items. `place_of` gives the position of an item."""
 
     async def step(most: int, place: Place | None) -> tuple[Sequence[Item], Place | None]:
         found = await read(most + 1, place)

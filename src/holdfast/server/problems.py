@@ -1,4 +1,4 @@
-"""What went wrong, as problem details (RFC 9457)."""
+"""Errors as problem details (RFC 9457)."""
 
 import math
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ READING = ("GET", "HEAD")
 
 
 class WrongMethod(InvalidInput):
-    """The address exists, but not for this method."""
+    """The path exists, but not with this method."""
 
     def __init__(self, method: str, allowed: list[str]) -> None:
         super().__init__(f"{method[:40]!r} is not possible here", next=f"Use {' or '.join(allowed)}.", allowed=allowed)
@@ -25,13 +25,13 @@ class WrongMethod(InvalidInput):
 
 
 def only_read(method: str) -> None:
-    """Refuse what is not a reading."""
+    """Refuse methods other than GET and HEAD."""
     if method not in READING:
         raise WrongMethod(method, list(READING))
 
 
 class WrongMediaType(InvalidInput):
-    """The body is not of a kind that is read here."""
+    """The operation does not accept the media type of the body."""
 
 
 class SlowBody(TimedOut):
@@ -43,7 +43,7 @@ class SlowHead(TimedOut):
 
 
 class TurnFailed(HoldfastError):
-    """An agent's turn failed: with what is stored of it, which is written for whoever asked."""
+    """An agent's turn failed. It has the stored error of the turn, which is meant for the caller."""
 
     def __init__(self, failure: Mapping[str, Any], **details: object) -> None:
         what: str = failure.get("what", "the turn failed")
@@ -51,7 +51,7 @@ class TurnFailed(HoldfastError):
         self.failure_code: str = failure.get("code", self.code)
 
 
-# HTTP tells apart what is one and the same on the other wires.
+# Errors with an HTTP status of their own; on the other wires they have the code of their base class.
 STATUS_ON_HTTP_ALONE: dict[type[HoldfastError], int] = {
     WrongMethod: HTTPStatus.METHOD_NOT_ALLOWED,
     WrongMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -61,7 +61,7 @@ STATUS_ON_HTTP_ALONE: dict[type[HoldfastError], int] = {
 
 
 class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What went wrong: `code` is stable, `detail` says in sentences what, why and what to do next."""
+    """A problem (RFC 9457). `code` is stable. `detail` says what failed, why, and what to do next."""
 
     type: str
     title: str
@@ -77,18 +77,18 @@ class Problem(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def status_of(error: HoldfastError | type[HoldfastError]) -> int:
-    """The HTTP status of an error."""
+    """Return the HTTP status of an error."""
     kind = error if isinstance(error, type) else type(error)
     return STATUS_ON_HTTP_ALONE.get(kind) or HTTP_STATUS[code_of(error)]
 
 
 def code_of(error: HoldfastError | type[HoldfastError]) -> str:
-    """The code that the caller is told."""
+    """Return the code that the caller gets."""
     return error.failure_code if isinstance(error, TurnFailed) else error.code
 
 
 def problem_of(error: HoldfastError, *, instance: str, request_id: str) -> Problem:
-    """What the caller is told; of failures on our side the reason stays in the log."""
+    """Return the problem for an error. The reason of a server error is only in the log, not in the problem."""
     status, code = status_of(error), code_of(error)
     told = error
     if isinstance(error, TurnFailed):
@@ -115,7 +115,7 @@ def problem_of(error: HoldfastError, *, instance: str, request_id: str) -> Probl
 
 
 def problem_response(error: HoldfastError, *, instance: str, request_id: str, challenge: str | None = None) -> Response:
-    """The answer to a request that failed; `challenge` says how to come in, where that is what it failed for."""
+    """Return the response to a failed request. `challenge` is its `WWW-Authenticate` header, if it needs one."""
     problem = problem_of(error, instance=instance, request_id=request_id)
     headers: dict[str, str] = {}
     if challenge is not None:

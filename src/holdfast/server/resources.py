@@ -1,4 +1,4 @@
-"""A resource: one path and the operations on it."""
+"""A resource of the HTTP API: one path and the operations on it."""
 
 import re
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from holdfast.server.operations import Call, Operation, Parameter
 from holdfast.server.problems import WrongMediaType, WrongMethod
 from holdfast.server.traffic import ALWAYS_ANSWERED, VISIT, Visit
 
-MAX_FIELDS = 100  # in a form
-EXACT = 2**53  # beyond it a float is no longer one integer
+MAX_FIELDS = 100  # fields of a form
+EXACT = 2**53  # beyond it, a float does not represent every integer
 
 _WHOLE_FLOAT = re.compile(r"Expected `int\b.*, got `float`")
 
 
 class Resource:
-    """Answers the requests for one path: who calls, what is asked, may they, the answer."""
+    """Handles the requests to one path: authenticates, checks scopes, decodes arguments, runs the operation."""
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Resource:
             self._operations["HEAD"] = self._operations["GET"]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         operation = self._operations.get(scope["method"])
         if operation is None:
             raise WrongMethod(scope["method"], sorted(self._operations))
@@ -120,7 +120,7 @@ async def _body(operation: Operation, request: Request, limit: int) -> Any:
     try:
         return _converted(value, operation.body, strict=not is_form)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
-        half = isinstance(error, UnicodeEncodeError)  # where msgspec looks a name up it must be whole
+        half = isinstance(error, UnicodeEncodeError)  # msgspec cannot look up a name that contains a lone surrogate
         why = "a name in it has half a character" if half else str(error)
         raise InvalidInput(
             "the body does not fit", why=why, next="/api/openapi.json says what it should be like."
@@ -128,7 +128,7 @@ async def _body(operation: Operation, request: Request, limit: int) -> Any:
 
 
 def _converted(value: Any, type: Any, *, strict: bool) -> Any:
-    """The value as a type; 1.0 is an integer, as JSON Schema has it."""
+    """Convert a value to a type. As in JSON Schema, 1.0 is an integer."""
     try:
         return msgspec.convert(value, type, strict=strict)
     except msgspec.ValidationError as error:
@@ -138,7 +138,7 @@ def _converted(value: Any, type: Any, *, strict: bool) -> Any:
 
 
 def _with_integers(value: Any) -> Any:
-    """The value with integers in place of floats that are whole, where a float is exact."""
+    """Return the value with whole floats replaced by integers, in the range where floats are exact."""
     if isinstance(value, float):
         return int(value) if value.is_integer() and abs(value) <= EXACT else value
     if isinstance(value, list):

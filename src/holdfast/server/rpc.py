@@ -1,4 +1,4 @@
-"""`POST /rpc`: JSON-RPC 2.0 and the envelope before it."""
+"""`POST /rpc`: JSON-RPC 2.0, and the older envelope format."""
 
 from starlette.types import Receive, Scope, Send
 
@@ -8,18 +8,18 @@ from holdfast.server.arrivals import Arrival
 from holdfast.server.authentication import Authentication
 from holdfast.server.problems import WrongMethod
 
-MARGIN = 10.0  # seconds beyond those of a call that it takes to end it, and to answer
+MARGIN = 10.0  # seconds beyond the timeout of a call, to end it and to send the response
 
 
 class RpcEndpoint:
-    """Answers calls of services and tools."""
+    """The endpoint for JSON-RPC calls of services and tools."""
 
     def __init__(self, gateways: Gateways, authentication: Authentication) -> None:
         self._gateways = gateways
         self._authentication = authentication
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         if scope["method"] != "POST":
             raise WrongMethod(scope["method"], ["POST"])
         arrival = await Arrival.of(self._authentication, scope, receive, send)

@@ -1,4 +1,4 @@
-"""`server.json`: how the command line finds a running server, and proves that it belongs to the same account."""
+"""`server.json`: the command line finds a running server by it, and authenticates as the same account."""
 
 import hashlib
 import http.client
@@ -22,16 +22,16 @@ SERVICE = "holdfast"
 
 
 class Health(msgspec.Struct, frozen=True):
-    """What a living server says of itself to anybody."""
+    """The public description of a running server."""
 
     service: str
     version: str
-    instance: str  # tells two servers apart; says nothing about the token it is made from
+    instance: str  # identifies the server; a hash of its token, which cannot be derived from it
     state: str = "alive"
 
 
 class ServerFile(msgspec.Struct, frozen=True):
-    """A running server: where it is, and the token that only its own account can read."""
+    """A running server: its URL, and a token that only its own account can read."""
 
     url: str
     pid: int
@@ -39,22 +39,22 @@ class ServerFile(msgspec.Struct, frozen=True):
     version: str
     data: str
     started_at: datetime
-    database: str | None = None  # where it is, if not in the data folder; never who logs in
+    database: str | None = None  # the place of an external database, without credentials
 
     @classmethod
     def new(cls, url: str, data: Path, database: str | None = None) -> Self:
-        """The file of a server in this process, with a token of its own."""
+        """Describe a server of this process, with a new token."""
         token = secrets.token_urlsafe(32)
         return cls(url, os.getpid(), token, holdfast_version(), str(data.absolute()), datetime.now(UTC), database)
 
     @property
     def instance(self) -> str:
-        """What the server calls itself."""
+        """The public identifier of the server."""
         return instance_of(self.token)
 
     @staticmethod
     def read(data: Path) -> "ServerFile | None":
-        """The server that runs on a data folder; None if there is none, whatever a file left behind says."""
+        """Return the server that runs on a data folder. A stale file is ignored: without a live server, return None."""
         found = _read(data)
         if found is None or not _runs(found.pid):
             return None
@@ -62,7 +62,7 @@ class ServerFile(msgspec.Struct, frozen=True):
         return found if health is not None and health.instance == found.instance else None
 
     def write(self, data: Path) -> bool:
-        """Tell others of this server; False if another one runs here and is told of already."""
+        """Write the file. If the file describes another running server, do nothing and return False."""
         other = ServerFile.read(data)
         if other is not None and other.token != self.token:
             return False
@@ -83,19 +83,19 @@ class ServerFile(msgspec.Struct, frozen=True):
         return True
 
     def remove(self, data: Path) -> None:
-        """Forget this server; the file of another one stays."""
+        """Delete the file, unless it describes another server."""
         found = _read(data)
         if found is not None and found.token == self.token:
             DataFolder(data).server_file.unlink(missing_ok=True)
 
 
 def instance_of(token: str) -> str:
-    """The public name of the server that holds `token`."""
+    """Return the public identifier of the server with this token."""
     return hashlib.sha256(token.encode()).hexdigest()[:16]
 
 
 def ask_health(url: str) -> Health | None:
-    """What the server at `url` says of itself, if it is one of ours."""
+    """Request `/healthz` at `url`. Return None if no Holdfast server answers."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=HEALTH_TIMEOUT)
     try:
@@ -110,7 +110,7 @@ def ask_health(url: str) -> Health | None:
 
 @cache
 def holdfast_version() -> str:
-    """The version of this program."""
+    """Return the version of this program."""
     try:
         return version("holdfast")
     except PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""The running server: from the bound port to the last answer."""
+"""The running server: serves requests on a bound socket and shuts down gracefully."""
 
 import asyncio
 import gc
@@ -32,11 +32,11 @@ from holdfast.server.server_file import ServerFile
 from holdfast.server.socket_connections import PING, SERVICE_RESTART, SocketConnection
 from holdfast.server.traffic import Traffic
 
-MAX_FILES = 10_240  # each connection is one, and often a process begins with 1024
+MAX_FILES = 10_240  # open files: each connection is one, and the default limit is often 1024
 ENVELOPE = 64 * 1024  # bytes of a frame around a message
-ACCEPTED = 32  # connections in one round of the event loop, which takes one from each listener
-FAREWELL = 1  # seconds for connections to close when all is answered
-COLLECTED = (5_000, 20, 100)  # how rarely garbage is looked for: in what is new, in what is older, in everything
+ACCEPTED = 32  # listeners: the event loop accepts one connection of each per iteration
+FAREWELL = 1  # seconds for connections to close after the last response
+COLLECTED = (5_000, 20, 100)  # thresholds of the garbage collector, for its three generations
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 Result = TypeVar("Result")
@@ -51,11 +51,11 @@ async def serve(
     operations: Sequence[Operation] = OPERATIONS,
     app: App | None = None,
 ) -> None:
-    """Answer requests until SIGINT or SIGTERM, or until cancelled.
+    """Serve requests until SIGINT or SIGTERM, or until cancelled.
 
-    After a signal nothing new is taken, and what runs has `server.shutdown_grace` seconds to end; a second signal ends
-    it at once. `on_ready` is called when the server answers, with what `server.json` says of it. `app` is the
-    program that is served here.
+    After a signal, the server accepts no new requests, and the running ones have `server.shutdown_grace` seconds to
+    finish. A second signal aborts them. `on_ready` is called with the content of `server.json` when the server is
+    ready. `app` is the app whose resources and prompts the gateway offers.
     """
     address = address_of(listener)
     url = config.database.url
@@ -83,7 +83,7 @@ async def serve(
 
 @asynccontextmanager
 async def serve_privately(engine: Engine, config: Config) -> AsyncGenerator[tuple[Path, str]]:
-    """Answer requests on a socket that only this account can reach: its file, and the token of the operator."""
+    """Serve requests on a Unix socket that only this account can reach. Yield its path and the operator's token."""
     token, traffic = secrets.token_urlsafe(), Traffic(config.limits)
     server = _Server(build_app(engine, Address("127.0.0.1", 0), token=token, traffic=traffic), traffic, config)
     with TemporaryDirectory(prefix="holdfast-") as folder, socket.socket(socket.AF_UNIX) as listener:
@@ -100,7 +100,7 @@ async def serve_privately(engine: Engine, config: Config) -> AsyncGenerator[tupl
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run a coroutine on the faster event loop, with as many open files as its sockets need."""
+    """Run a coroutine on uvloop, and raise the limit of open files to `MAX_FILES` if possible."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -110,14 +110,14 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 def settle() -> None:
-    """Have what is there now be left out when garbage is looked for: it stays, and everybody waits while it is seen."""
+    """Exclude all current objects from garbage collection, and make it rarer: each collection blocks all requests."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*COLLECTED)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, stopped in our way."""
+    """uvicorn with our limits and our shutdown."""
 
     def __init__(self, app: Callable[..., Any], traffic: Traffic, settings: Config) -> None:
         gate = Gate(traffic.connections, settings.server.head_timeout)
@@ -125,29 +125,29 @@ class _Server(uvicorn.Server):
             app,
             http=cast(Any, partial(Connection, gate=gate)),
             ws=SocketConnection,
-            ws_max_size=3 * settings.agents.max_message_bytes + ENVELOPE,  # JSON may write characters at length
+            ws_max_size=3 * settings.agents.max_message_bytes + ENVELOPE,  # JSON escapes make a message longer
             ws_ping_interval=PING,
             ws_ping_timeout=PING,
-            ws_per_message_deflate=False,  # events are short, and it costs memory for each socket
+            ws_per_message_deflate=False,  # events are short, and compression needs memory for each socket
             lifespan="off",
             interface="asgi3",
             log_config=None,
             access_log=False,
-            proxy_headers=False,  # who is a proxy is nothing that a header can say
+            proxy_headers=False,  # any client can send these headers
             server_header=False,
             backlog=BACKLOG,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=FAREWELL,
         )
         super().__init__(config)
-        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # what callers send amiss is their concern
+        logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # do not log invalid requests of clients
         self.ready = asyncio.Event()
         self._traffic = traffic
         self._grace = settings.server.shutdown_grace
         self._stopping: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell whoever waits for it."""
+        """Start, then set `ready`, also after a failure."""
         try:
             await super().startup(sockets)
         finally:
@@ -155,24 +155,24 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None, None, None]:
-        """Leave the signals alone: they are ours."""
+        """Install no handlers: `serve` handles the signals."""
         yield
 
     def stop(self) -> None:
-        """Stop when what runs has ended; at once when asked again."""
+        """Drain and stop. The second call stops at once."""
         if self._stopping is None:
             self._stopping = asyncio.get_running_loop().create_task(self._drain())
         else:
             self.stop_at_once()
 
     def stop_at_once(self) -> None:
-        """Stop without waiting for anything."""
+        """Stop without draining."""
         self._traffic.stopping.set()
         self.should_exit = self.force_exit = True
         self._traffic.cut()
 
     def _close_sockets(self) -> None:
-        """Have those who are connected by sockets go on elsewhere, from where they are."""
+        """Close all WebSockets. Their clients resume on another server with their cursor."""
         for connection in list(self.server_state.connections):
             if isinstance(connection, SocketConnection):
                 connection.leave(SERVICE_RESTART, "the server stops; come back with your cursor")
@@ -188,7 +188,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def _signals(stop: Callable[[], None]) -> Generator[None, None, None]:
-    """The signals that ask a process to end ask the server, as long as this lasts."""
+    """Call `stop` on SIGINT and SIGTERM inside the block. Does nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -1,4 +1,4 @@
-"""The connection of a WebSocket: uvicorn's, which also notices who does not read, and says why it ends."""
+"""WebSocket connections: uvicorn's protocol, with a timeout for clients that do not read, and close reasons."""
 
 import asyncio
 from typing import Any
@@ -9,8 +9,8 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from holdfast.server.connections import Place, Unread, bad_request
 
-PING = 20  # seconds between two pings, and to answer one
-LAST_WORD = 10.0  # seconds for the close frame to be read
+PING = 20  # seconds between two pings, and the timeout of a pong
+LAST_WORD = 10.0  # seconds for the client to answer the close frame
 
 SERVICE_RESTART = 1012
 TRY_AGAIN_LATER = 1013
@@ -18,10 +18,10 @@ INTERNAL_ERROR = 1011
 
 
 class SocketConnection(WebSocketsSansIOProtocol):
-    """Closes on a client who reads nothing for a while, and on all when the server stops."""
+    """The connection of one WebSocket. It is closed if the client stops reading, and when the server stops."""
 
     _unread: Unread
-    place: Place | None = None  # among the connections of its address
+    place: Place | None = None  # its place among the connections of its address
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection over from HTTP."""
@@ -29,7 +29,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         self._unread = Unread(self.transport, lambda: self.leave(TRY_AGAIN_LATER, "nothing was read for too long"))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing any more."""
+        """Stop the timer and release the place."""
         self._unread.end()
         if self.place is not None:
             self.place.give()
@@ -37,7 +37,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read; a request that the handshake cannot read is refused, and not left waiting."""
+        """Read data. A request that the handshake cannot parse gets an error; without it, the client would wait."""
         super().data_received(data)
         if not self.handshake_initiated:
             self.handshake_complete = True
@@ -45,17 +45,17 @@ class SocketConnection(WebSocketsSansIOProtocol):
             self.transport.close()
 
     def pause_writing(self) -> None:
-        """More waits to be read than may."""
+        """The write buffer is full: start the timer."""
         super().pause_writing()
         self._unread.begin()
 
     def resume_writing(self) -> None:
-        """It was read."""
+        """The write buffer has room again: stop the timer."""
         super().resume_writing()
         self._unread.end()
 
     def keepalive_timeout(self) -> None:
-        """Close on a client who is not there any more; one who is behind with reading has not seen the ping yet."""
+        """Close the connection, unless writing is paused: a slow reader may not have seen the ping yet."""
         self.pong_timer = None
         if self.writable.is_set():
             self.leave(INTERNAL_ERROR, "no answer to a ping")
@@ -63,15 +63,15 @@ class SocketConnection(WebSocketsSansIOProtocol):
             self.schedule_ping()
 
     async def send(self, message: ASGISendEvent) -> None:
-        """Send, if it is not closed meanwhile."""
+        """Send a message. Raises ClientDisconnected if a close frame was sent."""
         if self.close_sent:
             raise ClientDisconnected
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
-            self.handshake_complete = True  # it was refused: uvicorn would log each of these as an error
+            self.handshake_complete = True  # uvicorn would log the refusal as an error
 
     def leave(self, code: int, reason: str) -> None:
-        """Close, whether the client reads or not."""
+        """Close the WebSocket, whether the client reads or not."""
         self.stop_keepalive()
         if not self.handshake_complete or self.close_sent or self.transport.is_closing():
             return
@@ -80,7 +80,7 @@ class SocketConnection(WebSocketsSansIOProtocol):
         self.conn.send_close(code, reason)
         self.transport.write(b"".join(self.conn.data_to_send()))
         self.close_sent = True
-        if self.read_paused:  # the client's close frame is to come
+        if self.read_paused:  # to receive the client's close frame
             self.read_paused = False
             self.transport.resume_reading()
         self.close_timer = self.loop.call_later(LAST_WORD, self.transport.abort)

@@ -1,7 +1,7 @@
-"""Sockets: `WS /ws/{agent}`, to talk to an agent and to hear what happens in the conversation.
+"""WebSockets: `WS /ws/{agent}` sends messages to an agent and receives the events of the conversation.
 
-Nothing of a conversation lives here: a client that comes back with its cursor, to this process or another, goes on
-where it was.
+A socket holds no state of the conversation. A client that reconnects with its cursor, to any process, resumes where it
+was.
 """
 
 import asyncio
@@ -43,9 +43,9 @@ from holdfast.server.subprotocols import (
 )
 from holdfast.server.traffic import VISIT, Visit
 
-MAX_UNANSWERED = 100  # messages of one socket
-MAX_REASON = 123  # bytes in a close frame
-UNHEARD = 5.0  # seconds between two looks whether somebody still serves an agent that has said nothing yet
+MAX_UNANSWERED = 100  # messages of one socket that are not answered yet
+MAX_REASON = 123  # bytes of the reason in a close frame
+UNHEARD = 5.0  # seconds between two checks whether a process serves the agent of a run without events
 POLICY_VIOLATION = 1008
 SERVER_ERROR = 500
 
@@ -53,14 +53,14 @@ log = logging.getLogger(__name__)
 
 
 class Sockets:
-    """Opens sockets to agents, for those who may talk to them."""
+    """The endpoint for WebSockets: authenticates the caller and opens a socket to an agent."""
 
     def __init__(self, engine: Engine, authentication: Authentication) -> None:
         self._engine = engine
         self._authentication = authentication
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Open one, and serve it until it closes; what is refused before is answered as HTTP."""
+        """Open a socket and serve it until it closes. A refusal before the handshake is an HTTP response."""
         connection = HTTPConnection(scope)
         caller = await self._authentication.recognise(connection)
         visit: Visit = scope[VISIT]
@@ -75,7 +75,7 @@ class Sockets:
         session_id = connection.query_params.get("session_id") or None
         talk = await agents.session(agent, user=caller.user, session_id=session_id, adopts=caller.adopts)
         cursor = cursor or await agents.now(talk.id)
-        await receive()  # that the client wants to connect
+        await receive()  # websocket.connect
         async with agents.watch(talk.id, agent, since=str(cursor)) as watch:
             with visit.socket():
                 await send({"type": "websocket.accept", "subprotocol": way.name})
@@ -84,7 +84,7 @@ class Sockets:
 
 
 class Socket:
-    """One client: hears what they want, and tells them what happens."""
+    """The WebSocket of one client: reads its frames and sends it events."""
 
     def __init__(
         self,
@@ -104,12 +104,12 @@ class Socket:
         self._receive = receive
         self._send = send
         self._unanswered: set[UUID] = set()
-        self._unheard: dict[UUID, float] = {}  # those that nothing came of yet, and when to look who serves the agent
+        self._unheard: dict[UUID, float] = {}  # runs without an event, and when to check whether the agent is served
         self._noticing: asyncio.Task[None] | None = None
-        self._ended: deque[UUID] = deque(maxlen=MAX_UNANSWERED)  # also those whose message is not known here yet
+        self._ended: deque[UUID] = deque(maxlen=MAX_UNANSWERED)  # a run can end before `send` returns its id
 
     async def serve(self, watch: Watch) -> None:
-        """Go on until one of both ends it."""
+        """Serve the socket until the client or the server ends it."""
         await self._say(
             self._way.ready(Opened(self._talk.session_id or "", self._talk.id, self._agent, str(watch.cursor)))
         )
@@ -131,10 +131,11 @@ class Socket:
                 await self._send({"type": "websocket.close", "code": code, "reason": reason})
 
     async def _hear(self) -> None:
-        """Do what the client wants, frame by frame: the next is read when this one is done."""
+        """Handle the client's frames, one after the other."""
         while (message := await self._receive())["type"] != "websocket.disconnect":
             await self._standing.check()
-            await self._agents.now(self._talk.id)  # to a removed one nothing is said: the session would begin anew
+            # Fails if the conversation was removed: a message would create the session again.
+            await self._agents.now(self._talk.id)
             frame: Frame | None = None
             try:
                 frame = self._way.read(_text(message))
@@ -145,7 +146,7 @@ class Socket:
                 await self._say(self._way.refused(error, frame.key if isinstance(frame, SayFrame) else None))
 
     async def _tell(self, watch: Watch) -> None:
-        """Tell what happens."""
+        """Send events to the client."""
         async for event in watch:
             await self._standing.check()
             if event.run_id is not None:
@@ -196,7 +197,7 @@ class Socket:
                 self._noticing = asyncio.create_task(self._notice())
 
     async def _notice(self) -> None:
-        """Tell of messages that wait because nobody serves the agent."""
+        """Notify the client of messages that wait because no process serves the agent."""
         now = asyncio.get_running_loop().time
         while self._unheard:
             await asyncio.sleep(LOOK)
@@ -211,7 +212,7 @@ class Socket:
                         self._unheard[run_id] = now() + UNHEARD
 
     async def _own(self, run_id: UUID) -> UUID:
-        """The run, if it is one of this conversation."""
+        """Return the run id, if the run belongs to this conversation."""
         if (await self._agents.runs.get(run_id)).conversation != self._talk.id:
             raise unknown_run(run_id)
         return run_id
@@ -239,7 +240,7 @@ def _text(message: Message) -> str:
 
 
 def _ending(error: BaseException | None) -> tuple[int, str]:
-    """The code and the reason that a socket is closed with."""
+    """Return the code and the reason of the close frame."""
     match error:
         case None:
             return SERVICE_RESTART, "the engine closes; come back with your cursor"

@@ -1,4 +1,4 @@
-"""Streams: what happens in a conversation, told to a caller who stays, as server-sent events."""
+"""Event streams: sends the events of a conversation to a client as server-sent events."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -14,24 +14,24 @@ from holdfast.core.text import render
 from holdfast.server.operations import Call
 
 EVENT_STREAM = "text/event-stream"
-HEARTBEAT = 15  # seconds of silence after which a sign of life is sent
+HEARTBEAT = 15  # seconds without an event after which a keep-alive comment is sent
 SIGN_OF_LIFE = b": still here\n\n"
 
 
 class EventStream(Response):
-    """An answer that goes on as long as there is something to tell."""
+    """A response of server-sent events, sent as the generator yields them."""
 
     media_type = EVENT_STREAM
 
     def __init__(self, parts: AsyncGenerator[bytes], *, first: bytes = b"") -> None:
-        # Some proxies would otherwise keep it until there is enough of it.
+        # Some proxies buffer the response otherwise.
         super().__init__(headers={"x-accel-buffering": "no"})
         del self.headers["content-length"]
         self._parts = parts
         self._first = first
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
+        """Send the response."""
         async with aclosing(self._parts) as parts:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             if self._first:
@@ -42,19 +42,19 @@ class EventStream(Response):
 
 
 def wants_stream(request: Request) -> bool:
-    """Whether the caller asks for a stream."""
+    """Whether the client accepts an event stream."""
     return request.method != "HEAD" and EVENT_STREAM in request.headers.get("accept", "").lower()
 
 
 def framed(kind: str, cursor: str, data: object) -> bytes:
-    """An event as a stream carries it; JSON has no line breaks."""
+    """Encode an event for the stream. The rendered JSON has no line breaks."""
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), render(data))
 
 
 async def followed(call: Call, watch: Watch, *, stops: bool = False) -> AsyncGenerator[Event | None]:
-    """What happens, while the caller is there and may hear it; None after a time of silence.
+    """Yield events while the client is connected and its access is valid; None after `HEARTBEAT` without an event.
 
-    `stops`: it ends when the server stops.
+    `stops`: end when the server stops.
     """
     assert call.standing is not None
     gone = asyncio.ensure_future(_gone(call.request))
@@ -92,5 +92,5 @@ async def _gone(request: Request) -> None:
 
 
 async def _next(watch: Watch) -> Event | None:
-    """The next event; None when there will be no more: a task cannot end as an iterator does."""
+    """Return the next event, or None at the end: a task cannot raise StopAsyncIteration."""
     return await anext(watch, None)

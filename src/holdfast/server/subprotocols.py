@@ -1,4 +1,4 @@
-"""What goes over a socket: plain text, or JSON with everything that happens. Pure: text in, text out."""
+"""The sub-protocols of a WebSocket: plain text, or JSON with all events. Pure: text in, text out."""
 
 from typing import Literal, Protocol
 from uuid import UUID
@@ -14,7 +14,7 @@ EVENTS = "holdfast.v1+json"
 
 
 class SayFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="message"):
-    """Something to say to the agent; to fork, another session has to be opened."""
+    """A message to the agent. The policy `fork` is not available here: open another session instead."""
 
     text: str
     key: str | None = None
@@ -22,40 +22,40 @@ class SayFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="mes
 
 
 class ApproveFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="approve"):
-    """Allow a call."""
+    """Approve a tool call."""
 
     approval_id: UUID
     comment: str = ""
 
 
 class DenyFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="deny"):
-    """Do not allow a call."""
+    """Deny a tool call."""
 
     approval_id: UUID
     comment: str = ""
 
 
 class CancelFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="cancel"):
-    """Have a run stop."""
+    """Cancel a run."""
 
     run_id: UUID
 
 
 class RetryFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="retry"):
-    """Try a run again."""
+    """Retry a run."""
 
     run_id: UUID
 
 
 class PingFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="ping"):
-    """Ask whether somebody is there."""
+    """Check whether the server responds."""
 
 
 Frame = SayFrame | ApproveFrame | DenyFrame | CancelFrame | RetryFrame | PingFrame
 
 
 class Opened(msgspec.Struct, frozen=True, tag_field="kind", tag="ready"):
-    """The first frame: where the client is."""
+    """The first frame: the session, the conversation, the agent, and the cursor from which events follow."""
 
     session_id: str
     conversation_id: UUID
@@ -64,7 +64,7 @@ class Opened(msgspec.Struct, frozen=True, tag_field="kind", tag="ready"):
 
 
 class Taken(msgspec.Struct, frozen=True, tag_field="kind", tag="sent", omit_defaults=True):
-    """A message is stored, and will be answered by this run."""
+    """A message was stored. The run answers it."""
 
     run_id: UUID
     node_id: UUID
@@ -72,14 +72,14 @@ class Taken(msgspec.Struct, frozen=True, tag_field="kind", tag="sent", omit_defa
 
 
 class Queued(msgspec.Struct, frozen=True, tag_field="kind", tag="queued"):
-    """Nobody serves the agent now: the message is kept, and answered by this run once somebody does."""
+    """No process serves the agent now. The message is stored, and the run answers it when a process does."""
 
     run_id: UUID
     text: str
 
 
 class Refused(msgspec.Struct, frozen=True, tag_field="kind", tag="refused", omit_defaults=True):
-    """A frame was not taken; nothing came of it. `key` is that of the message."""
+    """A frame was refused and had no effect. `key` is the key of the message."""
 
     code: str
     message: str
@@ -88,54 +88,54 @@ class Refused(msgspec.Struct, frozen=True, tag_field="kind", tag="refused", omit
 
 
 class Subprotocol(Protocol):
-    """How client and server speak; what is None is not said."""
+    """Decodes the client's frames and encodes the server's. A method that returns None sends no frame."""
 
     name: str | None
 
     def read(self, text: str) -> Frame:
-        """What a client wants."""
+        """Decode a frame of the client."""
         ...
 
     def ready(self, opened: Opened) -> str | None:
-        """The greeting."""
+        """Encode the first frame."""
         ...
 
     def told(self, event: Event) -> str | None:
-        """Something that happened."""
+        """Encode an event."""
         ...
 
     def sent(self, sent: Sent, key: str | None) -> str | None:
-        """A message was stored."""
+        """Encode the confirmation that a message was stored."""
         ...
 
     def queued(self, queued: Queued) -> str | None:
-        """A message waits for somebody to serve the agent."""
+        """Encode the notice that a message waits until a process serves the agent."""
         ...
 
     def pong(self) -> str | None:
-        """The answer to a ping."""
+        """Encode the answer to a ping."""
         ...
 
     def refused(self, error: HoldfastError, key: str | None) -> str:
-        """A frame was not taken."""
+        """Encode the refusal of a frame."""
         ...
 
 
 class PlainText:
-    """Every frame of the client is a message, every frame of the server an answer."""
+    """Plain text: each frame of the client is a message, and each frame of the server is an answer or a notice."""
 
     name: str | None = None
 
     def read(self, text: str) -> Frame:
-        """All of it is the message."""
+        """Return the whole text as a message."""
         return SayFrame(text)
 
     def ready(self, opened: Opened) -> str | None:
-        """Nothing is said before the client speaks."""
+        """Send nothing."""
         return None
 
     def told(self, event: Event) -> str | None:
-        """Answers; and in plain words what a person has to know: that there is none, or that one has to decide."""
+        """Return the answer; for an error or an approval, a sentence. Other events are not sent."""
         match event.kind:
             case "answer" if event.version == 1:
                 said = event.text
@@ -152,29 +152,29 @@ class PlainText:
         return _whole(said) or None
 
     def sent(self, sent: Sent, key: str | None) -> str | None:
-        """That it was stored shows by the answer."""
+        """Send nothing."""
         return None
 
     def queued(self, queued: Queued) -> str | None:
-        """In a sentence."""
+        """Return a sentence."""
         return _whole(queued.text)
 
     def pong(self) -> str | None:
-        """There is no ping."""
+        """Send nothing: there is no ping in plain text."""
         return None
 
     def refused(self, error: HoldfastError, key: str | None) -> str:
-        """In a sentence."""
+        """Return the error in sentences."""
         return _whole(_detail(error)[1])
 
 
 class Events:
-    """JSON: typed events, and frames for all that a client may want."""
+    """JSON: typed events, and frames for messages, approvals, cancellation, retry and ping."""
 
     name: str | None = EVENTS
 
     def read(self, text: str) -> Frame:
-        """An object with a `type`."""
+        """Decode an object with a `type`."""
         try:
             return msgspec.convert(parse(text.encode(), limit=len(text) * 4), Frame)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
@@ -185,37 +185,37 @@ class Events:
             ) from None
 
     def ready(self, opened: Opened) -> str | None:
-        """Where the client is."""
+        """Return the first frame as JSON."""
         return render(opened).decode()
 
     def told(self, event: Event) -> str | None:
-        """The event as it is."""
+        """Return the event as JSON."""
         return render(event).decode()
 
     def sent(self, sent: Sent, key: str | None) -> str | None:
-        """With the run that answers it."""
+        """Return the run that answers the message, as JSON."""
         return render(Taken(sent.run_id, sent.node_id, key)).decode()
 
     def queued(self, queued: Queued) -> str | None:
-        """With the run that will answer it."""
+        """Return the run that will answer the message, as JSON."""
         return render(queued).decode()
 
     def pong(self) -> str | None:
-        """Somebody is there."""
+        """Return a pong."""
         return '{"kind":"pong"}'
 
     def refused(self, error: HoldfastError, key: str | None) -> str:
-        """With the code that the same has everywhere."""
+        """Return the error as JSON, with the same code as in the HTTP API."""
         code, message, next = _detail(error)
         return render(Refused(code, message, next, key)).decode()
 
 
 def _detail(error: HoldfastError) -> tuple[str, str, str]:
-    """What may be told of an error: its code, a sentence, and what to do."""
+    """Return the public part of an error: its code, its description and what to do next."""
     problem = problem_of(error, instance="", request_id="")
     return problem.code, problem.detail, problem.next
 
 
 def _whole(text: str) -> str:
-    """Text without half characters, which a frame cannot carry."""
+    """Replace lone surrogates, which a frame cannot contain."""
     return text.encode(errors="replace").decode()

@@ -1,7 +1,7 @@
-"""Traffic: how much runs at once, for whom, what lasts, and the end of it when the server stops.
+"""Limits of concurrent requests, streams and sockets, and draining when the server stops.
 
-A request takes a place when it is known who calls: among those of its tenant and user. What is asked by unknown callers
-has few places of its own, so that nobody can take the engine from others without a key.
+After authentication, a request takes a place in the share of its tenant and user. Unauthenticated requests have a few
+places of their own, so that nobody without a key can block the engine for others.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from holdfast.core.errors import Overloaded, ShuttingDown
 from holdfast.core.limits import LimitSettings
 from holdfast.core.shares import Holder, Shares, shared_by_address, shared_by_tenant, work_for
 
-VISIT = "holdfast.visit"  # where a request's scope has it
-QUICK = 0.05  # seconds after which a call waits for something else, and no longer keeps others from running
-ALWAYS_ANSWERED = "/healthz"  # however busy the server is: that it lives must not be in doubt
-FAREWELL = 1.0  # seconds for the last answers
-LATER = 5.0  # seconds after which there may be a place among what lasts
-REMEMBERED = 10_000  # addresses
+VISIT = "holdfast.visit"  # the key of the `Visit` in the ASGI scope
+QUICK = 0.05  # seconds after which a call counts as waiting, and frees its place among the running requests
+ALWAYS_ANSWERED = "/healthz"  # without limits: a busy server must still be seen as alive
+FAREWELL = 1.0  # seconds to send the last responses
+LATER = 5.0  # seconds: Retry-After if there is no place for a waiting request, a stream or a socket
+REMEMBERED = 10_000  # addresses whose rate is known
 
 
 class Traffic:
-    """The requests and sockets that there are now, and whether more are taken."""
+    """The current requests, streams and sockets of a server, and its limits."""
 
     def __init__(self, limits: LimitSettings | None = None) -> None:
         limits = limits or LimitSettings()
@@ -45,22 +45,22 @@ class Traffic:
 
     @property
     def draining(self) -> bool:
-        """Whether no more are taken."""
+        """Whether the server is stopping and accepts no more requests."""
         return self.stopping.is_set()
 
     def join(self, visit: "Visit") -> None:
-        """Wait for a request when the server stops."""
+        """Register a request. `drain` waits for it."""
         self._visits.add(visit)
         self._idle.clear()
 
     def leave(self, visit: "Visit") -> None:
-        """A request has ended, or need not be waited for."""
+        """Unregister a request that has ended, or that `drain` need not wait for."""
         self._visits.discard(visit)
         if not self._visits:
             self._idle.set()
 
     async def drain(self, grace: float) -> None:
-        """Take no more requests; those that run have `grace` seconds to end, then they are ended."""
+        """Accept no more requests. Wait up to `grace` seconds for the running ones, then abort them."""
         self.stopping.set()
         try:
             await asyncio.wait_for(self._idle.wait(), grace)
@@ -70,18 +70,18 @@ class Traffic:
                 await asyncio.wait_for(self._idle.wait(), FAREWELL)
 
     def cut(self) -> None:
-        """End what runs now; it is answered with an error."""
+        """Abort all registered requests. Their clients get an error."""
         for visit in list(self._visits):
             visit.cut()
 
     def refuse_late(self) -> None:
-        """Refuse what comes when the server stops."""
+        """Refuse a request that arrives while the server is stopping."""
         if self.draining:
             raise ShuttingDown("the server is stopping", next="Try again when it is back.")
 
 
 class Visit:
-    """A request, from its head to its answer: which place it has, and how long it may last."""
+    """A request from its headers to its response: the place that it holds, and its timeout."""
 
     def __init__(self, traffic: Traffic, request: asyncio.Timeout, request_id: str = "", address: str = "") -> None:
         self._traffic = traffic
@@ -92,39 +92,42 @@ class Visit:
         self.request_id = request_id
 
     def arrive(self) -> None:
-        """Come in, with nobody knowing yet who it is."""
+        """Take a place among the arriving requests, before authentication."""
         self._traffic.refuse_late()
         self._move(self._traffic.arriving, self._holder)
         self._traffic.join(self)
 
     def enter(self, caller: Principal) -> None:
-        """Run for a caller who is known; Overloaded where there is no place for them."""
+        """Take a place in the share of an authenticated caller, or raise Overloaded."""
         self._move(self._traffic.running, work_for(caller.tenant, caller.user))
 
     def enter_unknown(self, *, sign_in: bool = False) -> None:
-        """Run for whoever it is; Overloaded where there is no place for that."""
+        """Take a place among the anonymous requests or the sign-ins, or raise Overloaded."""
         if sign_in:
             self._traffic.sign_in_rate.take(self.address)
         self._move(self._traffic.sign_ins if sign_in else self._traffic.anonymous, self._holder)
 
     def leave(self) -> None:
-        """It has ended."""
+        """Release the place: the request has ended."""
         if self._places is not None:
             self._places.give(self._holder)
             self._places = None
         self._traffic.leave(self)
 
     def stay(self, seconds: float | None) -> None:
-        """Last so long from now on, or as long as it takes; it keeps no other from running."""
+        """Become a waiting request, with a timeout of `seconds` from now on, or none. It frees its running place."""
         self._last(self._traffic.waiting, seconds)
 
     def listen(self) -> None:
-        """Last as long as it likes, as a stream."""
+        """Become a stream, without a timeout."""
         self._last(self._traffic.streams, None)
 
     @contextmanager
     def lasting(self, seconds: float) -> Generator[None]:
-        """Let what is not done in a moment last so long, if there is a place for it; what is quick needs none."""
+        """Allow a call `seconds`: after `QUICK` it becomes a waiting request, if there is a place.
+
+        A faster call never takes such a place.
+        """
         timer = asyncio.get_running_loop().call_later(QUICK, self._stay, seconds)
         try:
             yield
@@ -133,23 +136,23 @@ class Visit:
 
     @contextmanager
     def socket(self) -> Generator[None]:
-        """Become a socket, or be refused."""
+        """Hold a place among the sockets. Refuse the socket if there is none, or if the server is stopping."""
         self._traffic.refuse_late()
         self._last(self._traffic.sockets, None)
-        self._traffic.leave(self)  # sockets are closed when the server stops
+        self._traffic.leave(self)  # `drain` does not wait for sockets: the server closes them
         try:
             yield
         finally:
             self.leave()
 
     def cut(self) -> None:
-        """End it now; it is answered with an error."""
-        with suppress(RuntimeError):  # one that has ended is only being answered
+        """Abort the request now. Its client gets an error."""
+        with suppress(RuntimeError):  # the timeout is over, and the response is being sent
             self._request.reschedule(asyncio.get_running_loop().time())
 
     @property
     def sockets(self) -> int:
-        """How many sockets are open."""
+        """The number of open sockets."""
         return self._traffic.sockets.taken
 
     @property
@@ -158,7 +161,7 @@ class Visit:
         return self._traffic.stopping
 
     def _stay(self, seconds: float) -> None:
-        with suppress(Overloaded, RuntimeError):  # then it has the time that any request has, or is being ended
+        with suppress(Overloaded, RuntimeError):  # it keeps the usual timeout, or is already ending
             self.stay(seconds)
 
     def _last(self, places: Shares, seconds: float | None) -> None:
@@ -166,7 +169,7 @@ class Visit:
         self._request.reschedule(None if seconds is None else asyncio.get_running_loop().time() + seconds)
 
     def _move(self, places: Shares, holder: Holder, *, retry_after: float = 1.0) -> None:
-        """Take another place, and give up the one before."""
+        """Take a place, and release the previous one."""
         if places is self._places:
             return
         places.take(holder, retry_after=retry_after)
@@ -176,16 +179,16 @@ class Visit:
 
 
 class Rate:
-    """How often a minute something may be done from one address; after a pause, as often at once."""
+    """A rate limit per address: a token bucket that holds the requests of one minute."""
 
     def __init__(self, per_minute: int, *, setting: str, clock: Callable[[], float] = monotonic) -> None:
         self._per_minute = per_minute
         self._setting = setting
         self._clock = clock
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # how many, and when that was
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, and when they were counted
 
     def take(self, address: str) -> None:
-        """Count it, or raise Overloaded."""
+        """Take a token, or raise Overloaded."""
         now = self._clock()
         left, seen = self._left.get(address, (float(self._per_minute), now))
         left = min(float(self._per_minute), left + (now - seen) * self._per_minute / 60)

@@ -1,5 +1,6 @@
-"""What agents can do.
+"""Skills and tools of agents.
 
-A skill is instructions that an agent loads when it needs them; a tool is something it can call. `Skills` and `Tools`
-store them, `Catalogs` says what each agent may use, `Finding` finds them, and `sources` brings tools from elsewhere.
+A skill is instructions that an agent loads when it needs them. A tool is a function that it can call. `Skills` and
+`Tools` store them, `Catalogs` determines what each agent may use, `Finding` searches them, and `sources` imports tools
+from documents.
 """

@@ -1,4 +1,4 @@
-"""Arguments: what a model or a person wrote for a tool, checked before anything is run."""
+"""Checks the arguments of a tool call, written by a model or a person, before the tool runs."""
 
 import difflib
 import re
@@ -18,20 +18,20 @@ from holdfast.skills.tool import Tool
 from holdfast.skills.validators import Checker, checker_of
 
 MAX_ARGUMENTS_BYTES = 1024 * 1024
-MAX_ECHO = 200  # characters of what the model wrote
-MAX_NAMES = 500  # characters of the names of all arguments
-MAX_TOLD = 50  # tools that are named
+MAX_ECHO = 200  # characters of the model's text in a refusal
+MAX_NAMES = 500  # characters of the list of argument names
+MAX_TOLD = 50  # tools named in a refusal
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a tool is not called, for the model to read."""
+    """Why a tool is not called, as a text for the model."""
 
     text: str
 
 
 def unknown_tool(name: str, known: Collection[str], *, skill: str | None = None) -> Refusal:
-    """There is no such tool, as yet: `skill` would bring it."""
+    """Return the refusal for an unknown tool; `skill` is a skill that would provide it."""
     if skill is not None:
         return Refusal(f"you do not have the tool {name[:MAX_ECHO]} yet. Load the skill {skill} with use_skill first.")
     names = sorted(known)
@@ -43,22 +43,22 @@ def unknown_tool(name: str, known: Collection[str], *, skill: str | None = None)
 
 
 def parse_arguments(tool: Tool, raw: str, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
-    """The arguments that a model wrote, under an overlay, if the tool takes them; nothing at all is an empty object."""
+    """Parse and check a model's arguments, and apply the overlay. An empty text is an empty object."""
     try:
         given: object = parse(raw.encode(errors="surrogatepass"), limit=MAX_ARGUMENTS_BYTES) if raw.strip() else {}
-        dumps({"tool_calls": [{"arguments": given}]})  # as they are kept
+        dumps({"tool_calls": [{"arguments": given}]})  # checks that they can be stored
     except HoldfastError as error:
         return _unreadable(tool, error)
     return fitted(tool, given, overlay)
 
 
 def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
-    """Arguments as the tool takes them, under an overlay: checked by its schema, with defaults of those that lack.
+    """Check arguments by the tool's schema, with defaults for missing ones, and apply the overlay.
 
-    Defaults of an imported schema stay out: they are what its back end assumes.
+    Defaults of an imported schema are not filled in: its back end assumes them.
     """
     try:
-        text = dumps({"tool_calls": [{"arguments": arguments}]})  # as they are kept
+        text = dumps({"tool_calls": [{"arguments": arguments}]})  # as they are stored
         size = len(text.encode())
         if size > MAX_ARGUMENTS_BYTES:
             raise TooLarge("they are too large", why=f"they have {size} bytes, at most {MAX_ARGUMENTS_BYTES} are taken")
@@ -69,22 +69,22 @@ def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict
 
 
 def fitted(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
-    """As `check`, of what was just read from JSON, and is kept nowhere."""
+    """Do the same as `check`, for arguments that were just parsed from JSON and are not used elsewhere."""
     if not isinstance(given, dict):
         return _refusal(tool, f"its arguments are {_kind(given)}, not an object", "Write one JSON object.")
     try:
-        # What a program declares is converted to its types, here or where it runs, which takes dates in more forms.
+        # Arguments of a function are converted to its types, here or where it runs. That accepts more forms of dates.
         checker = checker_of(tool.parameters, formats=tool.kind != "function")
     except InvalidInput as error:
         return _refusal(tool, f"{error.what}, {error.why}", "Tell the user that somebody has to mend the tool.")
-    # What is fixed is not in the schema that the model was told, and so it is checked without.
+    # Fixed arguments are not in the schema that the model saw, so they are left out of the check.
     fixed = overlay.fixed if overlay is not None else ()
     wrote = {name: value for name, value in cast(dict[str, Any], given).items() if name not in fixed}
-    # A default in a back end's document is what the back end assumes where nothing is said: to send it says something.
+    # A default in a back end's document is its value for a missing argument. Sending it can mean something else.
     arguments = wrote if tool.is_imported else checker.defaults.filled(wrote)
     try:
         misfit = None if checker.validator.is_valid(arguments) else arguments
-    except UnicodeEncodeError:  # half a character is checked as if it were a whole one
+    except UnicodeEncodeError:  # a lone surrogate is checked as U+FFFD
         whole = storable(arguments)
         misfit = None if checker.validator.is_valid(whole) else whole
     if misfit is not None:

@@ -1,4 +1,4 @@
-"""Catalogues: what each agent can use, kept as long as the registry stays as it is."""
+"""Catalogues: what each agent can use, cached until the registry changes."""
 
 import asyncio
 import logging
@@ -23,11 +23,11 @@ from holdfast.skills.offers import Offer, offer_of
 from holdfast.skills.runnable import Runs, can_run
 from holdfast.skills.tools import Tools
 
-KNOWN_FOR = 10.0  # seconds after which what came by plain SQL is seen, too
-REMEMBERED = 500  # agents whose catalogues are kept
-OPENED = 100  # sets of opened skills that are kept of each
-COUNTED = 5  # skills whose tokens are counted at once
-MOST_COUNTED = 20_000  # skills whose tokens are kept
+KNOWN_FOR = 10.0  # seconds after which changes by plain SQL are seen, too
+REMEMBERED = 500  # cached catalogues of agents
+OPENED = 100  # cached sets of opened skills per agent
+COUNTED = 5  # skills whose tokens are counted in one batch
+MOST_COUNTED = 20_000  # cached token counts of skills
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenedSkill:
-    """A skill that an agent has opened: its instructions, and what it leads to."""
+    """A skill that an agent has opened: its instructions, and the skills to which it leads."""
 
     id: UUID
     name: str
@@ -46,42 +46,42 @@ class OpenedSkill:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """Skills in the order in which they are read, their tools by name, and those that may not be called, and why."""
+    """Opened skills in load order, their tools by name, and the tools that may not be called, with reasons."""
 
     skills: tuple[OpenedSkill, ...] = ()
     disclosed: Mapping[str, Offer] = field(default_factory=dict[str, Offer])
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def has(self, names: Iterable[str]) -> bool:
-        """Whether these skills are among them."""
+        """Whether these skills are among the opened ones."""
         return {*names} <= {skill.name for skill in self.skills}
 
     @property
     def specs(self) -> list[ToolSpec]:
-        """The tools, as a model is told of them."""
+        """The specifications of the tools that a model sees."""
         return [each.spec for each in self.disclosed.values()]
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A catalogue, when it was read, and what was opened of it since."""
+    """A cached catalogue, when it was read, and what was opened from it."""
 
     catalog: Catalog
     read_at: float
     opened: dict[tuple[UUID, ...], Opened] = field(default_factory=dict[tuple[UUID, ...], Opened])
-    tokens: dict[str, int] = field(default_factory=dict[str, int])  # of all of it, by what counted them
+    tokens: dict[str, int] = field(default_factory=dict[str, int])  # of the whole catalogue, by token counter
 
     @property
     def is_fresh(self) -> bool:
-        """Whether it was read so lately that plain SQL may be left out of account."""
+        """Whether it was read so recently that changes by plain SQL can be ignored."""
         return time.monotonic() < self.read_at + KNOWN_FOR
 
 
 class Catalogs:
     """Reads what the agents of one tenant can use.
 
-    Each answer is as of a registry that was current when it was asked for: one short statement tells whether what is
-    kept still is. Rows that were written by plain SQL are seen within ten seconds.
+    Each answer reflects the registry at the time of the request: one short statement checks that the cache is current.
+    Changes by plain SQL are seen within ten seconds.
     """
 
     def __init__(self, database: Database, tools: Tools) -> None:
@@ -89,34 +89,32 @@ class Catalogs:
         self._tools = tools
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._counting = asyncio.Lock()
-        self._counted: dict[
-            str, int
-        ] = {}  # tokens of skills, by what they and their tools are, and by what counted them
+        self._counted: dict[str, int] = {}  # tokens of skills, by `_stamp`
 
     async def of(self, agent: str) -> Catalog:
-        """Everything that an agent can use; nothing of an agent that there is not."""
+        """Return everything that an agent can use; nothing for an unknown agent."""
         kept, _ = await self._current(agent, None)
         return kept.catalog
 
     async def open(self, agent: str, names: Sequence[str], *, conversation: UUID | None = None) -> Opened:
-        """Open skills by name, with all that they require; NotFound where the agent cannot use one.
+        """Open skills by name, with all that they require. Raise NotFound if the agent cannot use one.
 
-        With a `conversation` they stay loaded in it.
+        With a `conversation`, they stay open in it.
         """
         kept = self._kept.get(agent)
         if kept is not None and kept.is_fresh and all(name in kept.catalog.by_name for name in names):
-            # It is current, mostly, and the answer says whether it is: a model waits for one round trip, not for two.
+            # The cache is usually current, and the answer says whether it is. So a model waits for one round trip.
             found, revision = await self._open(kept.catalog, names, conversation)
             if revision == kept.catalog.revision and found.has(names):
                 return found
         kept = await self._read(agent)
         found, _ = await self._open(kept.catalog, names, conversation)
-        if not found.has(names):  # they were deactivated just now
+        if not found.has(names):  # they were deactivated meanwhile
             opened(await self.of(agent), names)
         return found
 
     async def loaded(self, agent: str, conversation: UUID) -> tuple[Catalog, Opened]:
-        """What an agent can use, and what of it is open in a conversation: with one short statement, mostly."""
+        """Return what an agent can use, and what is open in a conversation; usually by one short statement."""
         kept, loaded = await self._current(agent, conversation)
         ids = tuple(loaded)
         if not ids:
@@ -130,7 +128,7 @@ class Catalogs:
         return kept.catalog, found
 
     async def whole(self, agent: str, counter: TokenCounter) -> int:
-        """The tokens of all that an agent could load, told at once; each skill is counted once, until it is another."""
+        """Return the tokens of everything that an agent could load. A skill is counted again only if it changed."""
         kept = self._kept.get(agent) or await self._read(agent)
         if counter.name not in kept.tokens:
             async with self._counting:
@@ -139,11 +137,11 @@ class Catalogs:
         return kept.tokens[counter.name]
 
     async def load(self, conversation: UUID, agent: str, skills: Sequence[UUID]) -> None:
-        """Note that skills are open in a conversation."""
+        """Store that skills are open in a conversation."""
         await self._database.one(sql("open_skills"), [], [], conversation, stored_name("agent", agent), [*skills])
 
     async def _count(self, catalog: Catalog, counter: TokenCounter) -> int:
-        """Count what was not counted before, some skills after the others, while others are served here."""
+        """Count the skills without a cached count, in batches, so that other tasks run in between."""
         everything = opening(catalog, catalog.skills)
         grants: dict[UUID, dict[str, tuple[Grant, KnownSkill]]] = {skill.id: {} for skill in everything.skills}
         for name, (grant, skill) in everything.tools.items():
@@ -198,7 +196,7 @@ class Catalogs:
     async def _fetch(
         self, catalog: Catalog, asked: Opening, load: Sequence[UUID], conversation: UUID | None
     ) -> tuple[Opened, int]:
-        """What is to be opened, and the revision of the registry that it is as of."""
+        """Read what is to be opened, and the registry's revision at that time."""
         row = cast(Row, await self._database.one(
             sql("open_skills"), [skill.id for skill in asked.skills], [grant.id for grant, _ in asked.tools.values()],
             conversation, stored_name("agent", catalog.agent), [*load],
@@ -230,7 +228,7 @@ class Catalogs:
 
 
 def _told(skill: KnownSkill, instructions: str) -> str:
-    """The instructions of a skill, and what of it is not there."""
+    """Return the instructions of a skill, with a note about missing requirements."""
     lacks = ", ".join(skill.lacks)
     return f"{instructions}\n\n(It requires {lacks}, which cannot be used now.)" if lacks else instructions
 
@@ -241,7 +239,7 @@ def _stamp(
     grants: Iterable[tuple[Grant, KnownSkill]],
     configs: Sequence[Mapping[str, Any]],
 ) -> str:
-    """What is another one whenever a skill has other tokens."""
+    """Return a key that changes whenever the number of a skill's tokens can change."""
     tools = [(str(grant.id), grant.version, grant.config) for grant, _ in grants]
     return dumps([counter.name, str(skill.id), skill.version, skill.lacks, tools, configs])
 

@@ -1,6 +1,6 @@
-"""Clients: who called a tool, where they can be told how it goes, or asked for something.
+"""Clients of tool calls: a tool can report progress to its client, and ask it for input.
 
-A tool reaches its caller by its run:
+A tool reaches its client through its run:
 
     @app.tool
     async def refund(order: str, run: holdfast.Run) -> str:
@@ -8,8 +8,8 @@ A tool reaches its caller by its run:
         sure = await run.client.elicit("sure", "Give the money back?", {"type": "object", "properties": {}})
         return "paid back" if sure.action == "accept" else "left as it is"
 
-Whoever asks may be run anew from its beginning when the answer has come, in another process even: what was answered
-before is then answered at once, by the name it was asked under. So nothing that takes effect may come before it.
+A tool that asks for input may run again from the beginning when the answer arrives, even in another process. An earlier
+answer is then returned at once, by the name of its request. So a tool must not have side effects before it asks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from holdfast.mcp.inputs import Elicit, InputRequest, ListRoots, Reply, Sample
 
 
 class InputRequired(BaseException):
-    """A tool has to wait for its client: it is run anew when what it asks for has come. No tool's affair to catch."""
+    """Stops a tool until its client has answered; then the tool runs again. Tools must not catch it."""
 
     def __init__(self, requests: Mapping[str, InputRequest]) -> None:
         super().__init__(", ".join(requests))
@@ -28,25 +28,25 @@ class InputRequired(BaseException):
 
 
 class Client(Protocol):
-    """Whoever called a tool."""
+    """The client that called a tool."""
 
     async def progress(self, progress: float, *, total: float | None = None, message: str | None = None) -> None:
-        """Tell how far it is, if they want to know."""
+        """Report progress, if the client wants it."""
         ...
 
     async def log(self, level: str, data: Any, *, logger: str | None = None) -> None:
-        """Tell what happens, if they want to know; the level is one of `debug` to `emergency`."""
+        """Send a log message, if the client wants it. The level is one of `debug` to `emergency`."""
         ...
 
     async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
-        """Ask several things at once, each under a name of its own; Unavailable where nobody can be asked."""
+        """Send several input requests at once, by name. Raise Unavailable if the client cannot be asked."""
         ...
 
     async def detach(self) -> None:
-        """Let them go, and come back later for what follows, where they can: a long call need not keep a connection."""
+        """Let the client disconnect and fetch the rest later, if it can. A long call needs no open connection."""
 
     async def elicit(self, name: str, message: str, schema: Mapping[str, Any]) -> Reply:
-        """Ask the person in front of the client to fill in a form."""
+        """Ask the client's user to fill in a form."""
         return (await self.inputs({name: Elicit(message, schema)}))[name]
 
     async def sample(
@@ -57,7 +57,7 @@ class Client(Protocol):
         max_tokens: int = 1000,
         system_prompt: str | None = None,
     ) -> Reply:
-        """Have the client's model say something."""
+        """Ask the client's model for a completion."""
         return (await self.inputs({name: Sample(messages, max_tokens, system_prompt)}))[name]
 
     async def roots(self, name: str = "roots") -> Reply:
@@ -66,16 +66,16 @@ class Client(Protocol):
 
 
 class Silent(Client):
-    """Nobody who could be told or asked: an agent's turn, a plain call over HTTP."""
+    """A client that takes no messages and no questions: an agent's turn, or a plain HTTP call."""
 
     async def progress(self, progress: float, *, total: float | None = None, message: str | None = None) -> None:
-        """Nobody wants to know."""
+        """Do nothing."""
 
     async def log(self, level: str, data: Any, *, logger: str | None = None) -> None:
-        """Nobody wants to know."""
+        """Do nothing."""
 
     async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
-        """Nobody can be asked."""
+        """Raise Unavailable."""
         raise Unavailable(
             "nobody can be asked here",
             why="the tool was called by something that takes no questions",

@@ -1,4 +1,4 @@
-"""Completers: what a client is told that an argument could be, while somebody types it."""
+"""Completers: suggest values of an argument while a person types it in a client."""
 
 import inspect
 import typing
@@ -10,19 +10,19 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.threads import in_thread
 from holdfast.skills.run import Run, begin_run
 
-Completing = Callable[..., Any] | Sequence[str]  # a function of what was typed so far, or all that it could be
+Completing = Callable[..., Any] | Sequence[str]  # a function of the text typed so far, or all values
 
 
 @dataclass(frozen=True, slots=True)
 class Completer:
-    """Tells what an argument could be; `others` are the arguments that it wants to know, where they are filled in."""
+    """Suggests values of an argument. `others` are further arguments that it takes, if they are filled in."""
 
     call: Callable[..., Any]
     run_argument: str | None = None
     others: tuple[str, ...] = ()
 
     async def values(self, typed: str, known: Mapping[str, str], run: Run) -> list[str]:
-        """What begins with, or otherwise fits, what was typed so far."""
+        """Return suggestions for the text typed so far."""
         given: dict[str, Any] = {name: known[name] for name in self.others if name in known}
         if self.run_argument is not None:
             given[self.run_argument] = run
@@ -35,7 +35,7 @@ class Completer:
 
 
 def completers_of(what: str, given: Mapping[str, Completing], names: Collection[str]) -> dict[str, Completer]:
-    """Completers by argument; InvalidInput where there is no such argument, or no function of one text."""
+    """Return completers by argument. Raise InvalidInput for an unknown argument or an unsuitable function."""
     unknown = next((name for name in given if name not in names), None)
     if unknown is not None:
         raise InvalidInput(f"{what} cannot be declared", why=f"it has no argument {unknown!r:.100} to complete")

@@ -1,4 +1,4 @@
-"""Declaring: what a program brings becomes rows when it starts, and follows the program from then on."""
+"""Stores the tools, skills and links that an app declares. Each start of the app updates them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ sql = statements(__name__)
 
 
 class Declaring:
-    """Stores what programs of one tenant declare."""
+    """Stores the declarations of a tenant's apps."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -34,10 +34,10 @@ class Declaring:
         *,
         whole: bool = False,
     ) -> Mapping[str, Tool]:
-        """Store tools, skills, and the skills of agents in their order: all of it or nothing; the tools as stored.
+        """Store tools, skills and the skills of agents, in order, in one transaction. Return the stored tools.
 
-        Whether tools and skills are active, permissions, and links that somebody has changed stay as they are.
-        `whole`: it is all that the program has, and what it declared before is not active any more.
+        Changes by an administrator are kept: activation, permissions and links. With `whole`, these are all
+        declarations of the app: tools and skills that it no longer declares are deactivated.
         """
         brought = {tool.name: tool for tool in tools}
         _refuse_twins(brought.values())
@@ -118,7 +118,10 @@ class Declaring:
 
 
 def in_order(skills: Iterable[Declared]) -> list[Declared]:
-    """Skills, each after the one that it is a part of; InvalidInput where one could not be stored."""
+    """Return skills, each after its parent.
+
+    Raise AlreadyExists for a duplicate name, and InvalidInput for a skill that cannot be stored.
+    """
     declared: dict[str, Declared] = {}
     for each in skills:
         if each.name in declared:

@@ -1,7 +1,7 @@
-"""Disclosure: what an agent is told of its skills and tools, step by step. Pure.
+"""Progressive disclosure: what an agent sees of its skills and tools, step by step. Pure.
 
-At first it reads names and descriptions of the skills that it has. One that it opens comes with those that it requires,
-with the tools of all of them, and with the names of what it leads to: its parts, and what it can use when asked.
+At first, an agent sees the names and descriptions of its skills. When it opens one, it gets the skills that this one
+requires, the tools of all of them, and the names of skills that it leads to: its parts and its optional skills.
 """
 
 import difflib
@@ -22,9 +22,9 @@ MAX_NAMED = 20  # skills named in an error
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A tool as a skill gives it: calling it takes `access`, the skill grants `level`.
+    """A tool of a skill: a call needs `access`, and the skill grants `level`.
 
-    `permissions` are the tool's own, `config` is the skill's for it.
+    `permissions` are the tool's own, `config` is the skill's overlay for it.
     """
 
     id: UUID
@@ -41,8 +41,9 @@ class Grant:
 class KnownSkill:
     """A skill that an agent can use, without its instructions.
 
-    `configs` are of the assignment by which the agent has it, or else of all those that lead to it, the strongest last;
-    `optional` is what it can use, `lacks` names what it requires and nobody can use now.
+    `configs` are those of the assignment by which the agent has it, or else of all assignments that lead to it; later
+    ones override earlier ones. `optional` are skills that it can use on request. `lacks` names required skills that are
+    not available now.
     """
 
     id: UUID
@@ -58,13 +59,13 @@ class KnownSkill:
 
     @property
     def leads_to(self) -> tuple[UUID, ...]:
-        """What can be asked for once it is open."""
+        """The skills that can be opened from it."""
         return tuple(dict.fromkeys((*self.parts, *self.optional)))
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """Everything that an agent can use: `assigned` are the skills it has, in order, `skills` with what they lead to."""
+    """Everything that an agent can use. `assigned` are its skills, in order; `skills` also has those they lead to."""
 
     agent: str
     revision: int = 0
@@ -73,12 +74,12 @@ class Catalog:
 
     @cached_property
     def by_name(self) -> Mapping[str, KnownSkill]:
-        """The skills by their names."""
+        """The skills by name."""
         return {skill.name: skill for skill in self.skills.values()}
 
     @cached_property
     def tool_ids(self) -> frozenset[UUID]:
-        """The tools that it could come to use."""
+        """The tools that the agent may call, once it has opened their skills."""
         return frozenset(
             grant.id for skill in self.skills.values() for grant in skill.tools if not refusal(grant, self.agent)
         )
@@ -86,7 +87,7 @@ class Catalog:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The skills that an agent is told of at first, a line each, and those that had no room."""
+    """The skills that an agent sees at first, one line each, and those that did not fit."""
 
     lines: tuple[str, ...]
     tokens: int
@@ -95,16 +96,17 @@ class Listing:
 
     @property
     def text(self) -> str:
-        """As the prompt has it."""
+        """The lines as one text for the prompt."""
         return "\n".join(self.lines)
 
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """Skills to open, what they require before them, each once.
+    """Skills to open, each once and after those that it requires.
 
-    `tools` are those that may be called, by name, each with the skill that gives it; `refused` are the others, and why.
-    `configs` are what the agent's assignments say of the tools of each skill: its own, and those by which it is opened.
+    `tools` are those that may be called, by name, with the skill that gives each. `refused` are the others, with the
+    reasons. `configs` are those of the agent's assignments for the tools of each skill: of its own assignment, and of
+    those by which it is opened.
     """
 
     skills: tuple[KnownSkill, ...]
@@ -118,9 +120,9 @@ class Opening:
 def catalog_of(
     agent: str, revision: int, assigned: Mapping[UUID, Mapping[str, Any]], skills: Iterable[KnownSkill]
 ) -> Catalog:
-    """The catalogue of an agent; `assigned` are its assignments' configs, in order.
+    """Return the catalogue of an agent. `assigned` are the configs of its assignments, in order.
 
-    What is not there, such as a skill that is not active, is cut off, and so is what nothing else leads to.
+    Missing skills, such as inactive ones, are left out, and so are skills to which only they lead.
     """
     there = {skill.id: skill for skill in skills}
     had = [id for id in assigned if id in there]
@@ -149,7 +151,7 @@ def catalog_of(
 
 
 def _reached(there: Mapping[UUID, KnownSkill], ids: Iterable[UUID]) -> set[UUID]:
-    """Skills, and all that they lead to."""
+    """Return skills and all to which they lead."""
     found = {*ids}
     waiting = deque(found)
     while waiting:
@@ -161,7 +163,7 @@ def _reached(there: Mapping[UUID, KnownSkill], ids: Iterable[UUID]) -> set[UUID]
 
 
 def listed(catalog: Catalog, budget: int, counter: TokenCounter, *, without: Collection[UUID] = ()) -> Listing:
-    """The skills that an agent has, in order, as many as have room in `budget` tokens; `without` those it has open."""
+    """List an agent's skills, in order, as far as they fit into `budget` tokens; `without` the open ones."""
     lines: list[str] = []
     shown: list[KnownSkill] = []
     left_out: list[KnownSkill] = []
@@ -179,13 +181,13 @@ def listed(catalog: Catalog, budget: int, counter: TokenCounter, *, without: Col
 
 
 def line_of(name: str, description: str) -> str:
-    """A skill or a tool in one line, so that no description begins a line of its own."""
+    """Return a skill or a tool as one line, so that no description starts a new line."""
     said = " ".join(description.split())
     return f"- {name}: {said}" if said else f"- {name}"
 
 
 def opened(catalog: Catalog, names: Sequence[str]) -> Opening:
-    """The skills of these names, and what they require; NotFound where the agent cannot use one."""
+    """Return the skills of these names, and those that they require. Raise NotFound if the agent cannot use one."""
     unknown = [name for name in names if name not in catalog.by_name]
     if unknown:
         raise _unknown(catalog, unknown[0])
@@ -193,7 +195,7 @@ def opened(catalog: Catalog, names: Sequence[str]) -> Opening:
 
 
 def opening(catalog: Catalog, ids: Iterable[UUID]) -> Opening:
-    """The skills of these ids, as far as the agent can use them, and what they require."""
+    """Return the skills of these ids that the agent can use, and those that they require."""
     ids = [*ids]
     skills = in_load_order(catalog, ids)
     tools: dict[str, tuple[Grant, KnownSkill]] = {}
@@ -212,20 +214,20 @@ def opening(catalog: Catalog, ids: Iterable[UUID]) -> Opening:
 def _configs(
     catalog: Catalog, skills: Iterable[KnownSkill], ids: Iterable[UUID]
 ) -> dict[UUID, tuple[Mapping[str, Any], ...]]:
-    """What is said of the tools of skills: by each one's own assignment, and by those that it is opened with."""
+    """Return the configs for the tools of each skill: of its own assignment, and of those it is opened with."""
     said = dict[UUID, list[Mapping[str, Any]]]()
     for asked in (catalog.skills[id] for id in ids if id in catalog.skills):
         if asked.configs:
             for skill in in_load_order(catalog, [asked.id]):
                 said.setdefault(skill.id, []).extend(asked.configs)
-    for skill in skills:  # its own goes over what led to it
+    for skill in skills:  # its own config overrides those that led to it
         if skill.configs and skill.id in catalog.assigned:
             said.setdefault(skill.id, []).extend(skill.configs)
     return {id: tuple(configs) for id, configs in said.items()}
 
 
 def in_load_order(catalog: Catalog, ids: Iterable[UUID]) -> tuple[KnownSkill, ...]:
-    """Skills and all that they require, transitively: what is required stands before what requires it."""
+    """Return skills and all that they require, transitively; required skills come first."""
     ordered: dict[UUID, KnownSkill] = {}
     begun: set[UUID] = set()
     stack = [id for id in reversed([*ids]) if id in catalog.skills]
@@ -234,14 +236,14 @@ def in_load_order(catalog: Catalog, ids: Iterable[UUID]) -> tuple[KnownSkill, ..
         if skill.id not in begun:
             begun.add(skill.id)
             stack += [id for id in reversed(skill.requires) if id not in begun]
-        else:  # what it requires is done, or part of a circle, which the registry lets nobody make
+        else:  # its requirements are done, or in a cycle, which the registry prevents
             stack.pop()
             ordered.setdefault(skill.id, skill)
     return tuple(ordered.values())
 
 
 def refusal(grant: Grant, agent: str) -> str:
-    """Why an agent may not call a tool by this skill; nothing where it may."""
+    """Return why an agent may not call a tool of this skill, or an empty text."""
     return permits(grant.access, grant.level, grant.permissions, agent)
 
 

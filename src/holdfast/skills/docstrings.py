@@ -1,4 +1,4 @@
-"""Docstrings: what they say of a function, and of each parameter, in Google's or in reST's style."""
+"""Parses docstrings in Google or reST style: the description of a function and of each parameter."""
 
 import re
 from dataclasses import dataclass
@@ -15,14 +15,14 @@ _OF_PARAMETER = ("param", "parameter", "arg", "argument", "key", "keyword")
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """What is said of a function, and of its parameters by name."""
+    """The description of a function, and of its parameters by name."""
 
     text: str
     parameters: dict[str, str]
 
 
 def described(docstring: str) -> Described:
-    """What a docstring, without its indentation, says; what it gives or raises is left out."""
+    """Parse a docstring without indentation. Other sections, such as Returns and Raises, are left out."""
     text: list[str] = []
     parameters: dict[str, list[str]] = {}
     section, indent, name = "", None, None

@@ -1,4 +1,4 @@
-"""Drafts: what is to be registered, checked, and as the registry's functions take it. Pure."""
+"""Checks tools and skills to be stored, and converts them to the columns of the registry. Pure."""
 
 import re
 import unicodedata
@@ -20,7 +20,7 @@ from holdfast.skills.validators import checker_of
 if TYPE_CHECKING:
     from holdfast.skills.sources.source import ImportedTool
 
-MAX_DESCRIPTION = 20_000  # characters of a tool's
+MAX_DESCRIPTION = 20_000  # characters, of a tool's description
 MAX_SKILL_DESCRIPTION = 1024
 MAX_INSTRUCTIONS = 200_000
 MAX_SCRIPT = 1_000_000
@@ -28,9 +28,9 @@ MAX_NAME = 126
 MAX_LABEL = 20
 MAX_BY = 126
 
-# One line, without space around it.
+# One line, without surrounding whitespace.
 SKILL_NAME = r"[^\s\x00-\x1f\x7f-\x9f]([^\x00-\x1f\x7f-\x9f\u2028\u2029]{0,124}[^\s\x00-\x1f\x7f-\x9f])?"
-TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"  # what the APIs of all models take
+TOOL_NAME = r"[a-zA-Z0-9_-]{1,64}"  # accepted by the APIs of all models
 _TOOL_NAME = re.compile(TOOL_NAME)
 REFERENCE = r"[^\s:]+:[^\s:]+"
 _REFERENCE = re.compile(REFERENCE)
@@ -40,7 +40,7 @@ _SCRIPTS = ("python", "javascript", "bash")
 
 
 def checked_text(what: str, field: str, text: object, longest: int, *, empty: bool = True) -> str:
-    """A text that a column of the registry can hold; `what` it is a `field` of stands in the error."""
+    """Return a text that fits a column. `what` and `field` name it in the error."""
     if not isinstance(text, str):
         raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is no text", next="Give a text.")
     size = len(store(text))
@@ -56,7 +56,7 @@ def checked_text(what: str, field: str, text: object, longest: int, *, empty: bo
 
 
 def checked_skill_name(name: object) -> str:
-    """What a skill may be called: one line of text, without space around it."""
+    """Return a valid name of a skill: one line, without surrounding whitespace."""
     what = f"the skill {name!r:.200}"
     text = checked_text(what, "name", name, MAX_NAME, empty=False)
     if text != text.strip() or any(unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp") for each in text):
@@ -69,14 +69,14 @@ def checked_skill_name(name: object) -> str:
 
 
 def checked_object(what: str, field: str, value: object) -> dict[str, Any]:
-    """A JSON object."""
+    """Return a JSON object; refuse other values."""
     if not isinstance(value, Mapping):
         raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is no object", next="Give a JSON object.")
     return dict(cast(Mapping[str, Any], value))
 
 
 def check_tool(tool: Tool) -> None:
-    """Refuse a tool that nobody could call, and say why."""
+    """Refuse a tool that could not be called, with the reason."""
     what = f"the tool {tool.name!r:.200}"
     wrong = _wrong(tool)
     if wrong is not None:
@@ -90,7 +90,7 @@ def check_tool(tool: Tool) -> None:
 
 
 def tool_item(tool: Tool, **columns: Any) -> dict[str, Any]:
-    """The columns of a tool and its parameters; `columns` are what a `Tool` does not say."""
+    """Return the columns and parameters of a tool; `columns` adds those that a `Tool` does not have."""
     rows, rest = parameters_of(tool.parameters)
     request = tool.request
     return {
@@ -115,14 +115,14 @@ def tool_item(tool: Tool, **columns: Any) -> dict[str, Any]:
 
 
 def imported_item(imported: "ImportedTool") -> dict[str, Any]:
-    """A tool of a source; how it is reached is the source's affair, and who may use it the administrators'."""
+    """Return the columns of a source's tool, without its name, its back end (of the source) and its permissions."""
     item = tool_item(imported.tool, display_name=imported.display_name, openapi_schema=imported.raw)
     del item["name"]
     return item
 
 
 def _wrong(tool: Tool) -> tuple[str, str] | None:
-    """What is wrong with a tool, and what to do about it."""
+    """Return what is wrong with a tool and how to fix it, or None."""
     if not isinstance(tool.name, str) or not _TOOL_NAME.fullmatch(tool.name):  # pyright: ignore[reportUnnecessaryIsInstance]
         return "models take no such name", "Use 1 to 64 letters, digits, underscores and hyphens."
     if tool.name in RESERVED:

@@ -1,4 +1,4 @@
-"""Finding: the skills and tools that answer a question, by words and by meaning."""
+"""Searches skills and tools, by words and by meaning."""
 
 import asyncio
 import time
@@ -25,22 +25,22 @@ FoundKind = Literal["skill", "tool"]
 KINDS: tuple[FoundKind, ...] = get_args(FoundKind)
 MAX_LIMIT = 100
 MAX_QUERY = 20_000  # characters
-READ = 4000  # characters of it that words are taken from
-MODELS_FOR = 60.0  # seconds after which we look again which models there are vectors of
+READ = 4000  # characters of the query whose words are used
+MODELS_FOR = 60.0  # seconds for which the list of models with vectors is cached
 
-# Weights of the parts that are added to the cosine, and the number of words from which a text counts as long.
+# Weights of the parts that are added to the cosine, and the number of words above which a text counts as long.
 WORDS = 0.1
 NAME = 0.05
 USUAL_LENGTH = 30.0
 
-REMOVED = "removed"  # is the kind of a row that says that plain SQL has removed what is still found
+REMOVED = "removed"  # kind of a row which reports that plain SQL has deleted something that is still indexed
 
 sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundParts:
-    """What a score is the sum of: meaning, words, and words in the name."""
+    """The parts of a score, which is their sum: meaning, words, and words in the name."""
 
     vector: float
     words: float
@@ -49,7 +49,7 @@ class FoundParts:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A skill or a tool, and how well it answers; `skill` names one that works with the tool, if there is any."""
+    """A skill or a tool that matches a query, with its score. `skill` is a skill that has the tool, if any."""
 
     kind: FoundKind
     name: str
@@ -60,19 +60,19 @@ class Found:
 
 
 class Findings(list[Found]):
-    """What was found, best first; `reduced` says why it was not found by meaning, where it was not."""
+    """Matches, best first. `reduced` says why the model of the query's language gave no vector, if so."""
 
     reduced: str = ""
 
 
 class Finding:
-    """Finds skills and tools of one tenant."""
+    """Searches the skills and tools of one tenant."""
 
     def __init__(self, database: Database, embeddings: Embeddings, catalogs: Catalogs) -> None:
         self._database = database
         self._embeddings = embeddings
         self._catalogs = catalogs
-        self._models: list[str] = []  # of which there are vectors
+        self._models: list[str] = []  # models that have vectors
         self._models_until = 0.0
 
     async def search(
@@ -85,9 +85,9 @@ class Finding:
         limit: int = 10,
         explain: bool = False,
     ) -> Findings:
-        """What answers `query`, best first, of what is active; with an `agent`, only what it can come to use.
+        """Return the best matches among active skills and tools; with an `agent`, among those that it can load.
 
-        `among`: only these skills and tools, where no agent is named.
+        `among`: only these skills and tools, if no agent is given.
         """
         _check(query, kinds, limit)
         catalog = None if agent is None else await self._catalogs.of(agent)
@@ -116,9 +116,9 @@ class Finding:
         return found
 
     async def _vectors(self, query: str) -> Mapping[str, bytes]:
-        """The vectors of a question, by the model of its language, and by all others that can read it.
+        """Return the vectors of a query, by the model of its language and by all others that can read it.
 
-        Models of other languages read English; of Chinese the cosines of an English one tell nothing.
+        Models of other languages read English. For Chinese, the cosines of an English model mean nothing.
         """
         own, english = self._model_of(language_of(query)), self._model_of("en")
         others = [model for model in await self._known_models() if own == english or model != english]
@@ -156,7 +156,7 @@ def _found(row: Row, skills: Mapping[UUID, str], *, explain: bool) -> Found:
 
 
 def _skills_of_tools(catalog: Catalog) -> dict[UUID, str]:
-    """The first skill by which the agent may call each tool."""
+    """Return, for each tool, the first skill through which the agent may call it."""
     found: dict[UUID, str] = {}
     for skill in catalog.skills.values():
         for grant in skill.tools:

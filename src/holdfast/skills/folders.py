@@ -1,7 +1,7 @@
-"""Folders: skills as the open SKILL.md format has them, in and out.
+"""Skill folders in the open SKILL.md format: reads and writes them.
 
-A folder has a `SKILL.md`, whose front matter says `name`, `description` and what else there is to say, and whose text
-is the instructions; scripts and references lie beside it. What is ours stands below `metadata.holdfast`:
+A folder has a `SKILL.md`. Its front matter gives `name`, `description` and other fields, and its text is the
+instructions. Scripts and references are files beside it. Fields of this project are below `metadata.holdfast`:
 
     name: returns
     description: How to take goods back.
@@ -10,7 +10,7 @@ is the instructions; scripts and references lie beside it. What is ours stands b
         version: 1.2.0
         parent: sales
         requires: [orders]        # loaded with it
-        optional: [refunds]       # when asked for
+        optional: [refunds]       # loaded on request
         tools:
           - track
           - {name: refund, access: execute}
@@ -32,7 +32,7 @@ from holdfast.skills.tool import LEVELS, Access
 MAX_BYTES = 10 * 1024 * 1024  # of a skill with all its files
 MAX_FILES = 1000
 MAX_NAME = 64
-MAX_OWN_NAME = 126  # of a skill that came otherwise
+MAX_OWN_NAME = 126  # of a skill's name in the registry
 MAX_DESCRIPTION = 1024
 MAX_VERSION = 20
 MAX_PATH = 255
@@ -46,7 +46,7 @@ _OURS = ("name", "version", "parent", "requires", "optional", "tools")
 
 @dataclass(frozen=True, slots=True)
 class FolderTool:
-    """A tool that a skill works with, and how far; None: as far as calling the tool takes."""
+    """A tool of a skill and the access that the skill grants; None: the access that the tool needs."""
 
     name: str
     access: Access | None = None
@@ -55,7 +55,7 @@ class FolderTool:
 
 @dataclass(frozen=True, slots=True)
 class FolderSkill:
-    """A skill as a folder has it. `front_matter`: what it says beside what has a place of its own here."""
+    """A skill as a folder contains it. `front_matter` holds the fields without an attribute here."""
 
     name: str
     description: str
@@ -71,7 +71,7 @@ class FolderSkill:
 
 
 def read_folder(files: Mapping[str, bytes], *, executable: Collection[str] = ()) -> FolderSkill:
-    """The skill that files are, by their paths in its folder; InvalidInput that says in which line what is wrong."""
+    """Parse a skill from the files of its folder, by path. An InvalidInput names the line of an error."""
     check_files({path: len(content) for path, content in files.items()})
     if FILE not in files:
         raise InvalidInput(f"there is no {FILE}", next="A folder with a skill has one; it is written so.")
@@ -102,7 +102,7 @@ def read_folder(files: Mapping[str, bytes], *, executable: Collection[str] = ())
 
 
 def write_folder(skill: FolderSkill) -> dict[str, bytes]:
-    """The files of a skill's folder; `read_folder` gives the same skill back."""
+    """Return the files of a skill's folder. `read_folder` returns the same skill again."""
     check_files({path: len(content) for path, content in skill.files.items()} | {FILE: 0})
     if FILE in skill.files:
         raise InvalidInput(f"the skill {skill.name:.100} has a {FILE} beside itself", next="Rename that file.")
@@ -119,14 +119,14 @@ def write_folder(skill: FolderSkill) -> dict[str, bytes]:
 
 
 def folder_name(name: str) -> str:
-    """What a skill is called in the open format: itself, or what comes nearest."""
+    """Return a skill's name in the open format: unchanged if it is valid, otherwise the closest valid one."""
     if len(name) <= MAX_NAME and _NAME.fullmatch(name):
         return name
     return re.sub(r"[^a-z0-9]+", "-", name.lower())[:MAX_NAME].strip("-") or "skill"
 
 
 def load_folders(path: Path) -> list[FolderSkill]:
-    """The skill of a folder, or those of the folders in it, by name."""
+    """Load the skill of a folder, or those of its subfolders, by name."""
     if not path.is_dir():
         raise InvalidInput(f"there is no folder {path}", next=f"Give a folder with a {FILE}, or one with such folders.")
     if (path / FILE).is_file():
@@ -138,9 +138,9 @@ def load_folders(path: Path) -> list[FolderSkill]:
 
 
 def save_folder(path: Path, skill: FolderSkill, *, force: bool = False) -> None:
-    """Write a skill's folder, and leave nothing of a former skill there.
+    """Write a skill's folder, and delete the files of a skill that was there before.
 
-    A folder that has something else in it is refused; with `force` the skill is put beside that.
+    A folder with other contents is refused; with `force`, the skill is written beside them.
     """
     former = (path / FILE).is_file() and not path.is_symlink()
     if (
@@ -162,7 +162,7 @@ def _save(path: Path, files: Mapping[str, bytes], executable: Collection[str], *
             if place.is_symlink():
                 raise InvalidInput(f"{place} is a link", why="what it leads to is not ours", next="Remove it first.")
     stale = {name for name, _ in _walked(path)} - files.keys() if former else ()
-    for name in stale:  # first: a folder may come where a file was, and a file where a folder was
+    for name in stale:  # first: a new folder may replace an old file, and the other way round
         (path / name).unlink()
         for folder in (path / name).parents[: name.count("/")]:
             if not any(folder.iterdir()):
@@ -175,7 +175,7 @@ def _save(path: Path, files: Mapping[str, bytes], executable: Collection[str], *
 
 
 def check_files(sizes: Mapping[str, int]) -> None:
-    """Refuse files that are too many or too large, and paths that lead out of their folder."""
+    """Refuse too many or too large files, and invalid paths, such as those that lead out of the folder."""
     if len(sizes) > MAX_FILES:
         raise TooLarge(
             f"the skill has {len(sizes)} files", why=f"at most {MAX_FILES} are taken", next="Leave some out."
@@ -214,7 +214,7 @@ def _text(page: Page, head: dict[str, Any], key: str, *, most: int | None = None
 
 
 def _taken(page: Page, head: dict[str, Any]) -> dict[str, Any]:
-    """What is ours, taken out of the front matter."""
+    """Remove the fields below `metadata.holdfast` from the front matter, and return them."""
     kept, place = _mapping(head.get("metadata")), page.lines.get("metadata", 1)
     if kept is None:
         raise wrong(place, "`metadata` is no mapping", "Write `key: value` lines below it.")
@@ -233,7 +233,7 @@ def _taken(page: Page, head: dict[str, Any]) -> dict[str, Any]:
 
 
 def _version(head: Mapping[str, Any]) -> str:
-    """The version where it is not said in our place: many write it into their metadata."""
+    """Return the version in `metadata.version`, where many authors write it, or the default."""
     said = (_mapping(head.get("metadata")) or {}).get("version")
     return str(said) if isinstance(said, str | int | float) and 0 < len(str(said)) <= MAX_VERSION else FIRST_VERSION
 
@@ -273,12 +273,12 @@ def _tools(page: Page, ours: Mapping[str, Any]) -> Iterator[FolderTool]:
 
 
 def _mapping(value: object) -> dict[str, Any] | None:
-    """A copy of a mapping; nothing is an empty one, and None says that it is something else."""
+    """Return a copy of a mapping, an empty one for None, and None for any other value."""
     return {} if value is None else dict(cast(Mapping[str, Any], value)) if isinstance(value, Mapping) else None
 
 
 def _ours(skill: FolderSkill, rest: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands below `metadata.holdfast`, without what goes without saying."""
+    """Return the fields below `metadata.holdfast`, without those that have their default."""
     said = {
         "name": None if folder_name(skill.name) == skill.name else skill.name,
         "version": None if skill.version == _version(rest) else skill.version,
@@ -312,7 +312,7 @@ def _load(folder: Path) -> FolderSkill:
 
 
 def _walked(folder: Path) -> Iterable[tuple[str, os.stat_result]]:
-    """The files of a folder, however deep, no link among them."""
+    """Yield the files of a folder and its subfolders. Links are refused."""
     for count, place in enumerate(_places(folder)):
         status = place.lstat()
         if not stat.S_ISREG(status.st_mode):

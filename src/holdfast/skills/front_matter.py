@@ -1,7 +1,7 @@
-"""Front matter: the YAML between two lines of three hyphens at the head of a Markdown file. Pure.
+"""Front matter: the YAML between two `---` lines at the start of a Markdown file. Pure.
 
-Plain words are null, true, false, a number if it would be written so again, and else text: `yes`, `1.10` and 2026-01-31
-stay as they are. Aliases are refused, and so is a key that stands twice.
+An unquoted value is null, true, false, a number if it would be written the same way again, or text: `yes`, `1.10` and
+2026-01-31 stay text. Aliases and duplicate keys are refused.
 """
 
 import re
@@ -18,7 +18,7 @@ MAX_HEADER = 64 * 1024  # characters
 MAX_DEPTH = 20
 
 _HEADER = re.compile(r"---[ \t]*\r?\n(?P<header>.*?)(?<=\n)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
-_parsed = cast(Callable[..., Iterator[yaml.Event]], vars(yaml)["parse"])  # whose types are not known
+_parsed = cast(Callable[..., Iterator[yaml.Event]], vars(yaml)["parse"])  # PyYAML does not declare its type
 _compose = cast(Callable[..., yaml.Node | None], vars(yaml)["compose"])
 _WORDS: dict[str, Any] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]{0,99})")
@@ -27,7 +27,7 @@ _FLOAT = re.compile(r"-?[0-9]+\.[0-9]+(?:e[-+][0-9]+)?")
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A Markdown file: what its head says, in which line each key stands, and the text below, as it was written."""
+    """A Markdown file: its front matter, the line of each key, and the unchanged text below."""
 
     head: dict[str, Any]
     lines: Mapping[str, int]
@@ -35,14 +35,14 @@ class Page:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes what stands twice twice."""
+    """Writes repeated values in full, without aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def read_page(text: str) -> Page:
-    """A Markdown file with front matter; InvalidInput that says in which line it is wrong."""
+    """Parse a Markdown file with front matter. An InvalidInput names the line of an error."""
     found = _HEADER.match(text)
     if found is None:
         begun = re.match(r"---[ \t]*\r?\n", text)
@@ -60,7 +60,7 @@ def read_page(text: str) -> Page:
 
 
 def write_page(head: Mapping[str, Any], text: str) -> str:
-    """A Markdown file with front matter; its lines end as those of the text do."""
+    """Return a Markdown file with front matter, with the line endings of the text."""
     written = yaml.dump(
         dict(head), Dumper=_Dumper, allow_unicode=True, sort_keys=False, default_flow_style=False, width=2**31 - 1
     )
@@ -69,12 +69,12 @@ def write_page(head: Mapping[str, Any], text: str) -> str:
 
 
 def wrong(line: int, why: str, next: str) -> InvalidInput:
-    """What is wrong, and where."""
+    """Return the error for a line."""
     return InvalidInput(f"{FILE}:{line}: {why}", next=next, line=line)
 
 
 def _composed(header: str) -> yaml.Node | None:
-    """The tree of a header that is neither deep nor made of aliases: composing it is safe only then."""
+    """Parse a header into a tree. This is safe only after the checks for its depth and for aliases."""
     depth = 0
     try:
         for event in _parsed(header, Loader=yaml.CSafeLoader):
@@ -113,7 +113,7 @@ def _value(node: yaml.Node) -> Any:
 
 
 def _plain(text: str) -> Any:
-    """What a word without quotes is."""
+    """Return the value of an unquoted text."""
     if text in _WORDS:
         return _WORDS[text]
     if _INTEGER.fullmatch(text):
@@ -127,4 +127,4 @@ def _pairs(node: yaml.MappingNode) -> list[tuple[yaml.Node, yaml.Node]]:
 
 
 def _line(of: Any) -> int:
-    return of.start_mark.line + 2  # the first one is that of the hyphens
+    return of.start_mark.line + 2  # the first line is `---`

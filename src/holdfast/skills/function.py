@@ -1,4 +1,4 @@
-"""Functions of a program as tools, described by their signature and their docstring."""
+"""Functions of an app as tools, described by their signature and docstring."""
 
 import functools
 import inspect
@@ -21,9 +21,9 @@ from holdfast.skills.run import Run, begin_run
 from holdfast.skills.tool import LEVELS, LONGEST_TIMEOUT, MODES, Access, Mode, Tool
 from holdfast.skills.validators import checker_of
 
-MOST_ABANDONED = 8  # threads of one tool that nobody waits for any more: what blocks for ever fills no process
+MOST_ABANDONED = 8  # threads of one tool whose callers gave up: blocked functions must not exhaust the process
 
-_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # what the APIs of all models take
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # accepted by the APIs of all models
 _PARAMETER = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 _DEFS = "#/$defs/{name}"
 _UNCONVERTED = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?", re.DOTALL)
@@ -31,9 +31,10 @@ _UNCONVERTED = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*)`)?
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A function of this program, and how it takes its arguments; `run_argument` is what it takes its `Run` by.
+    """A function of an app, and how it takes its arguments. `run_argument` is its parameter for the `Run`.
 
-    `arguments` is the type of all of them; `takes_all` is the one parameter that is given all of them, where it is one.
+    `arguments` is the type of all arguments together. `takes_all` is the one parameter that gets all of them, if there
+    is one.
     """
 
     call: Callable[..., Any]
@@ -43,8 +44,8 @@ class Function:
 
     @property
     def is_async(self) -> bool:
-        """Whether it runs on the event loop; else it runs in a thread."""
-        inner = getattr(self.call, "__call__", None)  # noqa: B004 - of an object that is called like a function
+        """Whether it runs on the event loop; otherwise it runs in a thread."""
+        inner = getattr(self.call, "__call__", None)  # noqa: B004 - for a callable object
         return inspect.iscoroutinefunction(self.call) or inspect.iscoroutinefunction(inner)
 
     @property
@@ -55,20 +56,20 @@ class Function:
         return f"{getattr(inner, '__module__', '?')}:{name}"
 
     def converted(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments from JSON as the function's types; msgspec.ValidationError if they do not fit."""
+        """Convert JSON arguments to the function's types. Raise msgspec.ValidationError if they do not fit."""
         try:
             values = msgspec.convert(dict(arguments), self.arguments)
-        except UnicodeEncodeError:  # where msgspec looks a name up it must be whole
+        except UnicodeEncodeError:  # msgspec cannot look up a name with a lone surrogate
             raise msgspec.ValidationError("A name has half a character") from None
         if self.takes_all is not None:
             return {self.takes_all: values}
-        return {name: getattr(values, name) for name in arguments}  # the others have the function's own defaults
+        return {name: getattr(values, name) for name in arguments}  # others get the function's own defaults
 
     async def run(self, run: Run, arguments: Mapping[str, Any], *, name: str) -> Any:
-        """Call it in a run: an async one on the event loop, a plain one in a thread of its own, which has the name."""
+        """Call it in a run: an async function on the event loop, others in a separate thread with this name."""
         try:
             values = self.converted(arguments)
-        except msgspec.ValidationError as error:  # who checked them did not have the function
+        except msgspec.ValidationError as error:  # the caller checked them without the function
             raise InvalidInput(unconverted(error)[1]) from None
         if self.run_argument is not None:
             values[self.run_argument] = run
@@ -90,10 +91,10 @@ def tool_of(
     mode: Mode = "inline",
     schema: Mapping[str, Any] | None = None,
 ) -> Tool:
-    """The tool that a function is; InvalidInput that says why, if a model could not call it.
+    """Return the tool of a function. Raise InvalidInput with the reason if a model could not call it.
 
-    `schema` is that of the arguments, where the signature does not tell it. They come by name then, if the function's
-    parameters are its properties, or else all of them to its one parameter.
+    `schema` is the schema of the arguments if the signature does not describe them. The function then gets its
+    arguments by name if its parameters are the schema's properties, and otherwise all of them in its one parameter.
     """
     inner = _inner(function)
     named = getattr(inner, "__name__", type(inner).__name__) if name is None else name
@@ -150,7 +151,7 @@ def _checked(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _taker(tool: str, names: Sequence[str], schema: Mapping[str, Any]) -> str | None:
-    """The parameter that all arguments go to; None where each has one of its own."""
+    """Return the parameter that gets all arguments, or None if each argument has its own."""
     properties = cast(Mapping[str, Any], schema.get("properties", {}))
     strange = [name for name in names if name not in properties]
     if strange and len(names) == 1:
@@ -166,7 +167,7 @@ def _taker(tool: str, names: Sequence[str], schema: Mapping[str, Any]) -> str | 
 
 
 def _whole(tool: str, kind: Any) -> Any:
-    """The type of all arguments together, if an object can be one."""
+    """Return the type of all arguments together, if it accepts an object."""
     try:
         msgspec.convert({}, kind)
     except msgspec.ValidationError as error:
@@ -177,7 +178,7 @@ def _whole(tool: str, kind: Any) -> Any:
 
 
 def unconverted(error: msgspec.ValidationError) -> tuple[str, str]:
-    """Which argument the types of a function do not take, and what is wrong with it, in words for a model."""
+    """Return the argument that was not converted, and the error in words for a model."""
     found = _UNCONVERTED.fullmatch(str(error))
     what, where = (found["what"], (found["path"] or "").lstrip(".")) if found else (str(error), "")
     subject = f"the argument `{where:.60}` is wrong" if where else "the arguments are wrong"
@@ -195,7 +196,7 @@ def _signature(name: str, function: object) -> inspect.Signature:
         raise _refused(name, "there is no function to call", "Write @app.tool above a function.")
     try:
         return inspect.signature(function)
-    except (TypeError, ValueError):  # of what is not written in Python
+    except (TypeError, ValueError):  # not written in Python
         raise _refused(name, "its arguments are not known", "Wrap it in a function that names them.") from None
 
 
@@ -226,7 +227,7 @@ def _hints(name: str, function: Any) -> dict[str, Any]:
 def _field(
     tool: str, parameter: inspect.Parameter, hints: Mapping[str, Any], description: str | None
 ) -> tuple[str, Any] | tuple[str, Any, Any]:
-    """A parameter as a field of the arguments. A default that is no plain value remains the function's own affair."""
+    """Return a parameter as a field of the arguments. A default that is not a plain value stays in the function."""
     name, default = parameter.name, parameter.default
     if name not in hints:
         raise _refused(tool, f"the type of {name} is not known", f"Annotate it, such as {name}: str.")
@@ -247,7 +248,7 @@ def _is_run(kind: object) -> bool:
 
 
 def _told(kind: Any) -> Any:
-    """A type, with the form in which a model has to write it where the schema would not tell."""
+    """Return a type with the format that a model has to use, if the schema would not show it."""
     if kind is datetime:
         return Annotated[datetime, msgspec.Meta(extra_json_schema={"format": "date-time"})]
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
@@ -260,7 +261,7 @@ def _describes(kind: Any) -> bool:
 
 
 def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
-    """The JSON Schema of an object; what it refers to lies in its `$defs`."""
+    """Return the JSON Schema of an object, with referenced schemas in `$defs`."""
     [top], defs = msgspec.json.schema_components([arguments], ref_template=_DEFS)
     schema = defs.pop(top["$ref"].rpartition("/")[2])
     schema.pop("title")
@@ -270,7 +271,7 @@ def _schema(arguments: type[msgspec.Struct]) -> dict[str, Any]:
 
 
 def _type_enums(schema: Any) -> None:
-    """Some models' APIs want a type beside the values of a closed set."""
+    """Add a type to enums of texts, because some models' APIs need it."""
     if isinstance(schema, list):
         for each in cast(list[Any], schema):
             _type_enums(each)

@@ -1,4 +1,4 @@
-"""The history of the registry: every change of agents, skills, tools, sources, secrets and links, by whom and when."""
+"""The history of the registry: each change of an agent, skill, tool, source, secret or link, with author and time."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What was there before, and what is there since; a link goes by the name of the skill or agent that has it."""
+    """A change, with the row before and after it. `name` of a link is the skill or agent that has the link."""
 
     revision: int
     number: int
@@ -38,12 +38,12 @@ class Change:
 
     @property
     def cursor(self) -> str:
-        """What lists the changes before this one."""
+        """The cursor for the changes before this one."""
         return f"{self.revision}.{self.number}"
 
 
 class History:
-    """Reads what was changed in the registry of one tenant."""
+    """Reads the changes of one tenant's registry."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -51,7 +51,7 @@ class History:
     async def of(
         self, kind: ChangeKind | None = None, name: str | None = None, *, limit: int = 100, before: str | None = None
     ) -> list[Change]:
-        """Changes, the newest first; `before`: the `cursor` of the last one of a former list."""
+        """List changes, newest first. `before` is the `cursor` of the last change of the previous page."""
         check_limit(limit)
         if kind is not None and kind not in KINDS:
             raise InvalidInput(f"there is no kind {kind!r:.100} of changes", next=f"The kinds are {', '.join(KINDS)}.")

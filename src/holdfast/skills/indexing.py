@@ -1,4 +1,4 @@
-"""Indexing: words and vectors for the skills and tools that lack them, made behind everyone's back."""
+"""Indexes skills and tools in the background: adds missing terms and vectors."""
 
 import asyncio
 import contextlib
@@ -24,19 +24,19 @@ from holdfast.postgres.database import Database, Postgres, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.terms import terms_of
 
-FIRST = 2.5  # seconds: a process that ends before has nothing to index
-EVERY = 60.0  # seconds between two looks when nobody wakes it
-GATHER = 0.2  # seconds between being woken and looking: what comes meanwhile is looked at, too
-LEASE = timedelta(seconds=60)  # for longer than that no tenant waits for a process that died
-READ_TOGETHER = 200  # texts whose words are written at once
-TOGETHER = 32  # texts embedded at once
-REFUSED_FOR = 600.0  # seconds after which a text that the model refused is tried again
-MOST_REFUSED = 1000  # texts, after which it waits for better days
-NO_MODEL = ""  # is `embedded` in rows of a language that no model is for
+FIRST = 2.5  # seconds before the first run: a process that ends earlier has nothing to index
+EVERY = 60.0  # seconds between two runs without a notification
+GATHER = 0.2  # seconds between a notification and a run, which also includes later changes
+LEASE = timedelta(seconds=60)  # the longest that a tenant waits after a process died
+READ_TOGETHER = 200  # texts whose terms are written in one batch
+TOGETHER = 32  # texts embedded in one batch
+REFUSED_FOR = 600.0  # seconds until a text that the model refused is tried again
+MOST_REFUSED = 1000  # refused texts above which nothing is embedded until some are due again
+NO_MODEL = ""  # value of `embedded` for a language without a model
 CHANNEL = "holdfast_registry"  # functions/registry.sql notifies it at each revision
 LANGUAGES: tuple[Language, ...] = ("en", "zh", "other")
 
-Made = tuple[Row, str | None, Vector | None]  # an entry as it was read, the model that made its vector, the vector
+Made = tuple[Row, str | None, Vector | None]  # an entry as it was read, the model of its vector, the vector
 
 _JOINTS = re.compile(r"[_-]+|(?<=[a-z0-9])(?=[A-Z])")
 
@@ -45,11 +45,11 @@ log = logging.getLogger(__name__)
 
 
 class RegistryIndexer:
-    """Reads the words of skills and tools that came by plain SQL, and embeds all that have no vector yet.
+    """Adds terms to skills and tools written by plain SQL, and vectors to all that have none.
 
-    Every process has one; one at a time has the lease on a tenant. Nobody waits while a text is embedded: what is made
-    of it is written if it is still the same. Words are there with the row where it was written by the registry's own
-    functions; vectors come a moment later.
+    Each process has an indexer. One at a time holds the lease on a tenant. It takes no lock while it embeds a text, and
+    writes the result only if the text is unchanged. The registry's own functions write terms with the row; vectors
+    follow a moment later.
     """
 
     def __init__(self, postgres: Postgres, embeddings: Embeddings) -> None:
@@ -58,7 +58,7 @@ class RegistryIndexer:
         self._id = uuid7()
         self._at_it = asyncio.Lock()
         self._pause = EVERY
-        self._refused: dict[UUID, float] = {}  # until when they are left alone
+        self._refused: dict[UUID, float] = {}  # by id: until when it is not tried again
 
     async def __aenter__(self) -> Self:
         self._task = asyncio.create_task(self._keep(), name="holdfast registry indexer")
@@ -69,7 +69,10 @@ class RegistryIndexer:
         await asyncio.wait([self._task])
 
     async def catch_up(self) -> int:
-        """Index what there is to index now, the tenants in turn, but for those that another process is at; how many."""
+        """Index everything that is due, in batches, the tenants in turn. Return the number of entries.
+
+        Tenants on which another process holds the lease are left out.
+        """
         async with self._at_it:
             self._pause, done = EVERY, 0
             self._refused = {id: until for id, until in self._refused.items() if until > time.monotonic()}
@@ -87,7 +90,7 @@ class RegistryIndexer:
                         tenants.append(tenant)
             finally:
                 for tenant in held:
-                    with contextlib.suppress(HoldfastError):  # then it runs out
+                    with contextlib.suppress(HoldfastError):  # then the lease expires
                         await self._postgres.tenant(tenant).run(sql("release_registry_indexing"), self._id)
             return done
 
@@ -105,8 +108,8 @@ class RegistryIndexer:
                 await self._rest(notified)
 
     async def _rest(self, notified: asyncio.Event) -> None:
-        """Wait until something changed, a model arrived, or it is time to look."""
-        arrived = self._embeddings.arrived  # which others clear
+        """Wait for a change, an available model, or the next regular run."""
+        arrived = self._embeddings.arrived  # the memory indexer clears it
         wakes = [notified] if arrived.is_set() else [notified, arrived]
         waits = [asyncio.create_task(wake.wait()) for wake in wakes]
         try:
@@ -115,12 +118,12 @@ class RegistryIndexer:
         finally:
             for wait in waits:
                 wait.cancel()
-            await asyncio.wait(waits)  # which does not swallow that this task is cancelled
+            await asyncio.wait(waits)  # does not swallow a cancellation of this task
         if notified.is_set():
             await asyncio.sleep(GATHER)
 
     async def _turn(self, tenant: TenantId, kept: list[str] | None) -> int:
-        """Index some skills and tools of a tenant; how many are settled by that, none when there is no more to do."""
+        """Index a batch of a tenant. Return how many entries it settled; 0: there is nothing more to do now."""
         database = self._postgres.tenant(tenant)
         try:
             if not await database.run(sql("lease_registry_indexing"), self._id, LEASE):
@@ -135,7 +138,7 @@ class RegistryIndexer:
 
     async def _step(self, database: Database, kept: list[str] | None) -> int:
         rows = await database.all(sql("unread_entries"), READ_TOGETHER)
-        if rows:  # words first: there may be many rows, and vectors take their time
+        if rows:  # terms first: there may be many rows, and vectors take longer
             return await self._write(database, [(row, None, None) for row in rows])
         if not self._can_embed() or len(self._refused) > MOST_REFUSED:
             return 0
@@ -157,7 +160,7 @@ class RegistryIndexer:
         return refused + await self._write(database, made)
 
     async def _write(self, database: Database, made: Sequence[Made]) -> int:
-        """Write what was made of skills and tools that are still the same; how many they were."""
+        """Write the terms and vectors of entries that are unchanged. Return their number."""
         written = 0
         for kind in ("skill", "tool"):
             some = [each for each in made if each[0]["kind"] == kind]
@@ -175,7 +178,10 @@ class RegistryIndexer:
         return any((model := self._embeddings.model(each)) and self._embeddings.ready(model) for each in LANGUAGES)
 
     async def _kept_models(self) -> list[str] | None:
-        """The models whose vectors are not replaced; None: those of all models, for another process wants others."""
+        """Return the models whose vectors are not replaced.
+
+        None: no vectors are replaced, because another process wants other models or no model is available here.
+        """
         rows = await self._postgres.system.all(sql("wanted_registry_models"))
         ours = {language: self._embeddings.model(language) for language in LANGUAGES}
         if {row["language"]: row["model"] for row in rows} != ours or not self._can_embed():
@@ -184,17 +190,17 @@ class RegistryIndexer:
 
 
 def text_of(name: str, description: str) -> str:
-    """What is embedded of a skill or a tool: its name in words, and its description."""
+    """Return the text to embed: the name in words, and the description."""
     said = _JOINTS.sub(" ", name).strip()
     return f"{said}: {description}" if description.strip() else said
 
 
 def bare(model: str) -> str:
-    """A model by its own name: these vectors have no turn before them."""
+    """Return a model's plain name: these vectors do not include a previous turn."""
     return model.removesuffix(WITH_PREVIOUS)
 
 
 def _item(row: Row, model: str | None) -> dict[str, Any]:
-    # With a model, its words have been read before.
+    # An entry with a model already has terms.
     terms = terms_of(restore(row["name"]), restore(row["description"])) if model is None else None
     return {"id": row["id"], "terms": terms, "embedded": model}

@@ -1,7 +1,7 @@
-"""Misfits: why arguments do not fit a schema, in words that a model can act on. Pure.
+"""Explains why arguments do not match a schema, in words that a model can act on. Pure.
 
-A validator tells quickly whether they fit; what it would tell of why takes time without bound where alternatives lie in
-one another. So the way to what is wrong is walked here, and only where something is.
+A validator quickly tells whether arguments match, but its explanation takes unbounded time for nested alternatives. So
+this module walks the schema itself, and only where something is wrong.
 """
 
 import difflib
@@ -18,10 +18,10 @@ from holdfast.core.text import render
 from holdfast.skills.validators import Checker, Parts, below
 
 MAX_MISFITS = 5
-MAX_SHOWN = 40  # characters of a value that is told as it is
-MAX_TAKEN = 200  # characters of what an argument takes
+MAX_SHOWN = 40  # characters of a value that is shown in full
+MAX_TAKEN = 200  # characters of the schema of an argument
 
-# What is looked into here, and not left to a validator of one value alone.
+# Keywords that this module follows itself, instead of a validator for the value alone.
 _APPLIED = frozenset({
     "$anchor", "$defs", "$dynamicRef", "$id", "$ref", "additionalProperties", "allOf", "anyOf", "contains",
     "definitions", "dependencies", "dependentSchemas", "else", "if", "items", "not", "oneOf", "patternProperties",
@@ -49,9 +49,9 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Misfit:
-    """One thing that is wrong: a wrong value, a name that is missing, or one that nobody knows.
+    """One error: a wrong value, a missing argument or an unknown argument.
 
-    `rule` is what holds for it, `shape` what it is instead, `takes` the schema of what belongs there.
+    `rule` is the violated rule, `shape` describes the value, and `takes` is the schema of the argument.
     """
 
     kind: Literal["wrong", "missing", "unknown"]
@@ -63,7 +63,7 @@ class Misfit:
 
     @property
     def where(self) -> str:
-        """The argument, as a program would write it."""
+        """The path of the argument, such as `items[0].name`."""
         written = "".join(f"[{each}]" if isinstance(each, int) else f".{each}" for each in self.path).removeprefix(".")
         return written if len(written) <= MAX_SHOWN + 20 else f"{written[: MAX_SHOWN + 20]}…"
 
@@ -81,15 +81,15 @@ class Misfit:
 
 
 def misfits(checker: Checker, arguments: Mapping[str, Any]) -> tuple[list[Misfit], bool]:
-    """What is wrong with arguments that do not fit, a few of it, and whether there is more."""
+    """Return the first errors of arguments that do not match, and whether there are more."""
     found = list[Misfit]()
-    with suppress(ValueError, RecursionError):  # of a schema that cannot be taken apart
+    with suppress(ValueError, RecursionError):  # a schema that cannot be split into parts
         found.extend(islice(_walked(checker.parts(), "", arguments, (), frozenset()), MAX_MISFITS + 1))
     return found[:MAX_MISFITS] or [Misfit("wrong", (), "must fit the schema")], len(found) > MAX_MISFITS
 
 
 def shape_of(value: object) -> str:
-    """What a value is like; itself, where it is short."""
+    """Describe a value; a short one is shown in full."""
     if isinstance(value, list):
         return f"a list of {len(cast(list[Any], value))}"
     if isinstance(value, dict):
@@ -101,7 +101,7 @@ def shape_of(value: object) -> str:
 
 
 def short(schema: Any) -> str:
-    """A schema on a line, without what is said for people."""
+    """Return a schema on one line, without title, description and examples."""
     if isinstance(schema, Mapping):
         said = cast(Mapping[str, Any], schema).items()
         schema = {key: value for key, value in said if key not in ("title", "description", "examples")}
@@ -110,7 +110,7 @@ def short(schema: Any) -> str:
 
 
 def _walked(parts: Parts, pointer: str, value: Any, path: Path, seen: frozenset[tuple[str, int]]) -> Iterator[Misfit]:
-    """What is wrong with a value that may not fit the part of a schema at `pointer`."""
+    """Yield the errors of a value by the part of a schema at `pointer`, if it does not match."""
     if (pointer, len(path)) in seen or parts.fits(pointer, value):
         return
     seen |= {(pointer, len(path))}
@@ -179,7 +179,7 @@ def _in_object(
 
 
 def _matches(parts: Parts, patterns: Mapping[str, bool], name: str) -> bool:
-    """Whether a name is one that patterns are for."""
+    """Whether a name matches one of the patterns."""
     return not any(parts.errors({"patternProperties": patterns, "additionalProperties": False}, {name: None}))
 
 
@@ -203,7 +203,7 @@ def _in_list(
 def _alternatives(
     parts: Parts, places: Sequence[str], value: Any, path: Path, seen: frozenset[tuple[str, int]], *, one: bool
 ) -> Iterator[Misfit]:
-    """Where no alternative fits, what is wrong by the one that was meant, if that can be told."""
+    """If no alternative matches, yield the errors by the one that was meant, if that is clear."""
     fitting = sum(parts.fits(place, value) for place in places)
     if fitting:
         if one and fitting > 1:
@@ -222,13 +222,13 @@ def _alternatives(
 
 
 def _is_meant(parts: Parts, schema: Any, value: Any) -> bool:
-    """Whether a value is at least of the type of an alternative."""
+    """Whether a value has the type of an alternative."""
     said = _said(schema)
     return not any(parts.errors({"type": said["type"]}, value)) if "type" in said else "properties" in said
 
 
 def _is_named(schema: Any, value: Any) -> bool:
-    """Whether an object says by a property of one possible value that it is this alternative."""
+    """Whether an object selects an alternative by the values of its `const` properties."""
     given = _said(value)
     properties = {name: _said(each) for name, each in _said(_said(schema).get("properties")).items()}
     named = [(each["const"], given.get(name)) for name, each in properties.items() if "const" in each]
@@ -241,7 +241,7 @@ def _types(schema: Any) -> list[str]:
 
 
 def _said(schema: Any) -> Mapping[str, Any]:
-    """What stands in an object; nothing, where it is none."""
+    """Return a mapping, or an empty one for any other value."""
     return cast(Mapping[str, Any], schema) if isinstance(schema, Mapping) else {}
 
 

@@ -1,4 +1,4 @@
-"""Offers: tools as agents are told of them, and as they are called then."""
+"""Offers: tools as models see them and as the engine calls them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,9 +12,10 @@ from holdfast.skills.tool import Tool
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A tool that an agent may call: `shown` is what the model is told of it, `tool` what is called.
+    """A tool that an agent may call. The model sees `shown`; the engine calls `tool`.
 
-    `overlay` is what a call gets beside the model's arguments, `skill` what the agent has it by, None: always.
+    `overlay` holds the arguments that a call gets in addition to the model's. `skill` is the skill that gives the agent
+    the tool; None: the agent always has it.
     """
 
     tool: Tool
@@ -24,11 +25,11 @@ class Offer:
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool, as a model is told of it."""
+        """The specification that a model sees."""
         return self.shown.spec
 
 
 def offer_of(tool: Tool, *configs: Mapping[str, Any], skill: UUID | None = None) -> Offer:
-    """A tool under the configs of skill and agent, the strongest last."""
+    """Return a tool with the configs of skill and agent; a later config overrides an earlier one."""
     shown, overlay = overlaid(tool, *configs)
     return Offer(replace(shown, parameters=tool.parameters), shown, overlay, skill)

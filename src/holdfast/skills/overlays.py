@@ -1,8 +1,8 @@
-"""Overlays: what skills and agents say of calls beforehand. Pure.
+"""Overlays: how skills and agents preset the calls of their tools. Pure.
 
-A `config` may have fixed `arguments`, which the model is not told of; `defaults` for those that it leaves out; a
-`timeout` in seconds; and `approve`, by which a person has to allow each call. The config of an agent's skill goes over
-that of the skill's tool; but what a tool or a config wants to have approved stays so.
+A `config` can have fixed `arguments`, which the model does not see; `defaults` for arguments that the model omits; a
+`timeout` in seconds; and `approve`, which requires a person's approval of each call. The config of an agent's skill
+overrides the config of the skill's tool. An approval that a tool or a config requires cannot be overridden.
 """
 
 from collections.abc import Collection, Mapping
@@ -27,7 +27,7 @@ CONFIG_SCHEMA: Mapping[str, Any] = {
 }
 KEYS = tuple(CONFIG_SCHEMA["properties"])
 
-# What may speak of several arguments at once; and `required`, which is told anew.
+# Keywords that can apply to several arguments at once. `required` is rebuilt separately.
 _TOGETHER = (
     "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "dependencies",
 )  # fmt: skip
@@ -35,13 +35,13 @@ _TOGETHER = (
 
 @dataclass(frozen=True, slots=True)
 class Overlay:
-    """What a call gets beside the model's arguments."""
+    """The arguments that a call gets in addition to the model's."""
 
     fixed: Mapping[str, Any] = field(default_factory=dict[str, Any])
     defaults: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
     def apply(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments of the call: what is fixed is so whatever the model wrote."""
+        """Return the arguments of the call. Fixed arguments override the model's."""
         if not self.fixed and not self.defaults:
             return {**arguments}
         missing = {name: deepcopy(value) for name, value in self.defaults.items() if name not in arguments}
@@ -49,10 +49,11 @@ class Overlay:
 
 
 def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
-    """The tool as a model is told of it, and what its calls get; each config goes over those before it.
+    """Return the tool as a model sees it, and the overlay of its calls. Later configs override earlier ones.
 
-    Arguments that the tool does not have are left out: an agent's config is for all tools of a skill. Defaults that it
-    does not take are left out, too; what is fixed is an InvalidInput then, for the model must not choose in its place.
+    Arguments that the tool does not have are ignored: an agent's config is for all tools of a skill. Defaults that the
+    tool does not accept are ignored, too. A fixed argument that it does not accept raises InvalidInput, because the
+    model must not choose its value instead.
     """
     names = _names(tool)
     fixed = {name: value for config in configs for name, value in _said(config, "arguments") if name in names}
@@ -76,7 +77,7 @@ def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
 
 
 def check_config(config: object) -> dict[str, Any]:
-    """A config, if it can be used; InvalidInput that says what is wrong."""
+    """Return a valid config. Raise InvalidInput with the reason for others."""
     if not isinstance(config, Mapping):
         raise _refused("it is no object")
     said = cast(Config, config)
@@ -94,7 +95,7 @@ def check_config(config: object) -> dict[str, Any]:
 
 
 def check_values(tool: Tool, config: Config, *, all: bool = False) -> None:
-    """Refuse values of a config that the tool does not take; `all`: also those of arguments that it does not have."""
+    """Refuse values that the tool does not accept; with `all`, also arguments that it does not have."""
     names = _names(tool)
     parts = checker_of(tool.parameters).parts()
     for key in ("arguments", "defaults"):
@@ -107,7 +108,7 @@ def check_values(tool: Tool, config: Config, *, all: bool = False) -> None:
 
 
 def _told(schema: Mapping[str, Any], fixed: Collection[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The schema without the fixed arguments, and with the defaults."""
+    """Return the schema without the fixed arguments and with the defaults."""
     properties = {
         name: _with_default(each, defaults[name]) if name in defaults else each
         for name, each in schema["properties"].items()
@@ -116,7 +117,7 @@ def _told(schema: Mapping[str, Any], fixed: Collection[str], defaults: Mapping[s
     told = {**schema, "properties": properties}
     required = [name for name in schema.get("required", ()) if name not in fixed and name not in defaults]
     told.pop("required", None)
-    # What speaks of an argument that the model does not see could never hold for it.
+    # The model could never satisfy a keyword that mentions an argument which it does not see.
     hidden = [key for key in _TOGETHER if key in told and _mentions(told[key], fixed)]
     for key in hidden:
         del told[key]

@@ -1,12 +1,13 @@
-"""Parameters: the JSON Schema of a tool's arguments as rows of tool_param_t, and back. Pure.
+"""Converts the JSON Schema of a tool's arguments to rows of tool_param_t, and back. Pure.
 
-A row says of an argument what its columns can say, and `validation_schema` the rest. What the schema says beside its
-properties is `rest`. `schema_of(*parameters_of(schema))` is the schema again, but for what `normal` puts in order:
+The columns of a row hold what they can express of an argument, and `validation_schema` the rest. `rest` holds what the
+schema says outside of its properties. `schema_of(*parameters_of(schema))` returns the schema again, normalized by
+`normal`:
 
-    the root says that it is an object, and which properties it has, even if none
+    the root has the type object, and `properties`, even if empty
     properties whose names are too long for a row come last, by name
-    `required` stands in the order of the properties, each name once, and is left out where it is empty
-    text has no NUL and no lone surrogate, which PostgreSQL cannot hold
+    `required` is in the order of the properties, without duplicates, and is left out if empty
+    NUL and lone surrogates, which PostgreSQL cannot store, are replaced
 """
 
 import re
@@ -20,7 +21,7 @@ from holdfast.core.text import MAX_JSON_DEPTH
 ParameterType = Literal["string", "number", "boolean", "object", "array", "any"]
 Schema = Mapping[str, Any]
 
-LONGEST_NAME = 255  # of a row; an argument with a longer one is told in `rest`
+LONGEST_NAME = 255  # of a row; an argument with a longer name is in `rest`
 
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _INSTEAD = "\ufffd"
@@ -38,7 +39,7 @@ _TYPES: dict[str, ParameterType] = {
 class ParameterRow:
     """A row of tool_param_t.
 
-    In `validation_schema` stand a default of JSON's null, and a `type` that goes before `param_type`.
+    `validation_schema` holds a default of null, and a `type` that takes precedence over `param_type`.
     """
 
     name: str
@@ -51,7 +52,7 @@ class ParameterRow:
 
 
 def parameters_of(schema: Schema | bool) -> tuple[list[ParameterRow], dict[str, Any]]:
-    """The rows that a schema is stored as, and the rest of it; InvalidInput where it is no schema of arguments."""
+    """Split a schema into rows and the rest. Raise InvalidInput if it is not a schema of arguments."""
     whole = normal(schema)
     del whole["type"]
     properties = cast(dict[str, Any], whole.pop("properties"))
@@ -69,7 +70,7 @@ def parameters_of(schema: Schema | bool) -> tuple[list[ParameterRow], dict[str, 
 
 
 def schema_of(rows: Iterable[ParameterRow], rest: Schema) -> dict[str, Any]:
-    """The schema that rows and the rest stand for."""
+    """Return the schema of rows and the rest."""
     ordered = sorted(rows, key=lambda row: (row.order_index, row.name))
     properties = {row.name: _property(row) for row in ordered} | dict(rest.get("properties", {}))
     required = list(dict.fromkeys([row.name for row in ordered if row.required] + list(rest.get("required", ()))))
@@ -80,7 +81,7 @@ def schema_of(rows: Iterable[ParameterRow], rest: Schema) -> dict[str, Any]:
 
 
 def normal(schema: Schema | bool) -> dict[str, Any]:
-    """A schema of arguments as it is stored and read again; InvalidInput where it is none."""
+    """Return a schema of arguments in its stored form. Raise InvalidInput if it is not one."""
     if schema is True:
         schema = {}
     if not isinstance(schema, Mapping):
@@ -105,7 +106,7 @@ def normal(schema: Schema | bool) -> dict[str, Any]:
 
 
 def storable(schema: Schema) -> dict[str, Any]:
-    """A schema that jsonb can hold: what it cannot, NUL and lone surrogates, is replaced by U+FFFD."""
+    """Return a schema that jsonb can hold: NUL and lone surrogates are replaced by U+FFFD."""
     return cast(dict[str, Any], _clean(schema, 0))
 
 
@@ -141,7 +142,7 @@ def _property(row: ParameterRow) -> dict[str, Any] | bool:
 
 
 def _type(said: object) -> ParameterType:
-    """The type that a column can say of one or more that a schema says."""
+    """Return the column's type for the type, or list of types, of a schema."""
     if isinstance(said, list):
         others: set[ParameterType] = {_type(each) for each in cast(list[object], said) if each != "null"}
         return others.pop() if len(others) == 1 else "any"

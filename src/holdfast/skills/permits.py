@@ -1,13 +1,14 @@
-"""Permits: whether an agent, or a user by hand, may call a tool. Pure.
+"""Permissions: whether an agent, or a user directly, may call a tool. Pure.
 
-Three levels, each of which allows what those before it allow: read, write, execute. A tool takes one of them; a skill
-grants one; and the tool's permissions may cap what all agents, or some, may do with it:
+There are three levels, each of which includes those before it: read, write, execute. A tool needs one of them, and a
+skill grants one. The tool's permissions can cap what all agents, or some, may do with it:
 
     {"default": "read", "agents": {"support": "execute", "guest": "none"}}
 
-A call is allowed where grant and cap both reach what the tool takes. Without a cap the grant alone says so.
+A call is allowed if both grant and cap reach the level that the tool needs. Without a cap, the grant alone decides.
 
-Users call no tool by hand, but for who administers the tenant: unless `"users": LEVEL` reaches what the tool takes.
+Users cannot call a tool directly, except administrators of the tenant, unless `"users": LEVEL` reaches the level that
+the tool needs.
 """
 
 from collections.abc import Mapping
@@ -29,7 +30,7 @@ PERMISSIONS_SCHEMA: Mapping[str, Any] = {
 
 
 def permits(access: Access, level: Access, permissions: Mapping[str, Any], agent: str) -> str:
-    """Why an agent may not call a tool that takes `access` by a skill that grants `level`; nothing where it may."""
+    """Return why an agent may not call a tool that needs `access` by a skill that grants `level`, or an empty text."""
     if _rank(level) < _rank(access):
         return f"calling it takes the access {access}, and the skill grants {level:.40}. Do without it."
     cap = cap_of(permissions, agent)
@@ -40,7 +41,7 @@ def permits(access: Access, level: Access, permissions: Mapping[str, Any], agent
 
 
 def cap_of(permissions: Mapping[str, Any], agent: str) -> str | None:
-    """The most that an agent may do with a tool; None where nothing is said. What cannot be read allows nothing."""
+    """Return the cap of an agent for a tool, or None if there is none. Unreadable permissions allow nothing."""
     if not permissions:
         return None
     agents = permissions.get("agents", {})
@@ -53,12 +54,12 @@ def cap_of(permissions: Mapping[str, Any], agent: str) -> str | None:
 
 
 def opens(access: Access, permissions: Mapping[str, Any]) -> bool:
-    """Whether users may call a tool that takes `access` by hand."""
+    """Whether users may directly call a tool that needs `access`."""
     return _rank(str(permissions.get("users", NONE))) >= _rank(access)
 
 
 def check_permissions(permissions: object) -> dict[str, Any]:
-    """The permissions of a tool, if they can be read; InvalidInput that says what is wrong."""
+    """Return valid permissions of a tool. Raise InvalidInput with the reason for others."""
     if not isinstance(permissions, Mapping):
         raise _refused("they are no object")
     said = cast(Mapping[str, Any], permissions)
@@ -77,7 +78,7 @@ def check_permissions(permissions: object) -> dict[str, Any]:
 
 
 def _rank(level: str) -> int:
-    """How far a level goes; what cannot be read goes nowhere."""
+    """Return the rank of a level; 0 for an unreadable one."""
     return CAPS.index(level) if level in CAPS else 0
 
 

@@ -1,4 +1,4 @@
-"""A prompt: a text, with places to fill in, that a person chooses to say to their model."""
+"""Prompts of MCP: texts with arguments that a person selects for their model."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """Something that is filled in."""
+    """An argument of a prompt."""
 
     name: str
     description: str
@@ -27,7 +27,7 @@ class Argument:
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """What a function makes of what is filled in: a text, or messages."""
+    """A prompt. Its function turns arguments into a text or messages."""
 
     name: str
     title: str
@@ -37,7 +37,7 @@ class Prompt:
     completers: Mapping[str, Completer] = field(default_factory=dict[str, Completer])
 
     async def get(self, run: Run, values: Mapping[str, str]) -> Any:
-        """What the function makes; InvalidInput where something is missing, unknown or does not fit."""
+        """Return the function's result. Raise InvalidInput for a missing, unknown or unsuitable argument."""
         known = [each.name for each in self.arguments]
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
@@ -57,7 +57,7 @@ def prompt_of(
     description: str | None = None,
     complete: Mapping[str, Completing] | None = None,
 ) -> Prompt:
-    """The prompt that a function is: its arguments are the function's parameters."""
+    """Return the prompt of a function. The function's parameters are its arguments."""
     tool = described_by(function, "the prompt" if name is None else f"the prompt {name!r:.200}", named=name is not None)
     assert tool.function is not None
     named = tool.name if name is None else name

@@ -1,4 +1,4 @@
-"""How a call of a tool becomes an HTTP request, and how its back end is reached: as it is stored."""
+"""How a tool call becomes an HTTP request, and how its back end is reached, as stored."""
 
 from typing import Any, Literal
 
@@ -9,13 +9,13 @@ Style = Literal["simple", "label", "matrix", "form", "spaceDelimited", "pipeDeli
 
 
 class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Stored as JSON without what goes without saying."""
+    """Base of types that are stored as JSON, without default values."""
 
 
 class Parameter(Struct, frozen=True):
-    """An argument that goes into the address, a header or a cookie, under the name that the back end has for it.
+    """An argument in the URL, a header or a cookie, under the back end's name for it.
 
-    With a `content_type` its value is written as that (JSON), and style and explode say nothing.
+    With a `content_type`, the value is encoded as that (JSON), and `style` and `explode` have no effect.
     """
 
     argument: str
@@ -28,7 +28,7 @@ class Parameter(Struct, frozen=True):
 
 
 class Field(Struct, frozen=True):
-    """An argument that is one property of the body, or one part of it; `content_type` of a part, where it is said."""
+    """An argument that is a property or a part of the body. `content_type` is that of a part, if specified."""
 
     argument: str
     name: str
@@ -38,9 +38,10 @@ class Field(Struct, frozen=True):
 
 
 class Body(Struct, frozen=True):
-    """What is sent in the body: one argument whole, or an object made of several.
+    """The body of a request: one whole argument, or an object of several.
 
-    `content_type` is JSON, application/x-www-form-urlencoded, multipart/form-data, or any other (text or base64 then).
+    `content_type` is JSON, application/x-www-form-urlencoded, multipart/form-data, or another one (then text or
+    base64).
     """
 
     content_type: str
@@ -49,9 +50,9 @@ class Body(Struct, frozen=True):
 
 
 class Scheme(Struct, frozen=True):
-    """One way to say who calls, by its name in the document.
+    """A security scheme, by its name in the document.
 
-    `kind`: a `header`, `query` parameter or `cookie` called `parameter`, or `basic` or `bearer` in `Authorization`.
+    `kind`: a `header`, `query` parameter or `cookie` named `parameter`, or `basic` or `bearer` in `Authorization`.
     """
 
     name: str
@@ -60,10 +61,10 @@ class Scheme(Struct, frozen=True):
 
 
 class Request(Struct, frozen=True):
-    """A call as an HTTP request. `url` is absolute, or a path below the back end's address; `{name}` stand in it.
+    """A call as an HTTP request. `url` is absolute or a path below the back end's base URL, with `{name}` parameters.
 
-    `security`: one of these alternatives is shown, each of them whole; an empty one means nobody has to be known.
-    `headers` are sent as they are, but for `{{secret:NAME}}` in them.
+    `security` lists alternatives, of which one is sent completely; an empty one means that no credentials are needed.
+    `headers` are sent unchanged, except for `{{secret:NAME}}` in them.
     """
 
     method: str
@@ -76,9 +77,10 @@ class Request(Struct, frozen=True):
 
 
 class Backend(Struct, frozen=True):
-    """How the back end of a source is reached: `base_url` goes before the document's; `auth`: each scheme's secret.
+    """How the back end of a source is reached. `base_url` overrides the document's; `auth` maps schemes to secrets.
 
-    `headers` go with every request, `{{secret:NAME}}` in them; `timeout`: seconds of a call, unless its tool says.
+    `headers` are sent with each request and can contain `{{secret:NAME}}`. `timeout` is in seconds, for tools without
+    their own.
     """
 
     source: str = ""
@@ -88,5 +90,5 @@ class Backend(Struct, frozen=True):
     timeout: float | None = None
 
     def to_json(self) -> Any:
-        """As it is stored."""
+        """Return the stored form."""
         return msgspec.to_builtins(self)

@@ -1,4 +1,4 @@
-"""A resource: something to read under an address of its own, or under each of many."""
+"""Resources: content that clients read under a URI, or under the URIs of a template."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 from holdfast.skills.uri_templates import UriTemplate
 
-OWN_SCHEME = "holdfast:"  # of the engine's own
+OWN_SCHEME = "holdfast:"  # of the engine's own resources
 
 
 @dataclass(frozen=True, slots=True)
 class Resource:
-    """What a function gives to whoever reads an address; its parameters are what the address fills in."""
+    """A resource. Its function returns the content of a URI, and takes the URI's parameters."""
 
     template: UriTemplate
     name: str
@@ -30,16 +30,16 @@ class Resource:
 
     @property
     def uri(self) -> str:
-        """Its address, or the template of its addresses."""
+        """Its URI, or the template of its URIs."""
         return self.template.text
 
     @property
     def is_fixed(self) -> bool:
-        """Whether it is one, under one address."""
+        """Whether it has only one URI."""
         return not self.template.names
 
     async def read(self, run: Run, values: Mapping[str, str]) -> Any:
-        """What the function gives."""
+        """Return the function's result."""
         return await self.function.run(run, fitted(self.function, values), name=f"holdfast resource {self.name}")
 
 
@@ -53,7 +53,7 @@ def resource_of(
     mime_type: str | None = None,
     complete: Mapping[str, Completing] | None = None,
 ) -> Resource:
-    """The resource that a function is; InvalidInput where its parameters are not those of the address."""
+    """Return the resource of a function. Raise InvalidInput if its parameters are not those of the URI."""
     template = UriTemplate(uri)
     tool = described_by(function, f"the resource {uri}", named=name is not None)
     assert tool.function is not None
@@ -70,7 +70,7 @@ def resource_of(
 
 
 def described_by(function: Callable[..., Any], what: str, *, named: bool) -> Tool:
-    """What is to be told of a function, as of a tool; `named`: it has a name already."""
+    """Describe a function as a tool; `named`: the caller already has a name for it."""
     try:
         return tool_of(function, name="named" if named else None)
     except InvalidInput as error:
@@ -78,7 +78,7 @@ def described_by(function: Callable[..., Any], what: str, *, named: bool) -> Too
 
 
 def fitted(function: Function, values: Mapping[str, str]) -> dict[str, Any]:
-    """Texts as the types of a function have them; InvalidInput where one does not fit."""
+    """Convert texts to the types of a function's parameters. Raise InvalidInput if one does not fit."""
     try:
         found = msgspec.convert(dict(values), function.arguments, strict=False)
     except msgspec.ValidationError as error:

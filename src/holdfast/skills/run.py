@@ -1,4 +1,4 @@
-"""A run: for whom and in which turn a tool is called."""
+"""The run of a tool call: its user, agent, conversation and turn."""
 
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from holdfast.skills.client import SILENT, Client
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """For whom and in which turn a tool is called; who calls it directly is in no conversation and no turn.
+    """The user, agent, conversation and turn of a tool call. A direct call has no conversation and no turn.
 
-    `key` is the same when a call is made again after a crash: use it as an idempotency key. `client` is who called it,
-    where they can be told how it goes, or asked (see skills/client.py).
+    `key` is the same if a call is repeated after a crash: use it as an idempotency key. `client` takes progress reports
+    and questions (see skills/client.py).
     """
 
     user: str | None
@@ -30,7 +30,7 @@ _current: ContextVar[Run] = ContextVar("holdfast_current_run")
 
 
 def current_run() -> Run:
-    """The run that the calling tool is part of."""
+    """Return the run of the current tool call."""
     try:
         return _current.get()
     except LookupError:
@@ -38,5 +38,5 @@ def current_run() -> Run:
 
 
 def begin_run(run: Run) -> None:
-    """Have it known to what the current task calls, and to nothing else."""
+    """Set the run for the current task and the functions that it calls."""
     _current.set(run)

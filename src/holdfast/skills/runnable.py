@@ -1,4 +1,4 @@
-"""Which tools can be run. Who runs them says which kinds have a runner; no other tool is registered or offered."""
+"""Checks whether a tool can run: its kind needs a runner. Other tools are neither registered nor offered."""
 
 from collections.abc import Callable
 
@@ -9,17 +9,17 @@ Runs = Callable[[Kind], bool]  # whether a kind has a runner
 
 
 def every_kind(_: Kind) -> bool:
-    """Whoever only reads and writes rows runs none of them, and asks for nothing."""
+    """Accept every kind, for callers that only read and write rows."""
     return True
 
 
 def can_run(kind: Kind, mode: Mode | None, runs: Runs) -> bool:
-    """Whether a call can come to anything: a Java class is run by a worker elsewhere, which is waited for."""
+    """Whether a tool can run. A Java class with the mode `event` can, because a worker elsewhere runs it."""
     return runs(kind) or (kind == "java" and mode == "event")
 
 
 def check_runnable(tool: Tool, runs: Runs) -> None:
-    """Refuse a tool that nothing here can run."""
+    """Refuse a tool that cannot run here."""
     if can_run(tool.kind, tool.mode, runs):
         return
     known = ", ".join(kind for kind in KINDS if runs(kind))

@@ -1,4 +1,4 @@
-"""Services: functions that are methods of JSON-RPC, under `host/service/action/version`, and tools at once."""
+"""Services: functions that are JSON-RPC methods, `host/service/action/version`, and tools at the same time."""
 
 import hashlib
 import re
@@ -11,10 +11,10 @@ from holdfast.skills.function import tool_of
 from holdfast.skills.tool import Access, Tool
 
 MAX_METHOD = 200  # characters
-MAX_NAME = 64  # characters of a tool's
-HASH = 6  # of these, where the method is too long for a name
+MAX_NAME = 64  # characters of a tool's name
+HASH = 6  # of these, for the hash if the method is too long
 
-METHOD = r"[!-.0-~]+(?:/[!-.0-~]+){3}"  # what any reader can type; others are taken if they can be printed
+METHOD = r"[!-.0-~]+(?:/[!-.0-~]+){3}"  # ASCII; `_METHOD` also takes other printable characters
 _METHOD = re.compile(r"[^\s/]+(?:/[^\s/]+){3}")
 _NO_NAME = re.compile(r"[^a-zA-Z0-9_-]")
 
@@ -30,7 +30,7 @@ def service_of(
     approve: bool = False,
     access: Access = "execute",
 ) -> Tool:
-    """The tool that a function is which answers a method; `schema` is of its params, else the signature tells it."""
+    """Return the tool of a function that serves a method. `schema` describes its params; default: its signature."""
     wrong = wrong_method(method)
     if wrong is not None:
         raise _refused(method, *wrong)
@@ -47,7 +47,7 @@ def service_of(
 
 
 def wrong_method(method: object) -> tuple[str, str] | None:
-    """What is wrong with a method, and what to do about it."""
+    """Return what is wrong with a method and how to fix it, or None."""
     if not isinstance(method, str) or not _METHOD.fullmatch(method) or not method.isprintable():
         next = "Write `host/service/action/version`: four parts, without spaces."
         return f"{method!r:.200} is no method", next
@@ -57,7 +57,7 @@ def wrong_method(method: object) -> tuple[str, str] | None:
 
 
 def name_of(method: str) -> str:
-    """What the tool of a method is called in the registry; one that is too long is told from others by a hash."""
+    """Return the tool name of a method. A name that is too long is cut and gets a hash."""
     name = _NO_NAME.sub("_", method)
     if len(name) <= MAX_NAME:
         return name

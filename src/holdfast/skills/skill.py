@@ -1,4 +1,4 @@
-"""Skills: instructions that an agent reads when it needs them, with the tools that they speak of."""
+"""Skills: instructions that an agent loads when it needs them, with their tools, dependencies and assignments."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What lies beside a skill's instructions: a script, a reference, a picture."""
+    """A file of a skill, such as a script, a reference or a picture."""
 
     content: Annotated[bytes, msgspec.Meta(extra_json_schema={"pattern": BASE64})] = field(repr=False)
     executable: bool = False
@@ -23,9 +23,9 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill as it is stored; `label` is the version that people see, `parent` the skill that it is a part of.
+    """A stored skill. `label` is the version that people see, `parent` the skill that it is part of.
 
-    `front_matter`: what its SKILL.md says beside name and description.
+    `front_matter` holds the fields of its SKILL.md except name and description.
     """
 
     id: UUID
@@ -45,10 +45,10 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """A skill that a program declares.
+    """A skill that an app declares.
 
-    `tools` are names, each with the access that the skill grants, None: what the tool takes. `requires` are loaded with
-    it, `optional` when they are asked for.
+    `tools` maps names to the access that the skill grants; None: the access that the tool needs. Skills in `requires`
+    are loaded with it, those in `optional` on request.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Declared:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A tool that a skill works with, and how far; `config` overlays its calls (see skills/overlays.py)."""
+    """A tool of a skill, and the access that the skill grants. `config` is its overlay (see skills/overlays.py)."""
 
     skill: str
     tool: str
@@ -80,7 +80,7 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a skill needs: another one, `required` to be loaded with it, or only of use when it is asked for."""
+    """A dependency of a skill on another one, which is loaded with it if `required`, otherwise on request."""
 
     skill: str
     on: str
@@ -93,7 +93,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A skill that an agent has. The higher its `priority`, the earlier it stands in the prompt; then by `sequence`."""
+    """A skill of an agent. In the prompt, a higher `priority` comes first, then a lower `sequence`."""
 
     agent: str
     skill: str

@@ -1,4 +1,4 @@
-"""Skills as they are registered: what they are, what they work with, what they need, and which agents have them."""
+"""Stores skills: their content, their links to tools and other skills, and their assignments to agents."""
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -36,8 +36,8 @@ sql = statements(__name__)
 class Skills:
     """Stores and finds the skills of one tenant, and links them.
 
-    A link is made, or changed if it is there; with `version` only if that is its version (0: there is none yet).
-    What is left out of a change stays as it is.
+    A link is created, or changed if it exists. With `version`, it must have that version (0: it must not exist yet).
+    Omitted fields are unchanged.
     """
 
     def __init__(self, database: Database, tools: Tools) -> None:
@@ -58,9 +58,9 @@ class Skills:
         version: int | None = None,
         by: str = "",
     ) -> Skill:
-        """Store a skill, or change one; `version`: the one it must have, None where there is none yet.
+        """Create or change a skill. `version` is its expected version; None: it must not exist yet.
 
-        What is left out of a change stays as it is, also `files` and `front_matter` where they are None.
+        Omitted fields are unchanged, also `files` and `front_matter` if they are None.
         """
         if version is None and description is UNSET:
             description = ""
@@ -86,19 +86,19 @@ class Skills:
         return await self.get(name)
 
     async def get(self, name: str) -> Skill:
-        """A skill."""
+        """Return a skill."""
         row = await self._database.one(sql("skill"), store(name))
         if row is None:
             raise unknown_skill(name)
         return _skill(row)
 
     async def files(self, name: str) -> dict[str, File]:
-        """What lies beside a skill's instructions, by path."""
+        """Return the files of a skill, by path."""
         rows = await self._rows("skill_files", name, "path")
         return {restore(row["path"]): File(row["content"], row["executable"]) for row in rows}
 
     async def file(self, name: str, path: str) -> File:
-        """What lies beside a skill's instructions under this path."""
+        """Return a file of a skill."""
         row = await self._database.one(sql("skill_file"), store(name), store(path))
         if row is None:
             raise NotFound(
@@ -108,12 +108,12 @@ class Skills:
         return File(row["content"], row["executable"])
 
     async def file_sizes(self, name: str) -> dict[str, tuple[int, bool]]:
-        """How many bytes each file beside a skill's instructions has, and whether it is a program, by path."""
+        """Return the size in bytes of each file of a skill, and whether it is executable, by path."""
         rows = await self._rows("skill_file_sizes", name, "path")
         return {restore(row["path"]): (row["size"], row["executable"]) for row in rows}
 
     async def remove(self, name: str, *, version: int | None = None, by: str = "") -> None:
-        """Remove a skill that no other one needs or is a part of; agents that had it do without."""
+        """Remove a skill, also from its agents. Refuse if other skills need it or are parts of it."""
         row = await self._one("remove_skill", store(name), version, by_of(by))
         if row["outcome"] == "needed":
             parts, dependents = ([restore(each) for each in row[column]] for column in ("parts", "dependents"))
@@ -128,7 +128,7 @@ class Skills:
         _refuse(row, name, version, "Remove")
 
     async def activate(self, name: str, active: bool, *, version: int | None = None, by: str = "") -> Skill:
-        """Have a skill be used or not, wherever it comes from."""
+        """Activate or deactivate a skill of any origin."""
         row = await self._one("activate_skill", store(name), bool(active), version, by_of(by))
         _refuse(row, name, version, "Change")
         return await self.get(name)
@@ -144,7 +144,7 @@ class Skills:
         version: int | None = None,
         by: str = "",
     ) -> Link:
-        """Have a skill work with a tool; `access` is what it grants, None: what the tool takes, as a new link does."""
+        """Link a skill to a tool. `access` is the granted one; None, as in a new link: the one that the tool needs."""
         if access not in (UNSET, None, *LEVELS):
             raise InvalidInput(f"there is no access {access!r:.100}", next=f"Give one of {', '.join(LEVELS)}.")
         known = await self._tools.by_names([tool])
@@ -162,7 +162,7 @@ class Skills:
         return next(link for link in await self.tools_of(skill) if link.tool == tool)
 
     async def unlink(self, skill: str, tool: str, *, version: int | None = None, by: str = "") -> None:
-        """Have a skill do without a tool."""
+        """Remove the link of a skill to a tool."""
         await self._unlink("skill_tool", f"the skill {skill} works with no tool {tool}", skill, tool, version, by)
 
     async def depend(
@@ -175,7 +175,7 @@ class Skills:
         version: int | None = None,
         by: str = "",
     ) -> Need:
-        """Have a skill need another one, which is loaded with it, or only when asked for if it is not `required`."""
+        """Make a skill depend on another one, loaded with it, or only on request if it is not `required`."""
         given = _said(required=required, active=active)
         row = await self._one("link_need", store(skill), store(on), given, version, by_of(by))
         if row["outcome"] == "missing":
@@ -186,7 +186,7 @@ class Skills:
         return next(need for need in await self.needs(skill) if need.on == on)
 
     async def undepend(self, skill: str, on: str, *, version: int | None = None, by: str = "") -> None:
-        """Have a skill do without another one."""
+        """Remove a dependency of a skill on another one."""
         await self._unlink("skill_dependency", f"the skill {skill} needs no {on}", skill, on, version, by)
 
     async def assign(
@@ -201,7 +201,7 @@ class Skills:
         version: int | None = None,
         by: str = "",
     ) -> Assignment:
-        """Give a skill to an agent; in the prompt those of a high `priority` come first, then by `sequence`."""
+        """Assign a skill to an agent. In the prompt, a higher `priority` comes first, then a lower `sequence`."""
         for field, number in (("priority", priority), ("sequence", sequence)):
             if number is not UNSET and (not isinstance(number, int) or abs(number) > LARGEST_NUMBER):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise InvalidInput(f"the {field} cannot be {number!r:.100}", next="Give a whole number.")
@@ -217,36 +217,36 @@ class Skills:
         return next(each for each in await self.skills_of(agent) if each.skill == skill)
 
     async def unassign(self, agent: str, skill: str, *, version: int | None = None, by: str = "") -> None:
-        """Take a skill from an agent."""
+        """Remove a skill from an agent."""
         await self._unlink("agent_skill", f"the agent {agent} has no skill {skill}", agent, skill, version, by)
 
     async def tools_of(self, skill: str) -> list[Link]:
-        """The tools that a skill works with, by name."""
+        """List the tools of a skill, by name."""
         return [
             Link(skill, row["tool"], row["access_level"], row["config"], *_audit(row))
             for row in await self._rows("tools_of_skill", skill, "tool")
         ]
 
     async def needs(self, skill: str) -> list[Need]:
-        """The skills that a skill needs, by name."""
+        """List the dependencies of a skill, by name."""
         return [
             Need(skill, restore(row["needed"]), row["required"], *_audit(row))
             for row in await self._rows("needs_of_skill", skill, "needed")
         ]
 
     async def skills_of(self, agent: str) -> list[Assignment]:
-        """The skills of an agent, in the order in which its prompt has them."""
+        """List the skills of an agent, in the order of its prompt."""
         rows = await self._database.all(sql("skills_of_agent"), stored_name("agent", agent))
         if not rows:
             raise unknown_agent(agent)
         return [_assignment(row) for row in rows if row["skill"] is not None]
 
     async def agents_of(self, skill: str) -> list[Assignment]:
-        """The agents that have a skill, by name."""
+        """List the agents that have a skill, by name."""
         return [_assignment(row) for row in await self._rows("agents_of_skill", skill, "agent")]
 
     async def list(self, *, limit: int = 100, after: str | None = None, active: bool | None = None) -> list[Skill]:
-        """Skills by name; `after` the last one of a former list, for those that follow."""
+        """List skills by name. `after` is the last name of the previous page."""
         check_limit(limit)
         return [_skill(row) for row in await self._database.all(sql("list_skills"), store(after or ""), limit, active)]
 
@@ -260,7 +260,7 @@ class Skills:
         return cast(Row, await self._database.one(sql(statement), *args))
 
     async def _rows(self, statement: str, skill: str, column: str) -> Sequence[Row]:
-        """What a skill has; a row without it only says that there is the skill."""
+        """Return what a skill has. A row where `column` is null only shows that the skill exists."""
         rows = await self._database.all(sql(statement), store(skill))
         if not rows:
             raise unknown_skill(skill)
@@ -268,7 +268,7 @@ class Skills:
 
 
 def skill_item(name: str, description: str | UnsetType, instructions: str, label: str | UnsetType) -> dict[str, Any]:
-    """The columns of a skill, those that are said; InvalidInput that says why it cannot be stored."""
+    """Return the given columns of a skill. Raise InvalidInput with the reason if it cannot be stored."""
     checked_skill_name(name)
     what = f"the skill {name}"
     item: dict[str, Any] = {"content_markdown": checked_text(what, "instructions", instructions, MAX_INSTRUCTIONS)}
@@ -283,7 +283,7 @@ def skill_item(name: str, description: str | UnsetType, instructions: str, label
 def file_columns(
     name: str, files: Mapping[str, bytes | File] | None
 ) -> tuple[list[str] | None, list[bytes] | None, list[bool] | None]:
-    """Paths, contents and whether they are programs; InvalidInput where a file cannot lie beside a skill."""
+    """Return paths, contents and executable flags. Raise InvalidInput for a file that a skill cannot have."""
     if files is None:
         return None, None, None
     whole = {path: each if isinstance(each, File) else File(each) for path, each in files.items()}
@@ -302,7 +302,7 @@ def file_columns(
 
 
 def _said(**columns: object) -> dict[str, Any]:
-    """The columns of a link that are said."""
+    """Return the columns of a link that are given."""
     return {name: value for name, value in columns.items() if value is not UNSET}
 
 
@@ -335,17 +335,17 @@ def _audit(row: Row) -> tuple[Any, ...]:
 
 
 def unknown_skill(name: str) -> NotFound:
-    """There is no such skill."""
+    """Return the error for an unknown skill."""
     return NotFound(f"there is no skill {name!r:.200}", next="`holdfast skills ls` and `GET /api/skills` list them.")
 
 
 def unknown_agent(name: str) -> NotFound:
-    """There is no such agent."""
+    """Return the error for an unknown agent."""
     return NotFound(f"there is no agent {name!r:.200}", next="`holdfast agents ls` and `GET /api/agents` list them.")
 
 
 def circle(way: Sequence[str], verb: str) -> InvalidInput:
-    """Skills that would lead to one another; `way` begins and ends with the same one."""
+    """Return the error for a cycle of skills; `way` begins and ends with the same skill."""
     told = ", ".join(f"{one} {verb} {other}" for one, other in pairwise(way))
     return InvalidInput(
         f"the skill {way[0]} cannot be stored so" if verb != "needs" else f"the skill {way[0]} cannot need {way[1]}",
@@ -356,7 +356,7 @@ def circle(way: Sequence[str], verb: str) -> InvalidInput:
 
 
 def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
-    """Tell why nothing was done, if nothing was."""
+    """Raise the error of an outcome that changed nothing."""
     refusal: HoldfastError
     match row["outcome"]:
         case "missing":

@@ -1,4 +1,4 @@
-"""A tool: what a model is told of it, what calling it takes, and how it is run."""
+"""Tools: what a model sees of them, what a call needs, and how they run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ Origin = Literal["code", "db", "source"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MODES: tuple[Mode, ...] = get_args(Mode)
-LEVELS: tuple[Access, ...] = get_args(Access)  # each allows what those before it allow
+LEVELS: tuple[Access, ...] = get_args(Access)  # each includes those before it
 LONGEST_TIMEOUT = 86_400.0  # seconds
-# What the engine's own tools are called: a model that calls one means the engine, whoever else would have the name.
+# Names of the engine's own tools. No other tool can have one: a model that uses it means the engine's tool.
 RESERVED = frozenset(
     {
         "ask_agent",
@@ -43,13 +43,13 @@ RESERVED = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something that a model may call.
+    """A tool that a model can call.
 
-    `parameters` is the JSON Schema of its arguments. `access` is what calling it takes. `idempotent`: it may run again
-    after a crash, of itself. `approve`: a person has to allow each call. `mode`: here, or by a worker of the log; None:
-    by a worker where one serves it, for kinds that call others. `function` is what a program declared, `request` how a
-    call becomes an HTTP request, `backend` how that is reached; `reference` names what else runs it. `service` is its
-    method on JSON-RPC, where it is a service.
+    `parameters` is the JSON Schema of its arguments. `access` is what a call needs. `idempotent`: the engine may run it
+    again after a crash. `approve`: a person has to approve each call. `mode`: `inline` runs here, `event` by a worker
+    through the log; None: by a worker if one serves it, for kinds that call back ends. `function` is the declared
+    function, `request` how a call becomes an HTTP request, `backend` how the back end is reached; `reference` names any
+    other implementation. `service` is its JSON-RPC method, if it is a service.
     """
 
     name: str
@@ -66,25 +66,25 @@ class Tool:
     backend: Backend | None = None
     reference: str = ""
     service: str | None = None
-    id: UUID | None = None  # None: it is built in, and has no row
+    id: UUID | None = None  # None: it is built in and has no row
     version: int = 0
 
     @property
     def is_imported(self) -> bool:
-        """Whether its schema comes from a source's document, and says what the back end takes and assumes."""
+        """Whether its schema comes from a source's document, and describes what the back end takes and assumes."""
         return self.backend is not None
 
     @property
     def spec(self) -> ToolSpec:
-        """The tool, as a model is told of it."""
+        """The specification that a model sees."""
         return ToolSpec(self.name, self.description, dict(self.parameters), self.access == "read")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A tool as it is registered: for people, and for who administers it.
+    """A registered tool, with the data for people and administrators.
 
-    `label` is the version that people see. `permissions` say what agents may do with it (see skills/permits.py).
+    `label` is the version that people see. `permissions` limit what agents may do with it (see skills/permits.py).
     """
 
     tool: Tool

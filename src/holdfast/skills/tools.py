@@ -1,4 +1,4 @@
-"""Tools as they are registered: stored by hand, declared by programs, or brought by sources."""
+"""Stores tools: those entered by hand, declared by apps, or imported from sources."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
@@ -31,9 +31,9 @@ from holdfast.skills.tool import KINDS, Access, Entry, Kind, Mode, Tool
 if TYPE_CHECKING:
     from holdfast.skills.sources.source import ImportedTool
 
-MAX_LISTED = 1000  # at once
-REMEMBERED = 2000  # tools that are not parsed again
-MAX_SHOWN_NAME = 200  # characters of the names of programs, and of names for people
+MAX_LISTED = 1000  # per page
+REMEMBERED = 2000  # cached parsed tools
+MAX_SHOWN_NAME = 200  # characters of app names and display names
 
 Stored = TypeVar("Stored", Request, Backend)
 
@@ -42,9 +42,10 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What storing the tools of a source did, by their names.
+    """What storing the tools of a source changed, by name.
 
-    `deactivated`: the source has them no longer, and as skills work with them they were not removed.
+    `deactivated`: the source no longer has them. They were not removed, because a skill or an agent uses them, or an
+    administrator has changed them.
     """
 
     added: tuple[str, ...] = ()
@@ -58,7 +59,7 @@ class Diff:
 
 
 class Tools:
-    """Stores and finds the tools of one tenant; `runs` says which kinds of them can be run."""
+    """Stores and finds the tools of one tenant. `runs` says which kinds can run."""
 
     def __init__(self, database: Database, runs: Runs = every_kind) -> None:
         self._database = database
@@ -92,11 +93,11 @@ class Tools:
         version: int | None = None,
         by: str = "",
     ) -> Entry:
-        """Store a tool, or change one; `version`: the one it must have, None where there is none yet.
+        """Create or change a tool. `version` is its expected version; None: it must not exist yet.
 
-        `endpoint` and `method` are a `rest` tool's, or all of its `request`; `reference` names a `function` as
-        module:name, or a `java` class; `script` is of a kind that is one; `server` is an `mcp_server`'s name; `service`
-        is its method on JSON-RPC. What is left out of a change stays as it is, but for a script.
+        `endpoint` and `method`, or the whole `request`, are for a `rest` or `graphql` tool. `reference` is a `function`
+        as module:name, or a `java` class. `script` is the text of a script, `server` the name of an `mcp_server`,
+        `service` the JSON-RPC method. Omitted fields are unchanged, except a script.
         """
         entry = None if version is None else await self.get(name)
         was = Tool(name, "", {}) if entry is None else entry.tool
@@ -122,7 +123,7 @@ class Tools:
             reference=runs or "",
             service=was.service if service is UNSET else service,
         )
-        await in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes its time
+        await in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes long
         check_runnable(tool, self.runs)
         given = tool_item(
             tool,
@@ -147,19 +148,19 @@ class Tools:
         return await self.get(name)
 
     async def get(self, name: str) -> Entry:
-        """A tool."""
+        """Return a tool."""
         row = await self._database.one(sql("tool"), store(name))
         if row is None:
             raise unknown_tool(name)
         return self.entry_of(row)
 
     async def by_names(self, names: Iterable[str]) -> dict[str, Tool]:
-        """Those of these tools that there are, active or not."""
+        """Return those of these tools that exist, active or not."""
         rows = await self._database.all(sql("tools_by_name"), [store(name) for name in names])
         return {tool.name: tool for tool in (self.told(row["told"]) for row in rows)}
 
     async def allowed(self, names: Sequence[str], *, agent: str) -> dict[str, Tool]:
-        """Those of these tools that an agent may call and that can be run, by name in the given order."""
+        """Return those of these tools that an agent may call and that can run, in the given order."""
         if not names:
             return {}
         rows = {row["name"]: row for row in await self._database.all(sql("allowed_tools"), [*map(store, names)])}
@@ -172,7 +173,7 @@ class Tools:
         }
 
     async def current(self, id: UUID) -> Tool | None:
-        """A tool as it is now, active or not."""
+        """Return the current state of a tool, active or not."""
         row = await self._database.one(sql("tool_now"), id)
         return None if row is None else self.told(row["told"])
 
@@ -186,7 +187,7 @@ class Tools:
         active: bool | None = None,
         skill: str | None = None,
     ) -> list[Entry]:
-        """Tools by name; `after` the last one of a former list, for those that follow."""
+        """List tools by name. `after` is the last name of the previous page."""
         check_limit(limit)
         if kind is not None and kind not in KINDS:
             raise InvalidInput(f"there is no kind {kind!r:.100} of tools", next=f"The kinds are {', '.join(KINDS)}.")
@@ -196,18 +197,18 @@ class Tools:
         return [self.entry_of(row) for row in rows]
 
     async def remove(self, name: str, *, version: int | None = None, by: str = "") -> None:
-        """Remove a tool; skills that worked with it do without."""
+        """Remove a tool, also from the skills that have it."""
         row = await self._one("remove_tool", store(name), version, by_of(by))
         _refuse(row, name, version, "Remove")
 
     async def activate(self, name: str, active: bool, *, version: int | None = None, by: str = "") -> Entry:
-        """Have a tool be used or not, wherever it comes from."""
+        """Activate or deactivate a tool of any origin."""
         return await self._administer(name, {"active": bool(active)}, version, by)
 
     async def permit(
         self, name: str, permissions: Mapping[str, Any], *, version: int | None = None, by: str = ""
     ) -> Entry:
-        """Say what agents may do with a tool, wherever it comes from (see skills/permits.py)."""
+        """Set the permissions of a tool of any origin (see skills/permits.py)."""
         said = check_permissions(permissions)
         await self._check_agents(said, (await self.get(name)).permissions)
         return await self._administer(name, {"permissions": said}, version, by)
@@ -215,16 +216,17 @@ class Tools:
     async def store_all(
         self, source_id: UUID, tools: Sequence["ImportedTool"], *, by: str = "", tx: Transaction | None = None
     ) -> Diff:
-        """Store what a source has now: all of it, and nothing else.
+        """Replace the tools of a source by these.
 
-        A tool keeps its name as long as the source has its operation; a name that somebody else's tool has already is
-        led by that of the source. Tools that are gone are removed, or deactivated where skills work with them.
+        A tool keeps its name as long as the source has its operation. If another tool has the name of a new one, the
+        source's name is put before it. Tools that the source no longer has are removed, or deactivated if a skill or an
+        agent uses them or an administrator has changed them.
         """
         _refuse_twins(tools)
         operations, names = [store(each.operation) for each in tools], [each.tool.name for each in tools]
         items = await in_thread(
             lambda: [dumps(imported_item(each)) for each in tools], name="holdfast tools"
-        )  # a second for a thousand
+        )  # takes a second for a thousand tools
         run = await self._database.within(tx)
         rows = await run.all(sql("store_tools"), source_id, operations, names, items, by_of(by))
         became: dict[str, list[str]] = {"added": [], "changed": [], "removed": [], "same": [], "deactivated": []}
@@ -233,7 +235,7 @@ class Tools:
         return Diff(*(tuple(sorted(each)) for each in became.values()))
 
     def told(self, row: Mapping[str, Any]) -> Tool:
-        """The tool that `told` of a row says, or of one that is read with it; the very same as long as it is equal."""
+        """Return the tool of a `told` column; the same object as long as the column is unchanged."""
         known = self._parsed.get(row["tool_id"])
         if known is not None and known[0] == row:
             self._parsed.move_to_end(row["tool_id"])
@@ -246,7 +248,7 @@ class Tools:
         return tool
 
     async def _check_agents(self, permissions: Mapping[str, Any], before: Mapping[str, Any]) -> None:
-        """Refuse names of agents that there are not; one that was there `before` may have been removed since."""
+        """Refuse unknown agents in permissions; one of those `before` may have been removed since."""
         named = sorted({*permissions.get("agents", {})} - {*before.get("agents", {})})
         if not named:
             return
@@ -266,7 +268,7 @@ class Tools:
         return cast(Row, await self._database.one(sql(statement), *args))
 
     def entry_of(self, row: Row) -> Entry:
-        """The tool of a row of `tool_entries`."""
+        """Return the tool of a row of `tool_entries`."""
         return Entry(
             self.told(row["told"]),
             row["tool_id"],
@@ -289,7 +291,7 @@ class Tools:
 
 
 def tool_of_row(row: Mapping[str, Any]) -> Tool:
-    """The tool that a row says; what plain SQL wrote there and nobody could read is left out."""
+    """Return the tool of a row. Unreadable values that plain SQL wrote are left out."""
     kind: Kind = row["implementation_type"]
     source: str | None = row["source"]
     rows = [ParameterRow(**each) for each in row["parameters"] if _is_readable(each["validation_schema"])]
@@ -319,12 +321,12 @@ def tool_of_row(row: Mapping[str, Any]) -> Tool:
 
 
 def unknown_tool(name: str) -> NotFound:
-    """There is no such tool."""
+    """Return the error for an unknown tool."""
     return NotFound(f"there is no tool {name!r:.200}", next="`holdfast tools ls` and `GET /api/tools` list them.")
 
 
 def service_taken(name: str, method: str, whose: str) -> AlreadyExists:
-    """A tool cannot have a method that another one has."""
+    """Return the error for a method that another tool has."""
     return AlreadyExists(
         f"the tool {name} cannot answer {method}",
         why=f"{whose} does so already",
@@ -333,25 +335,25 @@ def service_taken(name: str, method: str, whose: str) -> AlreadyExists:
 
 
 def check_limit(limit: int) -> None:
-    """Refuse to list none, or too many."""
+    """Refuse a limit below 1 or above the maximum."""
     if not 0 < limit <= MAX_LISTED:
         raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_LISTED} at once.")
 
 
 def by_of(by: str) -> str:
-    """Who makes a change, as far as the column holds it."""
+    """Return the author of a change, shortened to fit the column."""
     return store(by)[:MAX_BY]
 
 
 def declared_next(verb: str) -> str:
-    """What to do about what a program declares."""
+    """Return the advice for a tool or skill that an app declares."""
     if verb != "Remove":
         return f"{verb} it there."
     return "Remove it there; if no program has it any more, deactivate it, and then remove it."
 
 
 def _texts(name: str, **columns: str | UnsetType) -> dict[str, str]:
-    """The texts that people read of a tool, those that are said."""
+    """Return the given texts of a tool that people read."""
     said = {
         "version": ("label", MAX_LABEL, False),
         "display_name": ("name for people", MAX_SHOWN_NAME, True),
@@ -371,7 +373,7 @@ def _request(request: Request | None, method: str, endpoint: str) -> Request:
 
 
 def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
-    """Tell why nothing was done, if nothing was."""
+    """Raise the error of an outcome that changed nothing."""
     refusal: HoldfastError
     match row["outcome"]:
         case "missing":

@@ -1,4 +1,4 @@
-"""Skills out of the registry as folders, and back: with their tools and what they need, all of it or nothing."""
+"""Exports skills as folders and imports them, with links to tools and dependencies. An import is all or nothing."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from holdfast.skills.tools import Tools
 
 @dataclass(frozen=True, slots=True)
 class ImportedSkill:
-    """A skill that was brought in, and what that changed."""
+    """An imported skill, and what the import changed."""
 
     name: str
     change: Literal["created", "changed", "unchanged"]
@@ -24,7 +24,7 @@ class ImportedSkill:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """A skill as far as a folder has it."""
+    """The state of a skill that a folder can contain."""
 
     skill: Skill
     tools: list[Link]
@@ -32,7 +32,7 @@ class _State:
 
 
 class SkillTransfer:
-    """Brings folders into the registry of one tenant, and gives its skills as folders."""
+    """Imports and exports the skills of one tenant as folders."""
 
     def __init__(self, database: Database, runs: Runs = every_kind) -> None:
         self._database = database
@@ -40,7 +40,7 @@ class SkillTransfer:
         self._skills = Skills(database, Tools(database, runs))
 
     async def export(self, name: str) -> FolderSkill:
-        """A skill as a folder has it; links that are not active are left out."""
+        """Return a skill as a folder. Inactive links are left out."""
         state = await _state(self._skills, name)
         files = await self._skills.files(name)
         return FolderSkill(
@@ -58,10 +58,10 @@ class SkillTransfer:
         )
 
     async def load(self, folder: FolderSkill, *, replace: bool = False, by: str = "") -> ImportedSkill:
-        """Store the skill that a folder is; one of its name that is another has to be `replace`d."""
+        """Store the skill of a folder. A different skill of the same name is overwritten only with `replace`."""
 
         async def work(tx: Transaction) -> ImportedSkill:
-            # A transaction does all that is asked of the database here, and then it is done together.
+            # A transaction has the methods of `Database` that are used here. So all statements are in this transaction.
             database = cast(Database, tx)
             return await _load(Skills(database, Tools(database, self._runs)), folder, replace=replace, by=by)
 
@@ -106,7 +106,7 @@ async def _load(skills: Skills, folder: FolderSkill, *, replace: bool, by: str) 
 
 
 async def _unlink(skills: Skills, before: _State, folder: FolderSkill, *, by: str) -> None:
-    """Take away what the folder does not have."""
+    """Remove the links that the folder does not have."""
     for tool in _gone((link.tool for link in before.tools), (tool.name for tool in folder.tools)):
         await skills.unlink(folder.name, tool, by=by)
     for name in _gone((need.on for need in before.needs), (*folder.requires, *folder.optional)):

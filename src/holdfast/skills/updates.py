@@ -1,4 +1,4 @@
-"""Updates: telling every node that resources have changed: rows with a count, and a hint that some have changed."""
+"""Announces changes of resources to every node: counts them in rows, and sends a notification."""
 
 import asyncio
 import contextlib
@@ -11,19 +11,19 @@ from holdfast.postgres.database import Database, PooledStatements
 from holdfast.postgres.sql import statements
 from holdfast.skills.uri_templates import MAX_URI
 
-KEPT = timedelta(hours=1)  # for which it is known how often a resource has changed
+KEPT = timedelta(hours=1)  # for which the count of a resource is kept
 FORGET_EACH = 60.0  # seconds
 
 sql = statements(__name__)
 
 
 def digest_of(uri: str) -> bytes:
-    """What a resource is counted by."""
+    """Return the key under which the changes of a resource are counted."""
     return hashlib.sha256(uri.encode("utf-8", "surrogatepass")).digest()
 
 
 class Updates:
-    """Counts changes of resources, and wakes whoever listens on the channel `holdfast_gateway`, in all processes."""
+    """Counts changes of resources, and notifies the channel `holdfast_gateway` in all processes."""
 
     def __init__(self, system: PooledStatements) -> None:
         self._system = system
@@ -33,14 +33,14 @@ class Updates:
         self._forgot = 0.0
 
     def send(self, database: Database, uri: str) -> None:
-        """Tell that a resource of a tenant has changed; from any thread, and without waiting."""
+        """Announce that a resource of a tenant has changed. Callable from any thread; does not wait."""
         if not uri.isprintable() or len(uri.encode()) > MAX_URI:
             raise InvalidInput(f"no resource has the address {uri!r:.100}", why=f"it is no text of {MAX_URI} bytes")
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._note, database, uri)
 
     async def close(self) -> None:
-        """Wait until what was sent is sent."""
+        """Wait until pending announcements are sent."""
         if self._sending is not None:
             await asyncio.wait([self._sending])
 
@@ -61,7 +61,7 @@ class Updates:
         try:
             while self._due:
                 due, self._due = self._due, set()
-                with contextlib.suppress(HoldfastError):  # who follows a resource reads it now and then, too
+                with contextlib.suppress(HoldfastError):  # subscribers also read the resource from time to time
                     await self._count(due)
                     await self._system.run(sql("tell_updated"))
         finally:

@@ -1,4 +1,4 @@
-"""URI templates: addresses with places to fill in, such as `shop://orders/{order}` (RFC 6570, level 1). Pure."""
+"""URI templates such as `shop://orders/{order}` (RFC 6570, level 1). Pure."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ _STEPS = re.compile(r"[/\\]")
 
 @dataclass(frozen=True)
 class UriTemplate:
-    """An address with places to fill in; without any it is one address."""
+    """A URI with parameters. Without parameters, it stands for one URI."""
 
     text: str
 
@@ -33,11 +33,11 @@ class UriTemplate:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """What is filled in, in the order of the places."""
+        """The names of the parameters, in their order in the URI."""
         return tuple(_EXPRESSION.findall(self.text))
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """What an address fills in, decoded once; None where it is another's, or could lead somebody astray."""
+        """Return the decoded parameters of a URI, or None if it does not match or a value is unsafe."""
         found = self._pattern.fullmatch(uri) if len(uri) <= MAX_URI else None
         if found is None:
             return None
@@ -46,7 +46,7 @@ class UriTemplate:
         return told if len(told) == len(values) else None
 
     def expand(self, values: Mapping[str, str]) -> str:
-        """The address with everything filled in."""
+        """Return the URI with percent-encoded values."""
         return _EXPRESSION.sub(lambda place: quote(values[place[1]], safe=""), self.text)
 
     @cached_property
@@ -57,9 +57,10 @@ class UriTemplate:
 
 
 def _decoded(raw: str) -> str | None:
-    """A value as it was before it was written into an address; None for what no value should be.
+    """Percent-decode a value once. Return None for an unsafe value.
 
-    Whoever reads files or asks others by it must not be led out of where it looks.
+    A function may use the value in a file path or a request. So path traversal, absolute paths and control characters
+    are unsafe.
     """
     try:
         value = unquote_to_bytes(raw).decode()

@@ -1,7 +1,7 @@
-"""Validators: JSON Schemas of arguments, made ready to check with, and kept. Pure.
+"""Validators: compiled JSON Schemas of arguments, cached. Pure.
 
-Nothing is ever fetched: a `$ref` to another document is an error. Patterns are matched in linear time; those that need
-more, such as look-ahead, within a limit of steps.
+Nothing is fetched: a `$ref` to another document is an error. Patterns are matched in linear time. Patterns that need
+more, such as look-ahead, have a limited number of steps.
 """
 
 import re
@@ -21,18 +21,18 @@ from holdfast.core.text import render
 
 Schema = Mapping[str, Any] | bool
 
-MAX_SCHEMA_VALUES = 10_000  # to compile each takes up to 10 µs
-KEPT = 500  # a large one takes half a megabyte
-MAX_DEFAULTS_DEPTH = 8  # levels of objects in which defaults are filled
-MAX_WAYS = 10_000  # in which one value is looked at
+MAX_SCHEMA_VALUES = 10_000  # compiling takes up to 10 µs for each
+KEPT = 500  # cached checkers; a large one takes half a megabyte
+MAX_DEFAULTS_DEPTH = 8  # levels of nested objects that get defaults
+MAX_WAYS = 10_000  # paths on which one value is checked
 
 _PATTERN_BYTES = 1024 * 1024
 _BACKTRACKS = 100_000
 _LOCAL = re.compile(r"#(?:/|\Z)")
-_CHAIN = 16  # references that refer to references
+_CHAIN = 16  # references in a row
 _ROOT = "holdfast:schema"
 _DRAFTS = ("http://json-schema.org/", "https://json-schema.org/")
-# Documents say these of what back ends take all the same: they are told to the model, and not checked.
+# Documents use these formats although back ends accept other values. Models see them, but they are not checked.
 _TOLD_ONLY = (
     "duration", "hostname", "idn-email", "idn-hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer",
     "regex", "relative-json-pointer", "time", "uri-reference", "uri-template",
@@ -45,7 +45,7 @@ def _any(_: str) -> bool:
 
 _FORMATS: dict[str, Callable[[str], bool]] = dict.fromkeys(_TOLD_ONLY, _any)
 
-# What lets arguments be there that `properties` do not name.
+# Keywords that can allow arguments which `properties` does not name.
 _OPENING = frozenset({
     "$dynamicRef", "$ref", "additionalProperties", "allOf", "anyOf", "dependentSchemas", "if", "oneOf",
     "patternProperties", "propertyNames", "unevaluatedProperties",
@@ -54,13 +54,13 @@ _OPENING = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """Which defaults an object is given, and the objects in it."""
+    """The defaults of an object, and of the objects in it."""
 
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     inside: "dict[str, Defaults]" = field(default_factory=dict[str, "Defaults"])
 
     def filled(self, given: dict[str, Any]) -> dict[str, Any]:
-        """What was given, and the defaults of what was not; nothing that was given is changed."""
+        """Return the given values, and defaults for missing ones. `given` is not modified."""
         if not self.values and not self.inside:
             return given
         whole = dict(given)
@@ -75,7 +75,7 @@ class Defaults:
 
 @dataclass(frozen=True, slots=True)
 class Checker:
-    """A schema, ready to check with. Its parts are made ready one by one, when somebody asks what is wrong."""
+    """A compiled schema. Its parts are compiled one by one, on demand."""
 
     schema: Schema
     validator: Validator
@@ -83,12 +83,12 @@ class Checker:
     options: Mapping[str, Any]
 
     def parts(self) -> "Parts":
-        """The schema, part by part."""
+        """Return the parts of the schema."""
         return Parts(self.schema, self.options)
 
 
 class Parts:
-    """Parts of a schema by their JSON pointers."""
+    """The parts of a schema, by JSON pointer."""
 
     def __init__(self, schema: Schema, options: Mapping[str, Any]) -> None:
         self._schema = schema
@@ -98,20 +98,20 @@ class Parts:
         self._found: dict[str, Any] = {}
 
     def fits(self, pointer: str, value: Any) -> bool:
-        """Whether a value fits the part there."""
+        """Whether a value matches the part at a pointer."""
         if pointer not in self._validators:
             part = {"$ref": f"{_ROOT}#{quote(pointer, safe='/~')}"}
             self._validators[pointer] = jsonschema_rs.validator_for(part, registry=self._registry, **self._options)
         return self._validators[pointer].is_valid(value)
 
     def at(self, pointer: str) -> Any:
-        """What stands there."""
+        """Return the part at a pointer."""
         if pointer not in self._found:
             self._found[pointer] = resolved(self._schema, pointer)
         return self._found[pointer]
 
     def target(self, pointer: str) -> str:
-        """What the part there refers to, if it does nothing else; else itself."""
+        """Return the pointer to which the `$ref` of a part leads; the same pointer without a local reference."""
         for _ in range(_CHAIN):
             part = self.at(pointer)
             reference = cast(Mapping[str, Any], part).get("$ref") if isinstance(part, Mapping) else None
@@ -125,7 +125,7 @@ class Parts:
         return pointer
 
     def errors(self, part: Mapping[str, Any], value: Any) -> Iterator[jsonschema_rs.ValidationError]:
-        """What is wrong with a value by a part that refers to nothing."""
+        """Return the errors of a value by a part that has no references."""
         draft = (
             {"$schema": self._schema["$schema"]}
             if isinstance(self._schema, Mapping) and "$schema" in self._schema
@@ -135,7 +135,7 @@ class Parts:
 
 
 class _Same:
-    """A schema, known again by being the same object: that takes no time."""
+    """A schema as a cache key, compared by identity, which takes no time."""
 
     __slots__ = ("schema",)
 
@@ -150,10 +150,10 @@ class _Same:
 
 
 def checker_of(schema: Schema, *, formats: bool = True) -> Checker:
-    """The checker of arguments that a schema is; InvalidInput that says why, if it is no schema.
+    """Return the checker of a schema of arguments. Raise InvalidInput with the reason if it is invalid.
 
-    Arguments that a schema does not name are refused, unless it says something of such. `formats`: whether a date-time,
-    date, uuid, email and uri have to be one.
+    Arguments that the schema does not name are refused, unless it has a keyword for them. `formats`: whether the
+    formats date-time, date, uuid, email and uri are checked.
     """
     return _kept(_Same(schema), formats)
 
@@ -197,7 +197,7 @@ def _checker(schema: Schema, formats: bool) -> Checker:
 
 
 def _closed(schema: Any) -> Schema:
-    """The schema, with a draft that is known, or none, and closed where it is not open on purpose."""
+    """Drop an unknown `$schema`, and forbid additional properties unless the schema is open on purpose."""
     if not isinstance(schema, dict):
         return bool(schema)
     whole = cast(dict[str, Any], schema)
@@ -217,9 +217,9 @@ def _refuse_large(text: bytes) -> None:
 
 
 def _refuse_mazes(schema: Schema) -> None:
-    """Refuse a schema by which one value would be looked at in too many ways: each takes time, whoever waits for it.
+    """Refuse a schema that checks one value on too many paths, because each path takes time.
 
-    A way is one through alternatives, conditions and references, and however few stand in a schema, they multiply.
+    Paths go through alternatives, conditions and references. Even a few of these multiply.
     """
     ways: dict[int, int] = {}
     for part in _with_parts(schema):
@@ -230,7 +230,7 @@ def _refuse_mazes(schema: Schema) -> None:
 
 
 def _with_parts(schema: Any) -> Iterator[Any]:
-    """Everything that stands in a schema, itself first."""
+    """Yield a schema and everything in it."""
     waiting = [schema]
     while waiting:
         part = waiting.pop()
@@ -242,7 +242,7 @@ def _with_parts(schema: Any) -> Iterator[Any]:
 
 
 def _ways(schema: Schema, part: Any, known: dict[int, int]) -> int:
-    """In how many ways a value is looked at by a part of a schema; what leads back to itself counts once."""
+    """Return the number of paths on which a part of a schema checks a value. A cycle counts once."""
     stack = [part]
     begun = set[int]()
     while stack:
@@ -262,7 +262,7 @@ def _ways(schema: Schema, part: Any, known: dict[int, int]) -> int:
 
 
 def _in_place(schema: Schema, part: Any) -> Iterator[Any]:
-    """The parts that are for the very value that a part is for."""
+    """Yield the parts that apply to the same value as a part."""
     if not isinstance(part, dict):
         return
     said = cast(dict[str, Any], part)
@@ -279,9 +279,10 @@ def _in_place(schema: Schema, part: Any) -> Iterator[Any]:
 
 
 def _defaults(parts: "Parts", pointer: str, depth: int, known: dict[tuple[str, int], Defaults]) -> Defaults:
-    """The defaults of an object; those that do not fit are not filled: what nobody wrote is nobody's mistake.
+    """Return the defaults of an object.
 
-    What several refer to is looked at once: there may be more ways to it than anybody could go.
+    Defaults that do not match their schema are left out, because the caller did not write them. A part to which several
+    others refer is visited once per level, because the number of paths to it is not bounded.
     """
     target = parts.target(pointer)
     if (target, depth) in known:
@@ -304,12 +305,12 @@ def _defaults(parts: "Parts", pointer: str, depth: int, known: dict[tuple[str, i
 
 
 def below(pointer: str, *names: str | int) -> str:
-    """The pointer to what stands further in."""
+    """Return the pointer to a part further inside."""
     return pointer + "".join("/" + str(name).replace("~", "~0").replace("/", "~1") for name in names)
 
 
 def resolved(schema: Any, pointer: str) -> Any:
-    """What stands in a schema at a JSON pointer; None where nothing does."""
+    """Return the part of a schema at a JSON pointer, or None."""
     found = schema
     for token in pointer.split("/")[1:]:
         name = token.replace("~1", "/").replace("~0", "~")

@@ -1,2 +1,2 @@
--- Whether a key was ever made: links and sessions do not count.
+-- Whether an API key was ever created. Links and sessions do not count.
 select exists (select from api_key where kind = 'key')

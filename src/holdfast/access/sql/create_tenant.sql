@@ -1,2 +1,2 @@
--- A new tenant.
+-- Creates a tenant.
 insert into tenant (name) values ($1) returning id, name, created_at

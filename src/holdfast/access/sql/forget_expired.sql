@@ -1,2 +1,2 @@
--- Links and browser sessions that nobody can use any more; keys stay.
+-- Deletes expired links and browser sessions. Keys are kept.
 delete from api_key where kind <> 'key' and expires_at < holdfast.now()

@@ -1,2 +1,2 @@
--- A tenant that somebody names by its id: does it exist?
+-- The tenant with an id, if it exists.
 select id, name, created_at from tenant where id = $1

@@ -1,2 +1,2 @@
--- A tenant is looked up by name before there is a tenant to ask for.
+-- The tenant with a name. This runs before the tenant of a request is known.
 select id, name, created_at from tenant where name = $1

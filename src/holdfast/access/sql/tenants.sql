@@ -1,2 +1,2 @@
--- Every tenant.
+-- All tenants.
 select id, name, created_at from tenant order by name

@@ -1,5 +1,5 @@
--- Writes down what a run does, all or nothing, unless another has the run by now: what the model replied, that tools begin, what one of them
--- gave, and what is said; streamed text that has become a node goes. A tool that was begun before, and may be again, is begun anew.
+-- Stores what a run does, all or nothing: the model's reply, calls that start, the outcome of a call, and new nodes. Nothing is stored if another
+-- process has the run. Streamed text that has become a node is deleted. A call that was started before, and may be repeated, is started again.
 drop function if exists holdfast.append_in_run(
   uuid, uuid, bigint, uuid[], text[], text[], text[], text[], jsonb[], text[], int, text[], text[], jsonb[], uuid[], uuid[], text[],
   text, text, jsonb, text, double precision, bytea, text);
@@ -22,7 +22,7 @@ begin
     perform holdfast.keep_reply(tenant, run, step, sent, reply, model, input_tokens, output_tokens, cost, seen, began);
   end if;
   if cardinality(begun) > 0 then
-    -- What it gave before is not its output now; what a worker gave that is waited for may be there already.
+    -- The former output of a call is not the output of the repeated one. A call that a worker still carries out may have its output already.
     delete from public.tool_output o
       using public.tool_executions e, unnest(begun, correlations) as given (call, correlation)
       where o.tenant_id = tenant and o.execution_id = e.id and e.tenant_id = tenant and e.run_id = run and e.step = append_in_run.step
@@ -52,7 +52,7 @@ begin
   if cardinality(nodes) > 0 then
     delete from public.turn_delta d where d.tenant_id = tenant and d.run_id = run and d.kind in ('token', 'thinking');
   end if;
-  if cardinality(nodes) = 1 then  -- nearly always: what is made for many costs a fifth more
+  if cardinality(nodes) = 1 then  -- nearly always: append_all takes a fifth longer for one node
     said := holdfast.append(
       tenant, held.root, nodes[1], null, types[1], names[1], vals[1], contents[1], payloads[1], null, null, node_keys[1], null, null, null);
     return query select said.outcome, said.id, said.seq, said.revision, said.at, said.topic;

@@ -1,5 +1,4 @@
--- Has a run wait until somebody has decided about a call: nobody holds it meanwhile. `last`: the number of what those who
--- watch were told before.
+-- Requests approvals for calls. The run waits for the decisions, and no process holds it meanwhile. `last`: the number of the last delta of the run.
 create or replace function holdfast.ask_approval(
   tenant uuid, run uuid, claim bigint, ids uuid[], step int, calls text[], tools text[], arguments jsonb[], reasons text[],
   last bigint, out outcome text
@@ -19,7 +18,7 @@ begin
   insert into public.approval (tenant_id, id, run_id, root, step, call_id, tool, arguments, user_name, reason)
     select tenant, given.id, run, held.root, ask_approval.step, given.call, given.tool, given.arguments, held.user_name, given.reason
     from unnest(ids, calls, tools, ask_approval.arguments, reasons) as given (id, call, tool, arguments, reason)
-    -- Who allowed a call to be made again allowed it once: when that went wrong, too, they are asked anew.
+    -- An approval to repeat a call is valid once: if the repeated call has an unknown outcome too, a new decision is needed.
     on conflict (tenant_id, run_id, step, call_id, reason) do update
       set id = excluded.id, state = 'pending', decided_by = null, comment = null, decided_at = null, created_at = holdfast.now()
       where approval.reason = 'unknown' and approval.state = 'approved' and exists (
@@ -39,7 +38,7 @@ end $$;
 revoke execute on function holdfast.ask_approval from public;
 grant execute on function holdfast.ask_approval to holdfast_app;
 
--- The last number that was given to something those who watch a conversation are told in a run.
+-- Returns the last delta number that was used in a run.
 create or replace function holdfast.next_delta(tenant uuid, conversation uuid, run bigint) returns bigint language plpgsql as $$
 begin
   return coalesce(
@@ -50,7 +49,7 @@ end $$;
 revoke execute on function holdfast.next_delta from public;
 grant execute on function holdfast.next_delta to holdfast_app;
 
--- Decides about a call; when nothing is pending any more the run goes on. `outcome`: decided, repeated, decided before, withdrawn, missing.
+-- Approves or denies a call. The run continues when no approval is pending. `outcome`: decided, repeated, decided before, missing.
 create or replace function holdfast.decide_approval(
   tenant uuid, approval uuid, decision text, person text, remark text, out outcome text, out run uuid, out state text
 ) language plpgsql as $$

@@ -1,5 +1,5 @@
--- Ends a run that this token holds; `next`: what its conversation waits for an answer to after it; `told`: what those who watch are told,
--- and `more`, whether also of other things: nodes that were appended at its end, runs that were cancelled before.
+-- Ends a run that is held with this token. `next`: the next message of the conversation that waits for an answer. `told`: the data of the last event.
+-- `more`: watchers have more to read, because nodes were appended at the end of the run, or later runs were cancelled already.
 create or replace function holdfast.finish_run(
   tenant uuid, run uuid, claim bigint, ending text, answer uuid, error jsonb, out outcome text, out next uuid, out told jsonb, out more boolean
 ) language plpgsql as $$

@@ -1,4 +1,5 @@
--- The run that this token holds, its conversation locked and then itself; all null where another has it by now, or it has ended.
+-- Returns the run that is held with this token, and locks first its conversation and then the run. All null: another process has the run, or it has
+-- ended.
 create or replace function holdfast.held_run(tenant uuid, run uuid, claim bigint) returns public.runs language plpgsql as $$
 #variable_conflict use_column
 declare

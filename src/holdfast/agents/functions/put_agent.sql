@@ -1,6 +1,6 @@
--- Agents are part of the registry's history, and so whoever changes one holds the registry first. One that is as it was is not written again.
+-- Agents are part of the registry's history, so every change of an agent locks the registry first. An unchanged agent is not written again.
 
--- Writes an agent over what it was (`was` null: it is new), and keeps the change. Its version.
+-- Writes an agent, and its change to the history. `was` is the former agent, or null for a new one. Returns the version.
 create or replace function holdfast.write_agent(was public.agent_definition_t, item public.agent_definition_t, person text)
 returns bigint language plpgsql as $$
 #variable_conflict use_column
@@ -28,8 +28,8 @@ end $$;
 revoke execute on function holdfast.write_agent from public;
 grant execute on function holdfast.write_agent to holdfast_app;
 
--- Stores an agent that no program declares, or changes one of the expected version.
--- `outcome`: stored; conflict (`version` is the current one); code (a program's, and its alone to change).
+-- Creates an agent that no app declares, or changes one that has the expected version.
+-- `outcome`: stored; conflict (`version` is the current one); code (an app declares it, and only the app can change it).
 create or replace function holdfast.put_agent(
   tenant uuid, agent uuid, called text, about text, instructions text, model text, settings jsonb, active boolean,
   expected bigint, person text, out outcome text, out version bigint
@@ -52,7 +52,7 @@ end $$;
 revoke execute on function holdfast.put_agent from public;
 grant execute on function holdfast.put_agent to holdfast_app;
 
--- Stores an agent of a program; a row of its name becomes the program's. Its version.
+-- Stores an agent of an app. A row with its name becomes the app's. Returns the version.
 create or replace function holdfast.declare_agent(
   tenant uuid, agent uuid, called text, of_kind text, about text, instructions text, model text, settings jsonb
 ) returns bigint language plpgsql as $$
@@ -70,7 +70,7 @@ end $$;
 revoke execute on function holdfast.declare_agent from public;
 grant execute on function holdfast.declare_agent to holdfast_app;
 
--- Removes an agent that no program declares, with its skills' assignments. `outcome`: removed, missing, code.
+-- Removes an agent that no app declares, and its assignments of skills. `outcome`: removed, missing, code.
 create or replace function holdfast.remove_agent(tenant uuid, called text, person text, out outcome text) language plpgsql as $$
 #variable_conflict use_column
 declare

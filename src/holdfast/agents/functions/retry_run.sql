@@ -1,4 +1,4 @@
--- Stores another attempt at a run that failed or was cancelled, unless a newer one is under way or done, or all of its messages were deleted.
+-- Stores another attempt at a run that failed or was cancelled, unless there is a newer attempt, or all of its messages were deleted.
 create or replace function holdfast.retry_run(tenant uuid, run uuid, wanted uuid, out outcome text, out id uuid) language plpgsql as $$
 #variable_conflict use_column
 declare

@@ -1,8 +1,8 @@
--- Appends what somebody says to an agent, tells its topic, and stores the run that will answer it: all or nothing.
--- `busy` says what happens when a run of the conversation has not ended: reject (nothing is said), interrupt (it is told to stop), enqueue, merge
--- (the message joins the last run, if that is for merged messages of this user and nobody has begun it; else it gets such a run).
--- `outcome`: sent; repeated (the key is known: `id` and `run` are the first ones'); busy (`run` is the one that has not ended); missing.
--- `claimant`: who does the run at once, for the length of a lease, if it is the conversation's first that has not ended; `claimed` says whether.
+-- Appends a message to an agent, publishes it on the agent's topic, and stores the run that will answer it: all or nothing.
+-- `busy` says what happens if a run of the conversation is unfinished: reject (nothing is stored), interrupt (the run is asked to stop), enqueue,
+-- merge (the message joins the last run, if that accepts merged messages of this user and nobody has started it; otherwise it gets such a run).
+-- `outcome`: sent; repeated (the key exists: `id` and `run` are those of the first message); busy (`run` is the unfinished one); missing.
+-- `claimant`: the process that claims the run at once for a lease, if the conversation has no other unfinished run. `claimed` says whether it did.
 drop function if exists holdfast.send_message(uuid, uuid, uuid, text, text, text, text, jsonb, text, text, uuid, text, text);
 create or replace function holdfast.send_message(
   tenant uuid, conversation uuid, node uuid, type text, name text, value text, content text, payload jsonb, key text,
@@ -16,7 +16,7 @@ declare
   stored record;
   last public.runs;
 begin
-  if send_message.key is not null or busy <> 'enqueue' then  -- what is looked at then is looked at under the conversation's lock
+  if send_message.key is not null or busy <> 'enqueue' then  -- these checks need the conversation's lock
     perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
     if not found then
       outcome := 'missing';
@@ -30,7 +30,7 @@ begin
     if found then
       select r.id, r.number from holdfast.run_answering(tenant, conversation, send_message.id, send_message.seq, send_message.agent) r
         into send_message.run, send_message.number;
-      if send_message.run is null then  -- somebody appended it, and its agent has not read of it yet
+      if send_message.run is null then  -- the node was appended directly, and its agent has not read its record yet
         send_message.run := wanted;
         stored := holdfast.store_run(tenant, wanted, send_message.agent, conversation, send_message.id, send_message.seq, person);
         send_message.number := stored.number;
@@ -83,8 +83,9 @@ end $$;
 revoke execute on function holdfast.send_message from public;
 grant execute on function holdfast.send_message to holdfast_app;
 
--- Stores the run that answers a node, behind those of its conversation, whose row is locked: its number, and whether the claimant has it.
--- `merging`: messages may join it until somebody begins it.
+-- Stores the run that answers a node, after the other runs of its conversation, whose row is locked. Returns its number, and whether the claimant has
+-- it.
+-- `merging`: messages can join the run until somebody starts it.
 drop function if exists holdfast.store_run(uuid, uuid, text, uuid, uuid, bigint, text);
 drop function if exists holdfast.store_run(uuid, uuid, text, uuid, uuid, bigint, text, text, interval);
 create or replace function holdfast.store_run(
@@ -115,8 +116,9 @@ end $$;
 revoke execute on function holdfast.store_run from public;
 grant execute on function holdfast.store_run to holdfast_app;
 
--- The run that answers a message, its last attempt: the message's own; the one that it was merged into; or the first of a later message, where that
--- was stored before anybody saw that this one had none: the run is shown both, and a second one would answer this again. All null: there is none.
+-- Returns the last attempt at the run that answers a message: the message's own run; or the run that it was merged into; or the first run of a later
+-- message, if that was stored before anybody saw that this message has none. That run is shown both messages, and a second run would answer this one
+-- again. All null: there is none.
 create or replace function holdfast.run_answering(tenant uuid, conversation uuid, node uuid, seq bigint, agent text)
 returns public.runs language plpgsql as $$
 #variable_conflict use_column

@@ -1,5 +1,5 @@
--- Has a run come to an end: one that somebody holds is told to, any other ends at once. Nothing happens to one that has ended.
--- The conversation's row is locked by the caller, or here: always before the run's.
+-- Stops a run: if a process holds it, the process is asked to stop; otherwise the run ends at once. A run that has ended stays unchanged.
+-- The conversation's row is locked by the caller or here, always before the run's row.
 create or replace function holdfast.stop_run(tenant uuid, run uuid, why text, out outcome text) language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -23,9 +23,9 @@ end $$;
 revoke execute on function holdfast.stop_run from public;
 grant execute on function holdfast.stop_run to holdfast_app;
 
--- Ends a run whose conversation is locked: nobody waits for its approvals any more, its streamed text goes, those who watch are told. Where it gave
--- no answer, the conversation is told so.
--- Numbers rise: the end of a run that was still queued is told when those before it have ended.
+-- Ends a run whose conversation is locked: withdraws its approvals, deletes its streamed text, and stores its last event for the watchers. If it gave
+-- no answer, a node says so.
+-- Delta numbers only grow: the last event of a run that was still queued is stored when the runs before it have ended.
 create or replace function holdfast.end_run(
   tenant uuid, run uuid, ending text, answer uuid, error jsonb, out told jsonb
 ) language plpgsql as $$
@@ -59,8 +59,7 @@ end $$;
 revoke execute on function holdfast.end_run from public;
 grant execute on function holdfast.end_run to holdfast_app;
 
--- Gives up the calls of a run that had not ended with it, and has workers make them no more: it is not known whether they took effect, unless no
--- worker had begun them.
+-- Gives up the unfinished calls of a run that ends, and cancels them at workers. Their outcome is unknown, unless no worker had started them.
 create or replace function holdfast.give_up_calls(tenant uuid, run uuid) returns void language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -84,8 +83,8 @@ end $$;
 revoke execute on function holdfast.give_up_calls from public;
 grant execute on function holdfast.give_up_calls to holdfast_app;
 
--- Tells a conversation what tools gave in a run that ended before it could say so, and of which it is not known whether they took effect: nobody
--- calls them again without knowing.
+-- Appends the results of calls whose run ended before it could append them, also of calls whose outcome is unknown, so that no agent repeats them
+-- without knowing.
 drop function if exists holdfast.observe_rest(uuid, uuid, uuid);
 create or replace function holdfast.observe_rest(tenant uuid, ended public.runs) returns void language plpgsql as $$
 #variable_conflict use_column
@@ -116,7 +115,7 @@ end $$;
 revoke execute on function holdfast.observe_rest from public;
 grant execute on function holdfast.observe_rest to holdfast_app;
 
--- Says in a conversation that a run ended without an answer: the messages that it was for are not joined to the next one (agents/history.py).
+-- Appends a node that says that a run ended without an answer, so that its messages are not joined to the next one (agents/history.py).
 create or replace function holdfast.mark_unanswered(tenant uuid, ended public.runs) returns void language plpgsql as $$
 declare
   seqs constant bigint[] := ended.trigger_seq || ended.merged;

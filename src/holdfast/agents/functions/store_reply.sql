@@ -1,5 +1,6 @@
--- Keeps what the model was sent and what it replied, and counts what it took; where that is to outlive what follows, which may fail.
--- `outcome`: stored, lapsed (another has the run by now).
+-- Stores what the model was sent and its reply, and counts the tokens and the cost. This is for replies that must be kept if the next statements
+-- fail.
+-- `outcome`: stored, lapsed (another process has the run, or it has ended).
 create or replace function holdfast.store_reply(
   tenant uuid, run uuid, claim bigint, step int, sent json, reply jsonb, model text,
   input_tokens bigint, output_tokens bigint, cost double precision, seen bigint, began timestamptz, out outcome text
@@ -16,7 +17,7 @@ end $$;
 revoke execute on function holdfast.store_reply from public;
 grant execute on function holdfast.store_reply to holdfast_app;
 
--- The same in a run that is locked. A reply that is there already stays, and is counted once: it may be sent again after the connection was lost.
+-- Does the same in a run that is locked. A reply that is stored already stays, and is counted once: a retry after a lost connection sends it again.
 create or replace function holdfast.keep_reply(
   tenant uuid, run uuid, step int, sent json, reply jsonb, model text,
   input_tokens bigint, output_tokens bigint, cost double precision, seen bigint, began timestamptz

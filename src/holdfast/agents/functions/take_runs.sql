@@ -1,10 +1,12 @@
--- Gives a process the runs that answer these nodes, and those that are due where none are named: each for the length of a lease.
--- A node that nobody has stored a run for yet, because a stranger published it, gets one, if it is said to the agent and no run is shown it anyway. A run is due when it is the first of its
--- conversation that has not ended, and nobody has it, or whoever had it was not heard of for a lease. Users have turns: whoever has the fewest under way with this
--- process comes first, none gets more than `most_of_user`, and of one user's the run that waits longest comes first. Each claim has the
--- next token: under the conversation's lock, so that what the former holder still writes is either there already or refused.
--- A conversation that somebody has locked is left for the next look; a node in one cannot be, and is refused after a while, for nobody else to wait here.
--- A run stalls when its holder was not heard of again, and had neither a reply nor an outcome of a tool stored: one that stalls ten times in a row is given up.
+-- Claims the runs that answer these nodes, or without nodes the runs that are due, for the length of a lease.
+-- A node that another program published has no run yet. It gets one if it is addressed to the agent and no other run is shown it.
+-- A run is due if it is the first unfinished one of its conversation, and it has no holder or its lease has expired.
+-- Users take turns: the user with the fewest runs in progress in this process comes first, none gets more than `most_of_user`, and of one user the
+-- run that has waited longest comes first.
+-- Each claim increments the fencing token, under the conversation's lock, so that a write of the former holder is either done already or rejected.
+-- A conversation that is locked is left for the next poll. To store a missing run, the lock is required: the lock timeout ends the wait, so that
+-- others do not wait here.
+-- A run stalls if its lease expires before its holder has stored a reply or the outcome of a call. A run that stalls ten times in a row fails.
 drop function if exists holdfast.take_runs(uuid, text[], uuid[], uuid[], interval, text, int);
 create or replace function holdfast.take_runs(
   tenant uuid, agents text[], nodes uuid[], fresh uuid[], lease interval, claimant text, most int, most_of_user int default null
@@ -63,7 +65,7 @@ begin
       where r.tenant_id = tenant and r.id = due.id and r.state in ('queued', 'running')
         and (r.leased_until is null or r.leased_until <= holdfast.now())
       returning r.* into taken;
-    if taken.stop is not null then  -- whoever had it was told to stop, and did not come to it
+    if taken.stop is not null then  -- its former holder was asked to stop, and did not
       perform holdfast.end_run(tenant, taken.id, 'cancelled', null, null);
     elsif taken.stalls >= 10 then
       perform holdfast.end_run(tenant, taken.id, 'failed', null, jsonb_build_object(

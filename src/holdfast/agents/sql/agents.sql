@@ -1,2 +1,2 @@
--- All agents of a tenant.
+-- Lists all agents of a tenant.
 select * from agent_definition_t where host_id = $1 order by name

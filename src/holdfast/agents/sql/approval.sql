@@ -1,2 +1,2 @@
--- One approval.
+-- Returns one approval.
 select * from approval where tenant_id = $1 and id = $2

@@ -1,5 +1,6 @@
--- What changed in a conversation after a revision, in order, and how far it is: one statement, so that all is of one moment.
--- Whole revisions: where the last one changed several nodes, all of them are there.
+-- Lists the nodes of a conversation that changed after a revision, in order, with the current revision. One statement, so that everything is from one
+-- snapshot.
+-- Revisions are complete: if the last one changed several nodes, all of them are returned.
 select c.revision as current,
   (select count(*) from runs r where r.tenant_id = $1 and r.root = $2 and r.finished_at is null) as unfinished, n.*
 from conversation c left join lateral (

@@ -1,2 +1,2 @@
--- Stores an agent of a program.
+-- Stores an agent of an app.
 select holdfast.declare_agent($1, $2, $3, $4, $5, $6, $7, $8)

@@ -1,5 +1,5 @@
--- What was told beside nodes in conversations, each after a number, and how far the conversation was then: who has not seen
--- all of its changes reads those first.
+-- Lists the deltas of conversations, each after a number, with the current revision of the conversation: a watcher that has not seen all of its
+-- changes reads those first.
 select d.root, d.n, d.run_id, d.kind, d.data, d.at, c.revision
 from unnest($2::uuid[], $3::bigint[]) as asked (root, n)
 cross join lateral (

@@ -1,4 +1,4 @@
--- Deletes runs that ended long ago, some at a time, with all that hangs on them; what was said in them stays.
+-- Deletes a batch of runs that ended long ago, with everything that refers to them. Nodes stay.
 delete from runs r
 using (
   select id from runs

@@ -1,5 +1,5 @@
--- The agents that a process serves which was heard of in the last fifteen seconds.
--- An agent that was stored just now counts, where any process serves agents: processes look for new rows every two seconds.
+-- Lists the agents that are served by a process that reported itself in the last fifteen seconds.
+-- An agent that was stored in the last ten seconds counts too, if any process serves agents: processes poll for new rows every two seconds.
 with present as (
   select agents from worker_presence
   where tenant_id = $1 and agents is not null and seen_at > holdfast.now() - interval '15 seconds'

@@ -1,2 +1,2 @@
--- Has a run end.
+-- Stops a run.
 select holdfast.stop_run($1, $2, $3)

@@ -1,5 +1,5 @@
--- Which of the runs that a process holds should stop: when somebody wants it, or when they are not its own any more. One that has just
--- ended, or waits, was brought to that by its holder, who is about to notice; not so one that ended a while ago.
+-- Returns which runs of a process have to stop: because somebody asked for it, or because the process does not hold them any more. A run that waits
+-- or has just ended is not reported: its holder did that and is about to notice. A run that ended a while ago is.
 select held.id, case
   when r.id is null or r.token <> held.token or r.finished_at < holdfast.now() - interval '10 seconds' then 'lapsed'
   when r.state = 'running' then r.stop

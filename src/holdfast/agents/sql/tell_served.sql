@@ -1,4 +1,4 @@
--- Says which agents a process serves, and forgets processes that have not been heard of for long. Nobody waits for it to be on disk.
+-- Reports which agents a process serves, and removes processes without a report for ten minutes. The commit does not wait for the disk.
 with gone as (
   delete from worker_presence where tenant_id = $1 and worker <> $2 and seen_at < holdfast.now() - interval '10 minutes'
 )

@@ -1,4 +1,4 @@
--- The newest nodes of a conversation, oldest first, and the revision that they show: one statement, so that both are of one moment.
+-- Returns the newest nodes of a conversation, oldest first, and its revision. One statement, so that both are from one snapshot.
 select c.revision as current, c.last_seq, coalesce(c.session_name, c.session_id) as session_id, c.user_name, n.*
 from conversation c left join lateral (
   select id, root, parent, seq, context_type, context_name, context_value, content, payload, state, key,

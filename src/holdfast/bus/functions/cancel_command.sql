@@ -1,4 +1,4 @@
--- Ends a command that is not finished, with an answer that says so; its worker's token is no longer the newest. Nothing where it is unknown.
+-- Cancels a command that is not finished: stores an answer that says so, and outdates the token of its worker. Returns nulls if it is unknown.
 create or replace function holdfast.cancel_command(
   tenant uuid, command text, completion uuid, error json, usual text, out state text, out topic text
 ) language plpgsql as $$

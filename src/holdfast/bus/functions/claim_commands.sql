@@ -1,6 +1,6 @@
--- Takes commands that are due, `places` at most: the highest priority first, then the one that waits longest; the lease starts.
--- `rates`: how many of a skill may start in a second, over all workers; null where nobody minds. `attempts`: how often a skill is tried.
--- `passed`: others may have passed over commands that were looked at here and not taken; they should look again.
+-- Claims due commands, at most `places`, and starts their leases: the highest priority first, then the one that waits longest.
+-- `rates`: how many commands of a skill may start per second over all workers, or null for no limit. `attempts`: the maximum attempts of a skill.
+-- `passed`: this call locked more commands than it claimed. Other workers may have skipped those, and should claim again.
 create or replace function holdfast.claim_commands(
   tenant uuid, skills text[], rates float8[], attempts int[], claimant text, places int, lease interval
 ) returns table (

@@ -1,6 +1,6 @@
--- Owns partitions that nobody alive owns, each at a new epoch; the group's row is locked by the caller.
--- An owner that died may have failed at the record that is next: one that kills its consumers does not do so for ever.
--- `wait`: seconds until the record that is next may be tried.
+-- Claims partitions that no live member owns, each at a new epoch. The caller has locked the group's row.
+-- Counts owners that died: the next record may be the cause, and a record that kills its consumers must not do so forever.
+-- `wait`: seconds until the next record may be tried.
 drop function if exists holdfast.claim_partitions(uuid, text, uuid, text[], int[], boolean, boolean);
 create or replace function holdfast.claim_partitions(
   tenant uuid, "group" text, member uuid, topics text[], numbers int[], from_end boolean

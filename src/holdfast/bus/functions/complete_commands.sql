@@ -1,5 +1,5 @@
--- Answers commands whose rows the caller has locked and may finish: the completion's row first, then its record on the topic that was
--- asked for, or on the usual one where that does not exist. An answer that came over the log itself is not published again.
+-- Finishes commands whose rows the caller has locked: stores the completions, and publishes a record for each on its reply topic, or on
+-- the usual topic if that does not exist. With `published`, the answers were read from the log and are not published again.
 create or replace function holdfast.settle_commands(
   tenant uuid, ids text[], completions uuid[], results json[], errors json[], workers text[], states text[], usual text, published boolean
 ) returns void language plpgsql as $$
@@ -34,8 +34,8 @@ end $$;
 revoke execute on function holdfast.settle_commands from public;
 grant execute on function holdfast.settle_commands to holdfast_app;
 
--- Answers commands, each with the token of its claim; a foreign worker has none, and answers whatever is not answered yet.
--- What comes late or twice is kept beside, and changes nothing. An answer that is given once more (the same id) is the same answer.
+-- Completes commands, each with the token of its claim. A foreign worker has no token, and its answer applies to any unfinished command.
+-- Late and duplicate answers are stored, but change nothing. An answer with an id that is already stored is the same answer.
 create or replace function holdfast.complete_commands(
   tenant uuid, ids text[], tokens bigint[], completions uuid[], results json[], errors json[], workers text[], usual text, published boolean
 ) returns table (id uuid, applied boolean, reply_to text, topic text) language plpgsql as $$
@@ -71,7 +71,8 @@ end $$;
 revoke execute on function holdfast.complete_commands from public;
 grant execute on function holdfast.complete_commands to holdfast_app;
 
--- Applies what came before the command it answers was known, if anything did: a foreign worker may be faster than we read. Whether it did.
+-- Applies the completion that came before its command was known, if there is one: a foreign worker may be faster than our reader.
+-- Returns whether one was applied.
 create or replace function holdfast.adopt_completion(tenant uuid, command text) returns boolean language plpgsql as $$
 #variable_conflict use_column
 declare

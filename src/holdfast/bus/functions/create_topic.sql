@@ -1,4 +1,4 @@
--- Makes a topic with its counters, unless it is there; how many partitions it has.
+-- Creates a topic with its counters, unless it exists. Returns its number of partitions.
 create or replace function holdfast.create_topic(tenant uuid, topic text, wanted int, out number int) language plpgsql as $$
 begin
   select t.partitions from public.topic t where t.tenant_id = tenant and t.name = create_topic.topic into create_topic.number;
@@ -7,7 +7,7 @@ begin
   end if;
   insert into public.topic (tenant_id, name, partitions) values (tenant, create_topic.topic, wanted)
     on conflict (tenant_id, name) do nothing returning partitions into create_topic.number;
-  if create_topic.number is null then  -- made by another meanwhile, with its counters
+  if create_topic.number is null then  -- another session created it meanwhile, with its counters
     select t.partitions from public.topic t where t.tenant_id = tenant and t.name = create_topic.topic into create_topic.number;
     return;
   end if;
@@ -17,7 +17,7 @@ end $$;
 revoke execute on function holdfast.create_topic from public;
 grant execute on function holdfast.create_topic to holdfast_app;
 
--- Removes a topic with its records and the positions of its groups; whether there was one.
+-- Removes a topic, its records and the positions of its groups. Returns whether it existed.
 create or replace function holdfast.remove_topic(tenant uuid, topic text) returns boolean language plpgsql as $$
 #variable_conflict use_column
 declare

@@ -1,6 +1,6 @@
--- An attempt at a command has failed: it is queued again after `wait`, or, after its last one, is answered with the error and a dead letter.
--- `again`: whether another attempt could help. `lapsed`: only if the lease has run out, for whoever finds it so.
--- `outcome`: queued, failed, dead, or lost where the claim is no longer the newest.
+-- Fails an attempt at a command. The command is queued again after `wait`; after the last attempt, it gets the error as its answer and a dead letter.
+-- `again`: whether a retry could help; if not, the error is the answer, without a dead letter. `lapsed`: only if the lease has expired.
+-- `outcome`: queued, failed, dead, or lost if the claim is no longer the newest.
 create or replace function holdfast.fail_command(
   tenant uuid, command text, token bigint, completion uuid, error json, again boolean, wait interval, lapsed boolean, usual text,
   out outcome text, out topic text
@@ -39,7 +39,7 @@ end $$;
 revoke execute on function holdfast.fail_command from public;
 grant execute on function holdfast.fail_command to holdfast_app;
 
--- What asks for a command on the log.
+-- Returns the invocation event of a command for the log.
 create or replace function holdfast.invocation_of(asked public.command) returns json language plpgsql as $$
 begin
   return json_build_object(

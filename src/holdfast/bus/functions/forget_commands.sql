@@ -1,5 +1,5 @@
--- Deletes commands that were finished before a time, and completions as old that belong to none: a thousand of each at most. How many commands.
--- A dead one stays as long as its dead letter: it may be driven again.
+-- Deletes commands that finished longer than `keep` ago, and equally old completions without a command: at most a thousand of each.
+-- Returns the number of deleted commands. A dead command is kept as long as its dead letter: it may be redriven.
 create or replace function holdfast.forget_commands(tenant uuid, keep interval) returns int language plpgsql as $$
 #variable_conflict use_column
 declare

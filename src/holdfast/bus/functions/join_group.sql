@@ -1,5 +1,5 @@
--- Renews a member's lease and forgets those whose lease has run out; everyone who is there, and whether someone came or went just now.
--- The group's row stays locked until commit: whoever shares out partitions does so alone.
+-- Renews a member's lease, and removes members whose lease has expired. Returns all live members, and whether one was added or removed.
+-- The group's row stays locked until the commit, so that one member at a time assigns partitions.
 create or replace function holdfast.join_group(tenant uuid, "group" text, member uuid, name text, reads text[], lease interval)
 returns table (id uuid, topics text[], changed boolean) language plpgsql as $$
 #variable_conflict use_column
@@ -23,7 +23,7 @@ end $$;
 revoke execute on function holdfast.join_group from public;
 grant execute on function holdfast.join_group to holdfast_app;
 
--- A member goes, and its partitions are free.
+-- Removes a member from its group, and releases its partitions.
 create or replace function holdfast.leave_group(tenant uuid, "group" text, member uuid) returns void language plpgsql as $$
 #variable_conflict use_column
 begin

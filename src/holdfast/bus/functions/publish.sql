@@ -1,5 +1,5 @@
--- Appends a record to its topic, in the caller's transaction; nothing is returned where there is no such topic.
--- `hash` is the key's: the partition follows from it. The counter's lock lasts until commit, so it should be the last thing a transaction does.
+-- Appends a record to its topic in the caller's transaction. Returns nulls if the topic does not exist.
+-- `hash`: the hash of the key, which determines the partition. The partition's counter is locked until the commit, so publish last.
 create or replace function holdfast.publish(
   tenant uuid, topic text, hash bigint, key text, id uuid, headers json, value json, bytes int,
   out partition int, out "offset" bigint, out at timestamptz
@@ -13,7 +13,7 @@ begin
   update public.topic_partition p set next_offset = p.next_offset + 1, last_at = greatest(p.last_at, holdfast.now())
     where p.tenant_id = tenant and p.topic = publish.topic and p.partition = publish.partition
     returning p.next_offset - 1, p.last_at into publish."offset", publish.at;
-  if not found then  -- it was removed meanwhile
+  if not found then  -- the topic was removed meanwhile
     publish.partition := null;
     return;
   end if;
@@ -23,8 +23,8 @@ end $$;
 revoke execute on function holdfast.publish from public;
 grant execute on function holdfast.publish to holdfast_app;
 
--- Appends many, each to its topic; those whose topic does not exist are missing in the answer.
--- Counters are locked in their order: two batches that share partitions wait for one another, and never both.
+-- Appends many records, each to its topic. Records whose topic does not exist are missing in the answer.
+-- Counters are locked in a fixed order, so that two batches that share partitions do not deadlock.
 create or replace function holdfast.publish_all(
   tenant uuid, topics text[], hashes bigint[], keys text[], ids uuid[], headers json[], "values" json[], sizes int[]
 ) returns table (topic text, id uuid, partition int, "offset" bigint, at timestamptz) language plpgsql as $$
@@ -43,7 +43,7 @@ begin
     update public.topic_partition p set next_offset = p.next_offset + slot.size, last_at = greatest(p.last_at, holdfast.now())
       where p.tenant_id = tenant and p.topic = slot.topic and p.partition = slot.number
       returning p.next_offset - slot.size, p.last_at into first, moment;
-    continue when not found;  -- it was removed meanwhile
+    continue when not found;  -- the topic was removed meanwhile
     return query
       insert into public.record as r (tenant_id, topic, partition, "offset", at, id, key, headers, value, bytes)
       select tenant, slot.topic, slot.number, first + chosen.rank - 1, moment,

@@ -1,5 +1,5 @@
--- Has a dead letter processed once more: a record is delivered to its group again; a command is queued again, its answer no longer
--- counts, and its invocation is published once more for those who work by the log alone.
+-- Redrives a dead letter. A record is delivered to its group once more. A command is queued again, its completion is no longer applied, and
+-- its invocation is published once more for foreign workers, which only read the log.
 create or replace function holdfast.redrive(tenant uuid, letter uuid, out "group" text) language plpgsql as $$
 #variable_conflict use_column
 declare

@@ -1,4 +1,4 @@
--- Sets a group's positions, if nobody reads with it: done, busy or missing. Where Kafka has them is looked for anew.
+-- Sets a group's positions, if it has no active members. Returns done, busy or missing. Consumers look up the positions on Kafka again.
 create or replace function holdfast.reset_group(tenant uuid, "group" text, topic text, partitions int[], positions bigint[]) returns text language plpgsql as $$
 #variable_conflict use_column
 begin

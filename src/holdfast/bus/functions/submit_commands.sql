@@ -1,7 +1,7 @@
--- Stores commands and publishes their invocations (those that have a value: a foreign one is on its topic already).
--- A known correlation id with the same skill and arguments is the same command, and nothing happens; `same` is false where they differ.
--- `any(ids)` beside the join on them, here as in the other functions, keeps the plan at the key however little is known of the table.
--- Rows are written in the order of their ids: two batches that share some wait for one another, and never both.
+-- Stores commands, and publishes the invocations of those that have a value: a foreign command is on its topic already.
+-- A known correlation id with the same skill and arguments is the same command, and nothing happens. `same` is false if they differ.
+-- `any(ids)` in addition to the join, here and in the other functions, makes the plan use the primary key even without statistics of the table.
+-- Rows are written in the order of their ids, so that two batches that share some do not deadlock.
 create or replace function holdfast.submit_commands(
   tenant uuid, ids text[], skills text[], arguments json[], replies text[], headers json[], hashes bigint[], priorities int[],
   attempts int[], moments timestamptz[], delays interval[], topic text, records uuid[], heads json[], "values" json[], sizes int[]

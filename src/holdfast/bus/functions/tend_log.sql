@@ -1,7 +1,8 @@
--- Makes a partition of the records for today and for some days ahead, and drops those that are old and that nobody needs. For the owner.
--- A day is kept while a group that someone has read with of late, or the relay to Kafka where one ran of late, is not behind it.
--- A day that `record_other` has records of already stays there: they are deleted one by one when they are old.
--- Whoever reads or publishes waits while a day is made or dropped, so that waits for nobody long itself: what is `skipped` is done the next time.
+-- Creates daily partitions of the records for today and some days ahead, and drops old ones that nobody needs. For the owner role.
+-- A day is kept until all recently active groups, and the relay to Kafka if one ran recently, have read it.
+-- If `record_other` already has records of a day, they stay there, and are deleted one by one when they are old.
+-- Readers and producers wait while a day is created or dropped. So this function waits only briefly for its locks, and leaves `skipped` days to
+-- the next run.
 create or replace function holdfast.tend_log(ahead int, retention interval, forget interval, out made int, out dropped int, out skipped int)
 language plpgsql as $$
 declare
@@ -18,7 +19,7 @@ begin
   set local lock_timeout = '200ms';
   set local timezone = 'utc';
   begin
-    -- One process at a time. A lock that only the owner may take: anyone who can log in could take an advisory lock and keep it.
+    -- One process at a time. Only the owner can take this lock; any login could take an advisory lock and keep it.
     lock table holdfast.migration in share update exclusive mode nowait;
   exception when lock_not_available then
     return;

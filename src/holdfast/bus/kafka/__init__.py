@@ -1,6 +1,6 @@
-"""Kafka behind the log: PostgreSQL keeps what happened, Kafka carries it to consumers on many machines.
+"""Kafka behind the log: PostgreSQL stores the records, Kafka delivers them to consumers on many machines.
 
-Records are published to PostgreSQL as always. One `Relay` at a time sends them on, in order, each with its offset in a
-header; a consumer reads from Kafka (`KafkaFeed`, by a `Bridge` to the client's thread), drops what is not newer than
-what it has, and reads what is missing from PostgreSQL. Nothing depends on a broker: one that is away delays records.
+Records are published to PostgreSQL as always. A `Relay` sends them to Kafka in order, each with its offset in a header.
+A consumer reads from Kafka (`KafkaFeed`, through a `Bridge` to the client's thread), drops records that are not newer
+than those it has, and reads missing ones from PostgreSQL. An unavailable broker delays records, but loses none.
 """

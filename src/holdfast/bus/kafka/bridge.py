@@ -1,9 +1,9 @@
-"""A Kafka consumer in a thread of its own, and the way from there to the event loop.
+"""A Kafka consumer in its own thread, which hands records over to the event loop.
 
-The client's own asyncio form takes 100 µs a record; a thread that hands over what it has in batches takes 2. The number
-of records on the way is bounded. Behind it partitions take turns (`Lanes`): one that has its share is paused when
-another has nothing, whose records may be behind its own in the client's queue. When all have their share the thread
-waits for room. (Pausing drops what the client has fetched already.)
+The client's asyncio API takes 100 µs per record; a thread that hands over batches takes 2 µs. The number of records in
+flight to the event loop is bounded. The others wait in `Lanes`, where partitions take turns. A partition that has its
+share is paused while another one is empty, because the other's records may be behind its own in the client's queue.
+When all have their share, the thread waits for room. (Pausing drops records that the client has already fetched.)
 """
 
 import asyncio
@@ -19,14 +19,14 @@ from holdfast.bus.kafka.brokers import Place, unusable
 from holdfast.bus.kafka.lanes import Handed, Lanes
 from holdfast.bus.kafka.wire import Arrival
 
-AHEAD, MIN_AHEAD = 10, 2000  # records that are kept for their turn: times those on the way, and at least so many
-REST = 0.05  # seconds that the thread waits for a record before it looks for orders
+AHEAD, MIN_AHEAD = 10, 2000  # limit of the lanes: a multiple of the records in flight, and a minimum
+REST = 0.05  # seconds that the thread waits for a record before it checks its orders
 
 log = logging.getLogger(__name__)
 
 
 class Beginning(NamedTuple):
-    """Where a partition is read from, and after how many seconds; generations of a partition only rise."""
+    """Where to start reading a partition, and after how many seconds. The generation of a partition only grows."""
 
     offset: int
     generation: int
@@ -34,26 +34,26 @@ class Beginning(NamedTuple):
 
 
 class Bridge:
-    """Reads with the client in a thread; orders go there, records come back."""
+    """Runs the client in a thread. Orders go to the thread, records come back."""
 
     def __init__(
         self, settings: Mapping[str, Any], arrived: Callable[[Handed], None], *, most: int, most_bytes: int
     ) -> None:
         self._settings = dict(settings)
-        self._arrived = arrived  # is called on the loop, with records and the generation of their partition
+        self._arrived = arrived  # called in the event loop, with records and the generations of their partitions
         self._most = most
         self._most_bytes = most_bytes
         self._loop = asyncio.get_running_loop()
         self._orders: queue.SimpleQueue[Callable[[Consumer], None]] = queue.SimpleQueue()
-        self._outstanding = self._outstanding_bytes = 0  # handed over and not yet taken; guarded by the condition
+        self._outstanding = self._outstanding_bytes = 0  # handed over and not yet taken; guarded by `_room`
         self._room = threading.Condition()
         self._stopping = threading.Event()
         self._lanes = Lanes(most=max(AHEAD * most, MIN_AHEAD), most_bytes=most_bytes)
         self._assigned: set[Place] = set()
         self._generations: dict[Place, int] = {}
-        self._waiting: set[Place] = set()  # paused until their time has come
-        self._paused: set[Place] = set()  # because they have their share
-        self.failure: BaseException | None = None  # what ended the thread
+        self._waiting: set[Place] = set()  # paused until their wait is over
+        self._paused: set[Place] = set()  # paused because they have their share
+        self.failure: BaseException | None = None  # the error that ended the thread
         try:
             self._consumer = Consumer(self._settings)
         except KafkaException as error:
@@ -61,25 +61,25 @@ class Bridge:
         self._thread = threading.Thread(target=self._run, name="holdfast kafka consumer", daemon=True)
 
     def start(self) -> None:
-        """Begin to read."""
+        """Start the thread."""
         self._thread.start()
 
     async def stop(self) -> None:
-        """Read no longer."""
+        """Stop the thread, and wait until it has ended."""
         with self._room:
             self._stopping.set()
             self._room.notify()
         await asyncio.to_thread(self._thread.join)
 
     def taken(self, number: int, size: int) -> None:
-        """So many of the records handed over, and bytes, are no longer on the way."""
+        """Note that records were taken, so that more can be handed over. `size` is in bytes."""
         with self._room:
             self._outstanding -= number
             self._outstanding_bytes -= size
             self._room.notify()
 
     def begin(self, places: Mapping[Place, Beginning]) -> None:
-        """Read partitions from there on."""
+        """Start reading partitions."""
 
         def order(consumer: Consumer) -> None:
             self._assigned.update(places)
@@ -89,7 +89,7 @@ class Bridge:
                 consumer.incremental_assign([TopicPartition(*place, start.offset) for place, start in places.items()])
             except KafkaException as error:
                 raise RuntimeError(f"the partitions {list(places)} cannot be read: {error}") from error
-            # The client may remember that one was paused when we had it before.
+            # The client may remember a pause from an earlier assignment of the partition.
             consumer.resume([TopicPartition(*place) for place in places if place not in later])
             consumer.pause([TopicPartition(*place) for place in later])
             self._waiting.update(later)
@@ -99,7 +99,7 @@ class Bridge:
         self._orders.put(order)
 
     def end(self, places: Sequence[Place]) -> None:
-        """Read these partitions no longer."""
+        """Stop reading these partitions."""
 
         def order(consumer: Consumer) -> None:
             self._lanes.drop(places)
@@ -110,11 +110,11 @@ class Bridge:
         self._orders.put(order)
 
     def seek(self, place: Place, offset: int, generation: int, wait: float) -> None:
-        """Read a partition again from an offset, after so many seconds; what comes then is of this generation."""
+        """Read a partition again from an offset, after `wait` seconds. The records have the new generation."""
 
         def order(consumer: Consumer) -> None:
             if place not in self._assigned or generation < self._generations[place]:
-                return  # it was for an assignment before this one
+                return  # the order is for an earlier assignment
             self._generations[place] = generation
             self._lanes.drop([place])
             self._waiting.add(place)
@@ -122,13 +122,13 @@ class Bridge:
                 consumer.pause([TopicPartition(*place)])
                 consumer.seek(TopicPartition(*place, offset))
                 self._put_later(wait, self._resumption(place, generation))
-            except KafkaException:  # it has not begun to read yet
+            except KafkaException:  # the client has not started to read it yet
                 self._put_later(REST, order)
 
         self._orders.put(order)
 
     def commit(self, offsets: Mapping[Place, int]) -> None:
-        """Tell the broker how far we are: for its own tools, nothing depends on it."""
+        """Commit offsets to the broker, only for its own tools: nothing depends on them."""
         if offsets:
             places = [TopicPartition(*place, offset) for place, offset in offsets.items()]
             self._orders.put(lambda consumer: consumer.commit(offsets=places, asynchronous=True))
@@ -153,7 +153,7 @@ class Bridge:
                 self._wait_for_room()
                 if self._may_read():
                     self._read(consumer)
-                self._regulate(consumer)  # before a partition that has its share is taken from
+                self._regulate(consumer)  # before records are taken from a partition that has its share
                 self._hand_over()
         except BaseException as error:
             log.exception("the Kafka consumer has stopped")
@@ -162,8 +162,8 @@ class Bridge:
             consumer.close()
 
     def _read(self, consumer: Consumer) -> None:
-        # Asked for many at once, the client waits until they are there, and takes them however large they are.
-        # All that it has is read, not only what there is room for: the next may be of another partition.
+        # One by one: asked for many, the client waits until it has them all, and does not limit their size.
+        # Reads all that the client has, not only what there is room for: the next may be of another partition.
         begun = len(self._lanes)
         while len(self._lanes) < begun + MIN_AHEAD:
             message: Any = consumer.poll(0 if self._lanes else REST)
@@ -201,21 +201,21 @@ class Bridge:
         while not self._orders.empty():
             try:
                 self._orders.get()(consumer)
-            except KafkaException as error:  # the partition is no longer ours, mostly
+            except KafkaException as error:  # usually, the partition is no longer assigned
                 log.debug("the Kafka consumer could not do as told: %s", error)
 
     def _wait_for_room(self) -> None:
-        """Wait a moment until more can be handed over, if there is anything."""
+        """If records are queued, wait up to REST seconds for room to hand them over."""
         if self._lanes:
             with self._room:
                 self._room.wait_for(self._has_room, REST)
 
     def _may_read(self) -> bool:
-        """Whether there is room for more, or a partition has nothing, whose records may be behind those of others."""
+        """Whether there is room, a partition is empty (its records may be behind other ones), or all are paused."""
         return not self._lanes.is_full or self._is_hungry() or self._paused >= self._assigned - self._waiting
 
     def _regulate(self, consumer: Consumer) -> None:
-        """Pause partitions that have their share while another has nothing; resume those that have little left."""
+        """Pause partitions that have their share while another one is empty. Resume those that are low."""
         readable = self._assigned - self._waiting
         low = [place for place in readable & self._paused if self._lanes.is_low(place)]
         over = [place for place in readable - self._paused if self._lanes.has_its_share(place)]

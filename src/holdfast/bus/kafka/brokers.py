@@ -1,4 +1,4 @@
-"""The broker: how it is reached, what topics are called there, and that they exist."""
+"""The Kafka broker: client settings, names and creation of topics, and offsets."""
 
 import asyncio
 import logging
@@ -27,30 +27,30 @@ from holdfast.core.settings import BusSettings
 
 log = logging.getLogger(__name__)
 
-# What librdkafka says: it repeats itself every second while a broker is away, which the relay tells in a sentence.
+# The log of librdkafka: while a broker is away, it repeats every second what the relay reports in one sentence.
 clients = logging.getLogger(f"{__name__}.client")
 clients.setLevel(logging.CRITICAL)
 
-TIMEOUT = 10.0  # seconds for an answer of the broker
-RECENT = 60.0  # seconds in which what a client complained of may be why something fails: it does not repeat itself
+TIMEOUT = 10.0  # seconds to wait for an answer of the broker
+RECENT = 60.0  # seconds for which a client's error may explain a later failure: clients do not repeat it
 
 UNKNOWN = (KafkaError._UNKNOWN_PARTITION, KafkaError._UNKNOWN_TOPIC, KafkaError.UNKNOWN_TOPIC_OR_PART)  # pyright: ignore[reportPrivateUsage]
 
-Place = tuple[str, int]  # a topic there, and a partition
+Place = tuple[str, int]  # the name of a topic on Kafka, and a partition
 
 
 class Range(NamedTuple):
-    """Where a partition begins on Kafka, and where it ends."""
+    """The offsets at which a partition begins and ends on Kafka."""
 
     begin: int
     end: int
 
 
 class Client(Protocol):
-    """What clients of Kafka have in common."""
+    """The methods that all Kafka clients have."""
 
     def poll(self, timeout: float, /) -> object:
-        """Hear of what happened."""
+        """Run the callbacks of events that have happened."""
         ...
 
     def __exit__(self, *exits: object) -> object: ...
@@ -60,28 +60,28 @@ C = TypeVar("C", bound=Client)
 
 
 class Complaints:
-    """What clients complain of, such as of a password: what fails afterwards does not say why."""
+    """Errors that clients report, such as a wrong password. The failures that follow do not name the cause."""
 
     def __init__(self) -> None:
         self._last: tuple[float, str] = (0.0, "")
 
     def add(self, error: KafkaError) -> None:
-        """A client complains."""
+        """Store an error of a client."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN:  # pyright: ignore[reportPrivateUsage]
             self._last = time.monotonic(), error.str()
 
     @property
     def recent(self) -> str:
-        """The last one, if it is recent."""
+        """The last error, if it is recent, or ""."""
         since, text = self._last
         return text if time.monotonic() < since + RECENT else ""
 
 
 class SharedClient(Generic[C]):
-    """A client of Kafka that any thread may use.
+    """A Kafka client that any thread may use.
 
-    It is closed when its last user is done. It is never left to the garbage collector, which takes a client apart
-    before it ends the client's threads.
+    After `close`, it ends when its last user is done. It is never left to the garbage collector, which takes a client
+    apart before it ends the client's threads.
     """
 
     def __init__(self, make: Callable[[], C]) -> None:
@@ -93,14 +93,14 @@ class SharedClient(Generic[C]):
 
     @contextmanager
     def use(self) -> Generator[C]:
-        """The client; its first user makes it."""
+        """Provide the client. The first use creates it."""
         with self._lock:
             if self._client is None:
                 try:
                     self._client = self._make()
                 except KafkaException as error:
                     raise unusable(error) from error
-            self._client.poll(0)  # what it complained of meanwhile would pile up
+            self._client.poll(0)  # errors reported meanwhile would pile up
             self._users += 1
             client = self._client
         try:
@@ -111,13 +111,13 @@ class SharedClient(Generic[C]):
                 self._close_if_unused()
 
     def listen(self) -> None:
-        """Hear what it complains of."""
+        """Receive the errors that the client reports."""
         with self._lock:
             if self._client is not None:
                 self._client.poll(0)
 
     def close(self) -> None:
-        """End the client, now or when those who use it are done."""
+        """Close the client, now or when its last user is done."""
         with self._lock:
             self._closing = True
             self._close_if_unused()
@@ -129,30 +129,30 @@ class SharedClient(Generic[C]):
 
 
 class Broker:
-    """The Kafka that the settings name."""
+    """The Kafka cluster that the settings name."""
 
     def __init__(self, settings: BusSettings) -> None:
         self._settings = settings
         self._known: dict[str, int] = {}
         self.complaints = Complaints()
         self._admin: SharedClient[Any] = SharedClient(lambda: AdminClient(self._shared_settings()))
-        # Its own way to ask for offsets: an AdminClient's crashes now and then where it does not know the leaders yet.
+        # Queries offsets: an AdminClient sometimes crashes at that while it does not know the leaders yet.
         self._reader: SharedClient[Any] = SharedClient(
             lambda: Consumer(self._shared_settings({"group.id": "none", "enable.auto.commit": False}))
         )
 
     async def close(self) -> None:
-        """End the connections."""
+        """Close the clients."""
         await asyncio.to_thread(self._admin.close)
         await asyncio.to_thread(self._reader.close)
 
     @property
     def address(self) -> str:
-        """Where it is."""
+        """Its address."""
         return self._settings.url.removeprefix("kafka://")
 
     def client(self, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Settings of a client: ours, those of this client, and what the user adds."""
+        """Return the settings of a client: the common ones, those of this client, and `bus.options`."""
         bus = self._settings
         self._refuse_missing_files()
         given = {
@@ -172,52 +172,52 @@ class Broker:
         return {name: value for name, value in given.items() if value is not None} | self._options()
 
     def name(self, tenant: str, name: str) -> str:
-        """What a tenant's topic or group is called there: the tenant leads it, but for `default`; names have no dot."""
+        """Return the Kafka name of a tenant's topic or group. It begins with the tenant, unless that is `default`."""
         return f"{self._settings.prefix}{name}" if tenant == "default" else f"{self._settings.prefix}{tenant}.{name}"
 
     async def ensure(self, topic: str, partitions: int) -> None:
-        """Make a topic there, unless it is there; one with fewer partitions gets the missing ones."""
+        """Create a topic on Kafka, unless it exists. If it has too few partitions, add the missing ones."""
         if self._known.get(topic, 0) < partitions:
             await asyncio.to_thread(self._ensure, topic, partitions)
             self._known[topic] = partitions
 
     async def partitions(self, topics: Sequence[str]) -> dict[str, int]:
-        """How many partitions each of these topics has there; those that it does not have are missing."""
+        """Return the number of partitions of each topic on Kafka. Topics that do not exist are missing."""
         return await asyncio.to_thread(self._partitions, topics)
 
     def forget(self, topic: str) -> None:
-        """Look for the topic anew: somebody may have removed it."""
+        """Make the next `ensure` check the topic again: it may have been removed."""
         self._known.pop(topic, None)
 
     async def ends(self, places: Sequence[Place]) -> dict[Place, int]:
-        """The end of each partition; those that it cannot tell of are missing."""
+        """Return the end of each partition. Those without an answer are missing."""
         return await asyncio.to_thread(self._offsets, dict.fromkeys(places, OFFSET_END))
 
     async def offsets_at(self, times: Mapping[Place, datetime], ends: Mapping[Place, int]) -> dict[Place, int]:
-        """The first record of each partition from a time on; where there is none, its end as it was before."""
+        """Return the first offset of each partition from a time on, or its end in `ends` if there is no record."""
         found = await asyncio.to_thread(
             self._offsets, {place: int(at.timestamp() * 1000) for place, at in times.items()}
         )
         return {place: ends[place] if offset < 0 else offset for place, offset in found.items()}
 
     async def ranges(self, places: Sequence[Place], *, timeout: float) -> dict[Place, Range]:
-        """Where each partition begins and ends; those that it does not have are missing."""
+        """Return where each partition begins and ends. Partitions that do not exist are missing."""
         return await asyncio.to_thread(self._ranges, places, timeout)
 
     async def times(self, offsets: Mapping[Place, int], *, timeout: float) -> dict[Place, datetime]:
-        """When the record at an offset of each partition, or the first after it, was published."""
+        """Return when the record at an offset of each partition, or the first one after it, was published."""
         return await asyncio.to_thread(self._times, offsets, timeout)
 
     def silent(self) -> Unavailable:
-        """It has not answered."""
+        """Return the error for a broker that does not answer."""
         return self._away("it does not answer")
 
     def refuses(self, error: KafkaError) -> Unavailable:
-        """It did not take a record."""
+        """Return the error for a record that the broker did not take."""
         return self._away(error.str())
 
     async def check(self) -> str:
-        """Whether it answers, and what it is; for the doctor."""
+        """Check that the broker answers, and describe it, for `holdfast doctor`."""
         return await asyncio.to_thread(self._check)
 
     def _check(self) -> str:
@@ -236,7 +236,7 @@ class Broker:
                 try:
                     found[topic] = len(answer.result().partitions)
                 except KafkaException as error:
-                    if _code(error) < 0:  # not an answer of the broker
+                    if _code(error) < 0:  # an error of the client, not of the broker
                         raise self._away(reason(error)) from error
         return found
 
@@ -257,7 +257,7 @@ class Broker:
         return {place: Range(begins[place], ends[place]) for place in places if place in begins and place in ends}
 
     def _list_offsets(self, wanted: Mapping[Place, int], timeout: float) -> dict[Place, int]:
-        """The offset at a time, or at an end, of each partition; those that the broker cannot tell of are missing."""
+        """Return the offset of each partition at a time or an end. Those without an answer are missing."""
         with self._reader.use() as reader:
             asked = [TopicPartition(*place, at) for place, at in wanted.items()]
             try:
@@ -282,7 +282,7 @@ class Broker:
                 if message is not None and message.error() is None:
                     place = str(message.topic()), int(message.partition() or 0)
                     found.setdefault(place, datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC))
-                    reader.pause([TopicPartition(*place)])  # one of each will do
+                    reader.pause([TopicPartition(*place)])  # one record per partition is enough
         finally:
             reader.close()
         return found
@@ -339,19 +339,19 @@ class Broker:
 
 
 def reason(error: KafkaException) -> str:
-    """What a Kafka client says is wrong."""
+    """Return the message of a Kafka error."""
     first = error.args[0] if error.args else error
     return first.str() if isinstance(first, KafkaError) else str(first)
 
 
 def _code(error: KafkaException) -> int:
-    """What the broker answered; below zero what the client found by itself."""
+    """Return the error code: the broker's, or a negative one for an error of the client."""
     first = error.args[0] if error.args else None
     return first.code() if isinstance(first, KafkaError) else -1
 
 
 def unusable(error: KafkaException) -> BadSetting:
-    """The settings are not Kafka's."""
+    """Return the error for settings that the Kafka client refuses."""
     return BadSetting(
         "the settings for Kafka cannot be used",
         why=reason(error),

@@ -1,4 +1,4 @@
-"""The bus with Kafka behind it: a log for each tenant, and one relay for all."""
+"""The bus with Kafka: a log for each tenant, and one relay for all tenants."""
 
 from typing import Self
 
@@ -18,7 +18,7 @@ from holdfast.postgres.database import Database, Postgres
 
 
 class KafkaBus:
-    """Logs in PostgreSQL that groups read from Kafka."""
+    """Provides logs in PostgreSQL that groups read from Kafka."""
 
     def __init__(self, settings: BusSettings, postgres: Postgres, tenants: Tenants, wakes: Wakes) -> None:
         self._settings = settings
@@ -38,7 +38,7 @@ class KafkaBus:
         await self._broker.close()
 
     def log(self, database: Database) -> Log:
-        """The log of one tenant."""
+        """Return the log of a tenant."""
 
         async def tenant() -> str:
             return (await self._tenants.get(await database.tenant())).name
@@ -54,11 +54,11 @@ class KafkaBus:
         )
 
     def gauges(self, tenant: TenantId | None) -> Gauges:
-        """How the log does in numbers, of one tenant or of all."""
+        """Return the gauges of one tenant or of all."""
         return KafkaGauges(self._postgres.system, tenant, broker=self._broker, unread=self._unread)
 
     @property
     def state(self) -> State:
-        """Whether records reach Kafka."""
+        """Whether records reach Kafka, and if not, why."""
         trouble = self._relay.trouble
         return ("reduced", trouble) if trouble else ("ok", f"Kafka at {self._broker.address}")

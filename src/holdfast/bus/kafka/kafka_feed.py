@@ -1,7 +1,7 @@
-"""The records of a group, read from Kafka: partitions and positions from PostgreSQL.
+"""The feed of a group member from Kafka. PostgreSQL assigns the partitions and stores the positions.
 
-Kafka's own group protocols are not used: positions have an owner in PostgreSQL in any case, whose word is the last; and
-in a classic group nobody reads while any member comes or goes.
+Kafka's own group protocols are not used: PostgreSQL decides in any case who owns a position. And in a classic Kafka
+group, no member reads while one joins or leaves.
 """
 
 import asyncio
@@ -31,14 +31,14 @@ from holdfast.core.ids import uuid7
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-DISCOVERY = 5.0  # seconds between two looks for partitions that only Kafka has
-OVERDUE = 5.0  # seconds without a word of a partition after which PostgreSQL is asked what there should be
+DISCOVERY = 5.0  # seconds between two searches for partitions that only Kafka has
+OVERDUE = 5.0  # seconds without a record of a partition until PostgreSQL is asked for missing ones
 
 sql = statements(__name__)
 
 
 class KafkaFeed:
-    """The partitions that one member of a group owns, and their records."""
+    """The partitions that a group member owns, and their records."""
 
     def __init__(
         self,
@@ -61,10 +61,10 @@ class KafkaFeed:
         self._partitions = OwnedPartitions(database, self.positions, reading, listen, wakes, self)
         self._held = self._partitions.held
         self._generations = itertools.count(1)
-        self._starts: dict[Slot, int] = {}  # where reading began, as Kafka counts
+        self._starts: dict[Slot, int] = {}  # the Kafka offset at which reading began
         self._waiting: deque[tuple[Holding, int, Arrival]] = deque()
         self._unpacked: list[tuple[Holding, int, Record]] = []
-        self._heard: dict[Slot, float] = {}  # when something of it came, by the loop's clock
+        self._heard: dict[Slot, float] = {}  # when its last record arrived, by the loop's clock
         self._asked = 0.0
         self._arrived = asyncio.Event()
         self._stack = AsyncExitStack()
@@ -72,7 +72,7 @@ class KafkaFeed:
     async def __aenter__(self) -> Self:
         topics = await self._unpacking.begin()
         for topic, partitions in topics.items():
-            with contextlib.suppress(Unavailable):  # the relay makes them when the broker is back
+            with contextlib.suppress(Unavailable):  # the relay creates them when the broker is back
                 await self._broker.ensure(self._broker_topic(topic), partitions)
         most, most_bytes = self._reading.batch, self._reading.batch_bytes
         self._bridge = Bridge(self._client(), self.arrived, most=most, most_bytes=most_bytes)
@@ -91,26 +91,26 @@ class KafkaFeed:
 
     @property
     def holdings(self) -> Mapping[Slot, Holding]:
-        """The partitions it owns."""
+        """The owned partitions."""
         return self._held
 
     async def take(self, wait: float) -> list[tuple[Holding, Record]]:
-        """The next records; none when there are none for so many seconds."""
+        """Return the next records, or an empty list if none arrive within `wait` seconds."""
         if self._bridge.failure is not None:
             raise Broken("the Kafka consumer has stopped", why=str(self._bridge.failure), next="Subscribe again.")
         await self._ask()
         if not self._waiting:
             await until(self._arrived, 0 if self._unpacked else wait)
         await self._unpack()
-        # What was unpacked when this was cancelled, or failed, was kept for now.
+        # Includes records that an earlier call unpacked before it was cancelled or failed.
         unpacked, self._unpacked = self._unpacked, []
         return [(h, record) for h, generation, record in unpacked if self._is_current(h, generation)]
 
     def rewind(self, holding: Holding, wait: float) -> None:
-        """Deliver again from the holding's position, after so many seconds."""
+        """Deliver again from the holding's position, after `wait` seconds."""
         holding.next = holding.position
         if self._held.get(holding.slot) is not holding:
-            return  # another's by now, or ours anew
+            return  # another consumer owns it, or it was claimed anew
         holding.generation = next(self._generations)
         holding.passed = holding.expected = 0
         holding.retry_at = asyncio.get_running_loop().time() + wait
@@ -119,17 +119,17 @@ class KafkaFeed:
         self._bridge.seek(self._place(holding.slot), offset, holding.generation, wait)
 
     def lose(self, holding: Holding) -> None:
-        """The partition turned out to be another's."""
+        """Stop reading a partition that another consumer may own."""
         self._partitions.lose(holding)
 
     def hold(self, slots: set[Slot]) -> None:
-        """Records of these partitions, and of no other, are in hand."""
+        """Set the partitions whose records are being processed."""
         self._partitions.hold(slots)
 
-    # As the reader of the partitions.
+    # The `Reader` protocol of `OwnedPartitions`.
 
     async def begin(self, holdings: Sequence[Holding]) -> None:
-        """Find where Kafka has the positions of these partitions, and read from there."""
+        """Find the Kafka offsets of these partitions' positions, and read from there."""
         unknown = [h for h in holdings if h.broker_position is None and not self._from_start(h)]
         starts = await self._places_of(unknown) if unknown else {}
         now = asyncio.get_running_loop().time()
@@ -139,24 +139,24 @@ class KafkaFeed:
             known = starts.get(place, OFFSET_BEGINNING)
             start = known if holding.broker_position is None else holding.broker_position
             holding.generation = next(self._generations)
-            holding.passed = max(known, 0)  # what is before it is no longer unread
+            holding.passed = max(known, 0)  # nothing before it is unread
             self._starts[holding.slot] = start
             self._heard[holding.slot] = now
             beginnings[place] = Beginning(start, holding.generation, max(holding.retry_at - now, 0))
         self._bridge.begin(beginnings)
 
     def end(self, slots: Collection[Slot]) -> None:
-        """Read these partitions no longer."""
+        """Stop reading these partitions."""
         self._bridge.end([self._place(slot) for slot in slots])
 
     async def renewed(self) -> None:
-        """Tell the broker how far this consumer is."""
+        """Move positions past skipped arrivals, and commit the positions to the broker."""
         await self._pass()
         known = {self._place(slot): h.broker_position for slot, h in self._held.items()}
         self._bridge.commit({place: offset for place, offset in known.items() if offset is not None})
 
     async def _discover(self) -> None:
-        """Learn of partitions that somebody made on Kafka; apart, for a broker that does not answer is waited for."""
+        """Find partitions that were created on Kafka. It is a separate task because it may wait for the broker."""
         while True:
             with contextlib.suppress(Unavailable):
                 counts = await self._broker.partitions(list(self._names))
@@ -167,14 +167,14 @@ class KafkaFeed:
             await asyncio.sleep(DISCOVERY)
 
     async def _places_of(self, holdings: Sequence[Holding]) -> dict[Place, int]:
-        """Where Kafka has the positions of these partitions, those that it can tell of."""
+        """Return the Kafka offsets of these partitions' positions, as far as the broker knows them."""
         ends = await self._broker.ends([self._place(holding.slot) for holding in holdings])
         times: dict[Place, datetime] = {}
         for holding in holdings:
             place = self._place(holding.slot)
             if place in ends:
                 found = await self._database.one(sql("time_at"), *holding.slot, holding.position)
-                # To whoever begins at the end, what was there before does not matter, whoever wrote it.
+                # A group that begins at the end skips all earlier records, also those of foreign producers.
                 if found is not None and (found["known"] or self._reading.start == "start"):
                     times[place] = found["at"]
         return ends | (await self._broker.offsets_at(times, ends) if times else {})
@@ -183,7 +183,7 @@ class KafkaFeed:
         return holding.position == 0 and self._reading.start == "start"
 
     async def _pass(self) -> None:
-        """Move positions on Kafka behind what no record was delivered for: when all before it is done, it is read."""
+        """Move positions on Kafka past arrivals for which no record was delivered, if all records before are done."""
         done = [
             holding
             for holding in self._held.values()
@@ -196,7 +196,7 @@ class KafkaFeed:
                 holding.broker_position = max(holding.broker_position or 0, passed[holding.slot])
 
     def arrived(self, batch: Handed) -> None:
-        """Records have come."""
+        """Queue arrivals from the bridge."""
         unknown: list[Arrival] = []
         now = asyncio.get_running_loop().time()
         for place, generation, arrival in batch:
@@ -210,7 +210,7 @@ class KafkaFeed:
         self._arrived.set()
 
     async def _unpack(self) -> None:
-        """Unpack arrivals, as many as one may hold."""
+        """Unpack arrivals, at most a batch."""
         done = size = 0
         try:
             while self._waiting and len(self._unpacked) < self._reading.batch and size < self._reading.batch_bytes:
@@ -237,7 +237,10 @@ class KafkaFeed:
         return self._held.get(holding.slot) is holding and holding.generation == generation
 
     async def _ask(self) -> None:
-        """Ask PostgreSQL, once in a while, for what Kafka should have delivered; again at once while there is any."""
+        """Ask PostgreSQL periodically for records that Kafka should have delivered.
+
+        While there are any, it asks again at the next call.
+        """
         now = asyncio.get_running_loop().time()
         if now < self._asked + OVERDUE:
             return
@@ -253,7 +256,7 @@ class KafkaFeed:
             self._asked = now
 
     def _made_again(self, topic: str) -> None:
-        """A topic was removed and made again: what is known of its partitions no longer holds."""
+        """Stop reading the partitions of a topic that was removed and created again: their state is outdated."""
         for holding in [holding for slot, holding in self._held.items() if slot.topic == topic]:
             self.lose(holding)
 
@@ -267,8 +270,8 @@ class KafkaFeed:
                 "isolation.level": "read_committed",
                 "topic.metadata.refresh.interval.ms": 5000,
                 "fetch.wait.max.ms": 100,
-                "fetch.queue.backoff.ms": 5,  # when its queue was full the client would wait a second
-                "fetch.message.max.bytes": 262_144,  # of one partition at once: others are behind it in the queue
+                "fetch.queue.backoff.ms": 5,  # by default, the client waits a second after a full queue
+                "fetch.message.max.bytes": 262_144,  # per partition and fetch: others wait behind it in the queue
                 "queued.min.messages": max(self._reading.batch, 1000),
                 "queued.max.messages.kbytes": 16_384,
             }

@@ -1,4 +1,4 @@
-"""Gauges of a log on Kafka: records of foreign producers, which PostgreSQL does not know, are counted as well."""
+"""Gauges of the log with Kafka, including records of foreign producers, which PostgreSQL does not know."""
 
 from collections import defaultdict
 from dataclasses import replace
@@ -15,7 +15,7 @@ sql = statements(__name__)
 
 
 class KafkaGauges(Gauges):
-    """Reads the numbers from PostgreSQL and from the broker."""
+    """Reads the gauges from PostgreSQL and from the broker."""
 
     def __init__(self, *args: Any, broker: Broker, unread: UnreadRecords) -> None:
         super().__init__(*args)
@@ -23,7 +23,7 @@ class KafkaGauges(Gauges):
         self._unread = unread
 
     async def topics(self) -> list[TopicGauge]:
-        """Of each topic."""
+        """Return a gauge per topic."""
         gauges = await super().topics()
         places = [
             [(self._broker.name(one.tenant, one.topic), number) for number in range(one.partitions)] for one in gauges
@@ -33,7 +33,7 @@ class KafkaGauges(Gauges):
         return [replace(one, records=max(one.records, end)) for one, end in zip(gauges, ends, strict=True)]
 
     async def groups(self) -> list[GroupGauge]:
-        """Of each group and topic that it reads."""
+        """Return a gauge per group and topic that it reads."""
         gauges = await super().groups()
         rows = await self._system.all(sql("group_progress"), *self._asked, GROUP)
         unread = await self._unread.of([self._progress(row) for row in rows])

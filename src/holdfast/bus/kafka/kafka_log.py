@@ -1,4 +1,4 @@
-"""The log with Kafka behind it: published to PostgreSQL, read from Kafka."""
+"""The log with Kafka behind it: records are published to PostgreSQL, and groups read them from Kafka."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
@@ -17,7 +17,7 @@ from holdfast.postgres.database import Transaction
 
 
 class KafkaLog(PostgresLog):
-    """Publishes and reads records of one tenant; groups read from Kafka, everything else from PostgreSQL."""
+    """Publishes and reads the records of one tenant. Groups read from Kafka, everything else from PostgreSQL."""
 
     def __init__(self, *args: Any, broker: Broker, unread: UnreadRecords, tenant: Callable[[], Awaitable[str]]) -> None:
         super().__init__(*args)
@@ -26,7 +26,7 @@ class KafkaLog(PostgresLog):
         self._tenant = tenant
 
     async def create(self, topic: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
-        """Make a topic, unless it is there; in Kafka too, or when the relay first needs it."""
+        """Create a topic, unless it exists, also on Kafka: now if possible, or when the relay first needs it."""
         number = await super().create(topic, partitions=partitions, tx=tx)
         if tx is None:
             with suppress(Unavailable):
@@ -34,7 +34,7 @@ class KafkaLog(PostgresLog):
         return number
 
     async def topics(self) -> list[Topic]:
-        """Every topic and how it does; records of foreign producers count, too."""
+        """List all topics with their statistics, including records of foreign producers."""
         topics, tenant = await super().topics(), await self._tenant()
         places = {
             topic.name: [(self._broker.name(tenant, topic.name), number) for number in range(topic.partitions)]
@@ -45,7 +45,7 @@ class KafkaLog(PostgresLog):
         return [replace(topic, records=max(topic.records, ends[topic.name])) for topic in topics]
 
     async def lag(self, group: str | None = None) -> list[Lag]:
-        """How far groups are behind, partition by partition; records of foreign producers count, too."""
+        """List how far groups are behind, per partition, including records of foreign producers."""
         found, tenant = await self._topics.progress(group), await self._tenant()
         progress = [
             Progress((self._broker.name(tenant, lag.topic), lag.partition), lag.position, lag.end, position)
@@ -58,7 +58,7 @@ class KafkaLog(PostgresLog):
     async def _tell(
         self, named: Mapping[str, Collection[int]], *, told: bool = False, tx: Transaction | None = None
     ) -> None:
-        """Wake those who read topics, and the relay."""
+        """Wake the readers of topics, and the relay."""
         await super()._tell(named, told=told, tx=tx)
         self._wakes.send(CHANNEL, tx=tx)
 

@@ -1,7 +1,7 @@
-"""Lanes: what a Kafka client has read and nobody has taken yet, a queue for each partition, taken from in turns.
+"""Lanes: queues of records that a Kafka client has read, one per partition, emptied round-robin.
 
-The client has one queue for all partitions, and one that is far behind would fill it: a record of another partition
-would wait for thousands of its records. Bounded, by a number of records and of bytes.
+The client has one queue for all partitions. A partition that is far behind would fill it, and a record of another
+partition would wait for thousands of its records. The lanes are bounded by a number of records and of bytes.
 """
 
 from collections import deque
@@ -16,19 +16,19 @@ Handed = list[tuple[Place, int, Arrival]]  # with the generation of the partitio
 
 @dataclass(slots=True)
 class Lane:
-    """The records of one partition."""
+    """The queue of one partition."""
 
     records: deque[tuple[int, Arrival]] = field(default_factory=deque)
     bytes: int = 0
 
 
 class Lanes:
-    """Queues of partitions; those that have nothing are not kept."""
+    """The queues of partitions. Empty ones are removed."""
 
     def __init__(self, *, most: int, most_bytes: int) -> None:
         self._most = most
         self._most_bytes = most_bytes
-        self._lanes: dict[Place, Lane] = {}  # in the order of their turns
+        self._lanes: dict[Place, Lane] = {}  # in round-robin order
         self._number = self._bytes = 0
 
     def __len__(self) -> int:
@@ -38,7 +38,7 @@ class Lanes:
         return place in self._lanes
 
     def add(self, place: Place, generation: int, arrival: Arrival) -> None:
-        """Put a record behind those of its partition."""
+        """Append a record to the queue of its partition."""
         lane = self._lanes.setdefault(place, Lane())
         lane.records.append((generation, arrival))
         lane.bytes += arrival.bytes
@@ -46,14 +46,14 @@ class Lanes:
         self._bytes += arrival.bytes
 
     def drop(self, places: Iterable[Place]) -> None:
-        """Forget partitions: they are another's, or are read again."""
+        """Remove partitions that another consumer owns or that are read again."""
         for place in places:
             lane = self._lanes.pop(place, Lane())
             self._number -= len(lane.records)
             self._bytes -= lane.bytes
 
     def take(self, most: int, most_bytes: int) -> Handed:
-        """The next records, one of each partition in turn; one comes however large it is."""
+        """Return the next records, one of each partition in turn. A single record may exceed `most_bytes`."""
         return [*self._turns(most, most_bytes)]
 
     def _turns(self, most: int, most_bytes: int) -> Iterator[tuple[Place, int, Arrival]]:
@@ -64,7 +64,7 @@ class Lanes:
             generation, arrival = lane.records.popleft()
             lane.bytes -= arrival.bytes
             if lane.records:
-                self._lanes[place] = lane  # behind the others
+                self._lanes[place] = lane  # after the others
             self._number -= 1
             self._bytes -= arrival.bytes
             taken += 1
@@ -73,15 +73,15 @@ class Lanes:
 
     @property
     def is_full(self) -> bool:
-        """Whether all of them together hold as much as they may."""
+        """Whether the queues together have reached a limit."""
         return self._number >= self._most or self._bytes >= self._most_bytes
 
     def has_its_share(self, place: Place) -> bool:
-        """Whether a partition holds as much as leaves the same for each other one, and for one that has nothing yet."""
+        """Whether a partition holds its share. The shares leave room for one more partition."""
         return self._fills(place, 1 + len(self._lanes))
 
     def is_low(self, place: Place) -> bool:
-        """Whether a partition holds so little that the client should read on."""
+        """Whether a partition holds less than a quarter of its share, so that the client should read on."""
         return not self._fills(place, 4 * (1 + len(self._lanes)))
 
     def _fills(self, place: Place, part: int) -> bool:

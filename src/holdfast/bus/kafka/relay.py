@@ -1,7 +1,7 @@
-"""The relay: carries records from PostgreSQL to Kafka, in order, one process at a time for each share of the topics.
+"""The relay: sends records from PostgreSQL to Kafka in order. Each share of the topics has one relay at a time.
 
-Its position moves after the broker's acknowledgement, so a crash sends records twice and loses none. A relay that lost
-its lease without noticing may send what another has sent already: consumers drop what is not newer.
+Its position moves after the broker's acknowledgement, so a crash may send records twice, but loses none. A relay that
+lost its lease without noticing may send records that another relay has already sent. Consumers drop the duplicates.
 """
 
 import asyncio
@@ -27,13 +27,13 @@ from holdfast.core.settings import BusSettings
 from holdfast.postgres.database import PooledStatements, Row
 from holdfast.postgres.sql import statements
 
-GROUP = ".relay"  # its positions are those of a group; no user's group can have a dot in its name
+GROUP = ".relay"  # its positions are stored as those of a group; a user's group has no dot in its name
 CHANNEL = channel("relay")
-FREED = channel("relay", "freed")  # somebody has given shares up
+FREED = channel("relay", "freed")  # a relay has released its shares
 BATCH = 5000
 BATCH_BYTES = 8_000_000
 DELIVERY = 30.0  # seconds for the broker to acknowledge
-SLOW = 2.0  # seconds without an acknowledgement that are worth telling
+SLOW = 2.0  # seconds without an acknowledgement until trouble is reported
 PAUSE = 1.0  # seconds after a failure
 
 sql = statements(__name__)
@@ -41,24 +41,24 @@ log = logging.getLogger(__name__)
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):
-    """Notes a failure at its place. Every record on its way has one: nothing for the garbage collector to look at."""
+    """Stores the error of a record by its place. The garbage collector ignores it: each record in flight has one."""
 
     failed: dict[int, KafkaError]
     place: int
 
     def __call__(self, error: KafkaError | None, _message: object) -> None:
-        """The broker has answered, or will not."""
+        """Store the error, if there is one."""
         if error is not None:
             self.failed[self.place] = error
 
 
 class Relay:
-    """Sends records on to Kafka while it holds the lease."""
+    """Sends records to Kafka for the shares whose leases it holds."""
 
     def __init__(
         self, system: PooledStatements, settings: BusSettings, broker: Broker, listen: Listen, wakes: Wakes
     ) -> None:
-        self.trouble = ""  # what keeps it from working now
+        self.trouble = ""  # why it cannot send now, or ""
         self._system = system
         self._broker = broker
         self._listen = listen
@@ -66,8 +66,8 @@ class Relay:
         self._lease = timedelta(seconds=settings.lease)
         self._max_bytes = settings.max_record_bytes
         self._id: UUID = uuid7()
-        self._shares: dict[int, int] = {}  # with their epochs
-        self._coming: tuple[dict[int, int], asyncio.Task[list[Row]]] | None = None  # the next batch
+        self._shares: dict[int, int] = {}  # by share: the epoch
+        self._coming: tuple[dict[int, int], asyncio.Task[list[Row]]] | None = None  # the next batch, and its shares
         self._producer: Producer | None = None
         self._stack = AsyncExitStack()
 
@@ -92,7 +92,7 @@ class Relay:
         await self._stack.aclose()
 
     async def _keep(self) -> None:
-        """Hold what shares are free; a lease is renewed apart from the work."""
+        """Renew the leases and take free shares, in a task apart from sending."""
         told = ""
         while True:
             try:
@@ -114,7 +114,7 @@ class Relay:
                 if not (self._shares and await self._step()):
                     self.trouble = ""
                     await until(self._woken, POLL)
-            except Exception as error:  # noqa: BLE001 - whatever it was, records wait for it to pass
+            except Exception as error:  # noqa: BLE001 - after any error, records wait and are sent later
                 self._forget_coming()
                 if str(error) != self.trouble:
                     log.warning("records wait to be sent to Kafka: %s", error)
@@ -122,7 +122,7 @@ class Relay:
                 await until(self._woken, PAUSE)
 
     async def _step(self) -> bool:
-        """Send a batch; whether there was any. What the broker refuses holds up no other topic."""
+        """Send a batch. Return whether there was one. A topic that the broker refuses does not delay others."""
         shares = dict(self._shares)
         pages = await self._next(shares)
         if not pages:
@@ -145,21 +145,21 @@ class Relay:
         return True
 
     async def _next(self, shares: Mapping[int, int]) -> list[Row]:
-        """What comes next: fetched while the batch before it was sent, unless something has changed since."""
+        """Return the next batch: the one fetched while the previous was sent, unless the shares have changed since."""
         coming, self._coming = self._coming, None
         if coming is not None and coming[0] == shares:
             return await coming[1] or await self._unsent(shares, ())
         return await self._unsent(shares, ())
 
     async def _unsent(self, shares: Mapping[int, int], sending: Sequence[Row]) -> list[Row]:
-        """Records that Kafka has not got, a page for each partition; not those before the end of what is being sent."""
+        """Return records that Kafka does not have, a page per partition, after those that are being sent."""
         ends = [(page["tenant_id"], page["topic"], page["partition"], page["offsets"][-1] + 1) for page in sending]
         columns = _columns(ends) or [[], [], [], []]
         return await self._system.all(sql("unsent"), GROUP, list(shares), BATCH, BATCH_BYTES, *columns)
 
     def _fetch_ahead(self, shares: dict[int, int], pages: Sequence[Row]) -> None:
         task = asyncio.create_task(self._unsent(shares, pages))
-        # It may be forgotten before anyone asks how it went: its failure is that of the next step's, which asks again.
+        # The task may be dropped before it is awaited. Its error can be ignored: the next step queries again.
         task.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._coming = shares, task
 
@@ -169,7 +169,7 @@ class Relay:
             self._coming = None
 
     async def _ensure(self, pages: Sequence[Row]) -> dict[tuple[str, str], Unavailable]:
-        """Have the topics there; those that the broker will not have, and why."""
+        """Create missing topics. Return those that the broker refuses, and why."""
         refusals: dict[tuple[str, str], Unavailable] = {}
         wanted = {(page["tenant"], page["topic"]): page["partitions"] for page in pages}
         for (tenant, topic), partitions in wanted.items():
@@ -182,11 +182,11 @@ class Relay:
         return refusals
 
     async def _send(self, pages: Sequence[Row]) -> dict[int, KafkaError]:
-        """Send them all; the places of those that failed, counted through all pages, and why."""
+        """Send all pages. Return the errors of failed records by their place, counted over all pages."""
         failed = await self._produce(self._parcels(pages))
         again = {place: one for place, one in enumerate(self._parcels(pages)) if place in failed} if failed else {}
         for place, one in again.items():
-            if _is_too_large(failed[place]):  # the broker means all that was sent together: each is tried alone
+            if _is_too_large(failed[place]):  # the broker refused a whole batch: retry each alone
                 del failed[place]
                 if error := await self._send_large(one):
                     failed[place] = error
@@ -195,7 +195,7 @@ class Relay:
         return failed
 
     def _parcels(self, pages: Sequence[Row]) -> Iterator[Parcel]:
-        """One after the other: thousands that are kept would be work for the garbage collector."""
+        """Yield what to send, one by one: a list of thousands would be work for the garbage collector."""
         return chain.from_iterable(parcels(page, self._broker.name(page["tenant"], page["topic"])) for page in pages)
 
     async def _send_large(self, whole: Parcel) -> KafkaError | None:
@@ -206,7 +206,7 @@ class Relay:
         return (await self._produce([without_value(whole)])).get(0)
 
     async def _produce(self, parcels: Iterable[Parcel]) -> dict[int, KafkaError]:
-        """Send, and wait until all are acknowledged or given up; the places of those that were not taken."""
+        """Send, and wait until all are acknowledged or given up. Return the errors by place."""
         sending = asyncio.ensure_future(asyncio.to_thread(self._produce_all, parcels))
         await asyncio.wait([sending], timeout=SLOW)
         if not sending.done():
@@ -223,7 +223,7 @@ class Relay:
                 failed[place] = error.args[0]
         left = producer.flush(DELIVERY + 5)
         if left or any(error.code() < 0 for error in failed.values()):
-            # What is still under way is given up with its producer: it may arrive, and is sent again.
+            # Records in flight are given up with their producer: they may arrive, and are sent again.
             self._close_producer()
         if left:
             raise self._broker.silent()
@@ -242,7 +242,7 @@ class Relay:
                     headers=cast(Any, one.headers),
                 )
                 return
-            except BufferError:  # its queue is full
+            except BufferError:  # the producer's queue is full
                 producer.poll(0.1)
 
     def _open_producer(self) -> Producer:
@@ -252,9 +252,9 @@ class Relay:
                 "enable.idempotence": True,
                 "delivery.report.only.error": True,
                 "linger.ms": 2,
-                "batch.size": 500_000,  # half of what brokers take unless they are told otherwise
+                "batch.size": 500_000,  # half of the brokers' default limit
                 "message.timeout.ms": int(DELIVERY * 1000),
-                "topic.metadata.propagation.max.ms": 5000,  # one that is missing then was removed: it is made again
+                "topic.metadata.propagation.max.ms": 5000,  # a topic missing after that was removed: create it again
                 "message.max.bytes": self._max_bytes + 100_000,
             }
             try:
@@ -270,7 +270,7 @@ class Relay:
 
 
 def _ends(pages: Sequence[Row], failed: Container[int]) -> list[tuple[object, ...]]:
-    """Up to where each partition was sent: a record that failed stops its own."""
+    """Return up to where each partition was sent. A failed record stops only its own partition."""
     ends: list[tuple[object, ...]] = []
     start = 0
     for page in pages:

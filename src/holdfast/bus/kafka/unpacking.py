@@ -1,7 +1,7 @@
-"""What an arrival stands for: a record of ours, some that Kafka has lost, one of a foreign producer, or none.
+"""Unpacks arrivals from Kafka into records: one of ours, some that Kafka has lost, a foreign one, or none.
 
-Kafka may deliver a record twice, late, or not at all; its offset in our log tells. What is not newer is dropped, and
-what is missing is read from PostgreSQL. Records of foreign producers have no such offset, and are taken as they come.
+Kafka may deliver a record twice, late, or not at all. Its offset in our log shows this: records that are not newer are
+dropped, and missing ones are read from PostgreSQL. Foreign records have no such offset, and are taken as they come.
 """
 
 import logging
@@ -30,11 +30,11 @@ from holdfast.postgres.sql import statements
 sql = statements(__name__)
 log = logging.getLogger(__name__)
 
-Found = tuple[list[Record], bool]  # and whether that is all of them
+Found = tuple[list[Record], bool]  # the records of an arrival, and whether these are all
 
 
 class Unpacking:
-    """Unpacks the arrivals of one consumer; `renewed` is told of a topic that was removed and made again."""
+    """Unpacks the arrivals of one consumer. Calls `renewed` for a topic that was removed and created again."""
 
     def __init__(
         self, database: Database, reading: Reading, positions: Positions, renewed: Callable[[str], None]
@@ -47,14 +47,14 @@ class Unpacking:
         self._former: set[bytes] = set()
 
     async def begin(self) -> dict[str, int]:
-        """Learn what the topics are; their partitions."""
+        """Load the ids of the topics. Return their numbers of partitions."""
         tenant: TenantId = await self._database.tenant()
         rows = await self._database.all(sql("topic_ids"), list(self._reading.topics))
         self._marks |= {row["name"]: mark(tenant, row["name"], row["id"]) for row in rows}
         return {row["name"]: row["partitions"] for row in rows}
 
     async def unpack(self, holding: Holding, arrival: Arrival) -> Found:
-        """The records that an arrival stands for; one that stands for many is unpacked a page at a time."""
+        """Return the records of an arrival. If Kafka lost many before it, they are returned a page at a time."""
         topic = holding.slot.topic
         offset = log_offset(arrival, self._marks[topic])
         if offset is None:
@@ -71,7 +71,7 @@ class Unpacking:
         return await self._missing(holding, arrival, offset)
 
     async def overdue(self, holdings: Sequence[Holding]) -> list[tuple[Holding, Record]]:
-        """Records that Kafka has acknowledged and not delivered: it drops them sooner than we do, or lost them."""
+        """Return records that Kafka acknowledged but did not deliver: it has a shorter retention, or lost them."""
         generations = {holding.slot: (holding, holding.generation) for holding in holdings}
         columns = [s.topic for s in generations], [s.partition for s in generations], [h.next for h in holdings]
         late = await self._database.all(sql("relayed"), *columns)
@@ -84,27 +84,30 @@ class Unpacking:
         for row in await fetch(self._database, starts, most=most, most_bytes=most_bytes):
             slot = Slot(row["topic"], row["partition"])
             holding, generation = generations[slot]
-            # What PostgreSQL has dropped may still come from Kafka.
+            # Records that PostgreSQL has dropped may still come from Kafka.
             if holding.generation == generation and holding.next == row["offset"] < ends[slot]:
                 holding.next += 1
                 found.append((holding, record_of(row, epoch=holding.epoch)))
         return found
 
     async def _missing(self, holding: Holding, arrival: Arrival, upto: int) -> Found:
-        """What Kafka has not got, up to an offset; the offset of a record that our log does not have says nothing."""
+        """Return missing records up to an offset from PostgreSQL. An arrival that our log does not have is foreign."""
         generation = holding.generation
         if not await self._database.value(sql("is_ours"), *holding.slot, upto, record_id(arrival)):
             return await self._foreign(holding, arrival)
         most, most_bytes = min(self._reading.batch, upto - holding.next + 1), self._reading.batch_bytes
         rows = await fetch(self._database, {holding.slot: holding.next}, most=most, most_bytes=most_bytes)
         rows = [row for row in rows if row["offset"] <= upto]
-        if holding.generation != generation:  # read again meanwhile
+        if holding.generation != generation:  # rewound meanwhile
             return [], True
         holding.next = rows[-1]["offset"] + 1 if rows else upto + 1  # none: retention has dropped them
         return [record_of(row, epoch=holding.epoch) for row in rows], holding.next > upto
 
     async def _of_another_topic(self, topic: str, arrival: Arrival) -> Found:
-        """Nothing: the topic that it is of was removed, or ours was, and this is of the one that was made since."""
+        """Return no record for an arrival of another topic with the same name.
+
+        Either its topic was removed, or ours was, and the arrival is of the topic that was created since.
+        """
         told = mark_of(arrival)
         if told not in self._former:
             await self.begin()
@@ -118,7 +121,7 @@ class Unpacking:
         record, wrong = foreign_record(arrival, holding.slot.topic, holding.epoch, holding.next)
         if wrong is None:
             return [record], True
-        # Its place is passed when what comes after it is committed: what came before may still be in hand.
+        # Its position is committed with later records: earlier ones may still be in process.
         log.warning("a record of %s is a dead letter: %s", holding.slot.topic, wrong)
         await self._positions.set_aside(record, wrong)
         return [], True

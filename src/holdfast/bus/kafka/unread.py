@@ -1,8 +1,8 @@
-"""Unread records on Kafka, those of foreign producers among them: PostgreSQL knows only of records of ours.
+"""The lag of groups on Kafka, including records of foreign producers, which PostgreSQL does not know.
 
-The broker is asked where partitions begin and end, and when the first unread record was published. What it answers
-is kept for a moment, so that those who watch many groups cost it little. When it does not answer, PostgreSQL's numbers
-are all there is.
+It asks the broker where partitions begin and end, and when the first unread record was published. The answers are
+cached briefly, so that monitoring many groups costs little. If the broker does not answer, only PostgreSQL's numbers
+are used.
 """
 
 import asyncio
@@ -15,16 +15,16 @@ from datetime import datetime
 from holdfast.bus.kafka.brokers import Broker, Place, Range
 from holdfast.core.errors import HoldfastError
 
-FRESH = 1.0  # seconds that an answer of the broker is good for
-AWAY = 10.0  # seconds after which a broker that did not answer is asked again
-PATIENCE = 3.0  # seconds that somebody who asks for the lag waits for the broker
+FRESH = 1.0  # seconds for which an answer of the broker is cached
+AWAY = 10.0  # seconds until a broker that did not answer is asked again
+PATIENCE = 3.0  # seconds that a query of the lag waits for the broker
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a group is on a partition: `position` in our log, which ends at `end`, and `broker_position` on Kafka."""
+    """A group's progress on a partition: `position` in our log, which ends at `end`, and `broker_position` on Kafka."""
 
     place: Place
     position: int
@@ -34,28 +34,28 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """How many records a group has not read, and when the first one that Kafka has was published."""
+    """The number of unread records. If Kafka has more than PostgreSQL, `oldest` is the time of its first one."""
 
     lag: int
     oldest: datetime | None
 
 
 def first_unread(progress: Progress, known: Range) -> int | None:
-    """The first record on Kafka that a group has not read; none if nobody can tell: it has read PostgreSQL only."""
+    """Return the offset of the first unread record on Kafka; None if unknown: the group has read only PostgreSQL."""
     if progress.broker_position is None:
         return known.begin if progress.position == 0 else None
     return max(progress.broker_position, known.begin)
 
 
 def lag_of(progress: Progress, known: Range | None) -> int:
-    """How many records are unread: of ours, or on Kafka, where ours arrive beside those of others."""
+    """Return the number of unread records in our log, or on Kafka (with foreign records) if there are more."""
     start = None if known is None else first_unread(progress, known)
     on_kafka = 0 if known is None or start is None else known.end - start
     return max(progress.end - progress.position, on_kafka, 0)
 
 
 class UnreadRecords:
-    """Tells how far groups are behind on Kafka."""
+    """Computes how far groups are behind on Kafka."""
 
     def __init__(self, broker: Broker, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._broker = broker
@@ -66,7 +66,7 @@ class UnreadRecords:
         self._asking = asyncio.Lock()
 
     async def of(self, progress: Sequence[Progress]) -> list[Unread]:
-        """How far behind each of these is."""
+        """Return the unread records for each of these."""
         ranges = await self.ranges({one.place for one in progress})
         firsts = [self._first_foreign(one, ranges.get(one.place)) for one in progress]
         times = await self._times_of({first for first in firsts if first is not None})
@@ -74,7 +74,7 @@ class UnreadRecords:
         return [Unread(lag, times.get(first) if first else None) for lag, first in zip(lags, firsts, strict=True)]
 
     async def ranges(self, places: Collection[Place]) -> Mapping[Place, Range]:
-        """Where partitions begin and end on Kafka; those that it cannot tell of are missing."""
+        """Return where partitions begin and end on Kafka. Those without an answer are missing."""
         async with self._asking:
             now = self._clock()
             self._ranges = {place: known for place, known in self._ranges.items() if known[0] > now - FRESH}
@@ -89,17 +89,17 @@ class UnreadRecords:
 
     @staticmethod
     def _first_foreign(progress: Progress, known: Range | None) -> tuple[Place, int] | None:
-        """Where Kafka's first unread record is, if Kafka has more of them than PostgreSQL."""
+        """Return the place of Kafka's first unread record, if Kafka has more of them than PostgreSQL."""
         if known is None or lag_of(progress, known) <= progress.end - progress.position:
             return None
         start = first_unread(progress, known)
         return None if start is None else (progress.place, start)
 
     async def _times_of(self, wanted: Collection[tuple[Place, int]]) -> Mapping[tuple[Place, int], datetime]:
-        """When records were published; it is read from the record itself, once."""
+        """Return when records were published. Each record is read once for that."""
         async with self._asking:
             self._times = {key: at for key, at in self._times.items() if key in wanted} if wanted else self._times
-            # Several groups may be at different places of a partition: each round asks for one of them.
+            # Groups may be at different offsets of a partition: each round asks for one of them.
             while missing := dict(key for key in wanted if key not in self._times):
                 if self._clock() < self._away_until:
                     break

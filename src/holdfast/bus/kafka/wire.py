@@ -1,4 +1,4 @@
-"""A record as Kafka carries it: value and key as they are, the rest in headers. Pure."""
+"""The format of a record on Kafka: key and value unchanged, the rest in headers. Pure functions."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -15,14 +15,14 @@ from holdfast.core.ids import TenantId
 from holdfast.core.text import ESCAPE, loads, parse, render, restore
 from holdfast.postgres.database import Row
 
-LOG = "holdfast-log"  # where it is from, see `mark`: a record copied from elsewhere is a foreign one
+LOG = "holdfast-log"  # the source, see `mark`: a record copied from another log is foreign
 OFFSET = "holdfast-offset"
 ID = "holdfast-id"
-AT = "holdfast-at"  # to the microsecond, where Kafka has milliseconds
-ELSEWHERE = "holdfast-elsewhere"  # the broker would not take it: it is in PostgreSQL
+AT = "holdfast-at"  # with microseconds; Kafka has milliseconds
+ELSEWHERE = "holdfast-elsewhere"  # Kafka does not have all of the record: read it from PostgreSQL
 
-FORMER = -1  # the offset of what a topic had that was removed, and whose name is used again
-MAX_DIGITS = 18  # of an offset that PostgreSQL can hold
+FORMER = -1  # in place of an offset: the record is of a removed topic whose name is used again
+MAX_DIGITS = 18  # of an offset that PostgreSQL can store
 
 _OURS = (LOG, OFFSET, ID, AT, ELSEWHERE)
 _FOREIGN = UUID("1f6f6f0e-5d3a-4f0e-9a53-2b6f8d1c7e44")
@@ -31,7 +31,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Arrival(msgspec.Struct, frozen=True, gc=False):
-    """A record as it came from Kafka, not yet decoded."""
+    """A record received from Kafka, not yet decoded."""
 
     partition: int
     offset: int
@@ -42,12 +42,12 @@ class Arrival(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def bytes(self) -> int:
-        """How large it is, about."""
+        """The approximate size."""
         return len(self.value or b"") + len(self.key or b"")
 
 
 class Parcel(msgspec.Struct, frozen=True, gc=False):
-    """A record on its way to Kafka."""
+    """A record to send to Kafka."""
 
     topic: str
     partition: int
@@ -59,22 +59,22 @@ class Parcel(msgspec.Struct, frozen=True, gc=False):
 
 @lru_cache(maxsize=1000)
 def mark(tenant: TenantId, topic: str, id: UUID) -> bytes:
-    """What tells a topic from all others, also from one that had its name before."""
+    """Return an identifier of a topic, different from that of an earlier topic with the same name."""
     return f"{tenant}/{topic}/{id}".encode()
 
 
 def parcels(page: Row, topic: str) -> Iterator[Parcel]:
-    """What to send for the stored records of a partition (see `unsent.sql`), in their order."""
+    """Yield what to send for the stored records of a partition (see `unsent.sql`), in order."""
     partition: int = page["partition"]
     source = LOG, mark(page["tenant_id"], page["topic"], page["topic_id"])
     stored = zip(*(page[column] for column in ("offsets", "times", "ids", "keys", "headers", "values")), strict=True)
     last, milliseconds, time = None, 0, b""
     for offset, at, id, key, headers, text in stored:
-        if at != last:  # those of one transaction have the same
+        if at != last:  # records of one transaction have the same time
             last, milliseconds, time = at, int(at.timestamp() * 1000), at.isoformat().encode()
         told, whole = _told(headers)
         ours = [*told, source, (OFFSET, b"%d" % offset), (ID, id.encode()), (AT, time)]
-        if ESCAPE in text:  # what JSON cannot say: a plain client gets what comes nearest
+        if ESCAPE in text:  # JSON cannot express the value: plain clients get the nearest one
             value, whole = render(loads(text)), False
         else:
             value = text.encode()
@@ -84,21 +84,21 @@ def parcels(page: Row, topic: str) -> Iterator[Parcel]:
 
 
 def without_value(whole: Parcel) -> Parcel:
-    """What to send for a record that the broker does not take: only that it is there."""
+    """Return what to send for a record that is too large for the broker: the same without its value."""
     told = [(name, value) for name, value in whole.headers if name != ELSEWHERE]
     return structs.replace(whole, value=b"null", headers=[*told, (ELSEWHERE, b"postgres")])
 
 
 @lru_cache(maxsize=1000)
 def _told(headers: str) -> tuple[tuple[tuple[str, bytes], ...], bool]:
-    """The headers that a record was published with, and whether Kafka can have all of them."""
+    """Return the published headers of a record that Kafka can store, and whether these are all."""
     told: dict[str, str] = loads(headers)
     able = tuple((name, _bytes(value)) for name, value in told.items() if name not in _OURS and _is_utf8(name))
     return able, len(able) == len(told)
 
 
 def log_offset(arrival: Arrival, mark: bytes) -> int | None:
-    """The record's offset in the log with this mark, or FORMER; none for what a foreign producer wrote."""
+    """Return the record's offset in the log with this mark, or FORMER; None for a foreign record."""
     told = offset = b""
     for name, value in arrival.headers:
         if name == LOG:
@@ -113,12 +113,12 @@ def log_offset(arrival: Arrival, mark: bytes) -> int | None:
 
 
 def mark_of(arrival: Arrival) -> bytes:
-    """The mark of the topic that a record of ours was published on."""
+    """Return the mark of the topic to which one of our records was published."""
     return next((value or b"" for name, value in arrival.headers if name == LOG), b"")
 
 
 def record_id(arrival: Arrival) -> UUID | None:
-    """The id that a record of ours has."""
+    """Return the id of one of our records."""
     told = next((value or b"" for name, value in arrival.headers if name == ID), b"")
     try:
         return UUID(told.decode("ascii"))
@@ -127,12 +127,12 @@ def record_id(arrival: Arrival) -> UUID | None:
 
 
 def is_elsewhere(arrival: Arrival) -> bool:
-    """Whether the broker has not all of it, and PostgreSQL the record."""
+    """Whether Kafka does not have all of the record, so that it must be read from PostgreSQL."""
     return any(name == ELSEWHERE for name, _ in arrival.headers)
 
 
 def own_record(arrival: Arrival, topic: str, offset: int, epoch: int) -> Record | None:
-    """A record of ours; none where it only claims to be one."""
+    """Decode one of our records. Return None if it only claims to be one."""
     headers = {name: _text(value) for name, value in arrival.headers}
     try:
         return Record(
@@ -152,9 +152,9 @@ def own_record(arrival: Arrival, topic: str, offset: int, epoch: int) -> Record 
 
 
 def foreign_record(arrival: Arrival, topic: str, epoch: int, position: int) -> tuple[Record, str | None]:
-    """A record of a producer that knows only Kafka, and what is wrong with it, if it is not JSON.
+    """Decode the record of a foreign producer. Return it, and what is wrong with its value, if anything is.
 
-    It has the same id each time it is delivered.
+    Its id is the same at every delivery.
     """
     value: Any = None
     wrong = None
@@ -190,7 +190,7 @@ def _name(mark: bytes) -> bytes:
 
 
 def _is_utf8(name: str) -> bool:
-    """Whether a client can write it as a header's name."""
+    """Whether a client can write it as the name of a header."""
     return "\0" not in name and (name.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in name))
 
 

@@ -1,2 +1,2 @@
--- Applies what came before the command it answers was known; whether there was anything.
+-- Applies the completion that came before its command was known. Returns whether there was one.
 select holdfast.adopt_completion($1, $2)

@@ -1,2 +1,2 @@
--- Ends a command that is not finished; what it is then, and where the answer was published.
+-- Cancels a command that is not finished. Returns its state, and the topic on which the answer was published.
 select * from holdfast.cancel_command($1, $2, $3, $4, $5)

@@ -1,5 +1,5 @@
--- Of each skill, across tenants or of one ($1): commands that wait for a worker or are being done. $2 of them at most, by name.
--- Each state has an index of its own; finished commands are too many to be counted at every look.
+-- The numbers of queued and running commands per skill, of one tenant ($1) or of all: at most $2 rows, by name.
+-- Each of the two states has its own index. Finished commands are too many to count them at every query.
 select tenant.name as tenant, open.skill, open.state, count(*) as commands
 from (
   select c.tenant_id, c.skill, c.state from command c where c.state = 'queued'

@@ -1,4 +1,4 @@
--- Commands in a state ($2) and of a skill ($3), or all, the newest first, a page at a time: those before $4.
+-- A page of commands in a state ($2) and of a skill ($3), or of all, newest first: those before the command $4.
 select
   correlation_id, skill, arguments, reply_to, headers, priority, state, run_at, attempts, max_attempts, worker, leased_until,
   error, created_at, started_at, finished_at

@@ -1,5 +1,6 @@
--- Moves a group's position, if the partition is still this member's, and only forward: a record that is committed already is not committed
--- again, so that its effect cannot happen twice, even where nobody heard of the first commit. $9: of a record that only Kafka has, it is its position there.
+-- Moves a group's position, if this member still owns the partition, and only forward. A record that is already committed is not committed
+-- again, so that its effect cannot happen twice, even if the consumer did not learn of the first commit.
+-- $9: the record is foreign (only Kafka has it), so the position on Kafka must move.
 update consumer_offset set
   position = greatest(position, $7), broker_position = greatest(broker_position, $8),
   attempts = 0, failing_since = null, retry_at = null, error = null, deaths = 0, on_trial = false, updated_at = holdfast.now()

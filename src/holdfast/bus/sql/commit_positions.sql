@@ -1,5 +1,5 @@
--- Moves a group's positions on several partitions as commit_position does on one; how many were moved.
--- The topics are named twice: without statistics the join alone would go through all of the group's positions.
+-- Moves a group's positions on several partitions, as commit_position does on one. Returns how many were moved.
+-- The condition on $4 repeats the join: without statistics, the join alone would read all positions of the group.
 update consumer_offset o set
   position = greatest(o.position, given.position), broker_position = greatest(o.broker_position, given.broker_position),
   attempts = 0, failing_since = null, retry_at = null, error = null, deaths = 0, on_trial = false, updated_at = holdfast.now()

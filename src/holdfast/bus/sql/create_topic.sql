@@ -1,2 +1,2 @@
--- Makes a topic with its counters, unless it is there; how many partitions it has.
+-- Creates a topic with its counters, unless it exists. Returns its number of partitions.
 select holdfast.create_topic($1, $2, $3)

@@ -1,4 +1,4 @@
--- Dead letters of a group ($2) and a topic ($3), or of all, the newest first, a page at a time. Their ids grow with time.
+-- A page of dead letters of a group ($2) and a topic ($3), or of all, newest first: those before $4. Their ids grow with time.
 select
   id, group_name as "group", topic, partition, "offset", at, record_id, key, headers, value, correlation_id, error, attempts, failed_at, state
 from dead_letter

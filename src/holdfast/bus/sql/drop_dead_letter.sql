@@ -1,2 +1,2 @@
--- Forgets a dead letter.
+-- Deletes a dead letter.
 delete from dead_letter where tenant_id = $1 and id = $2

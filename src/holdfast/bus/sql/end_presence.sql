@@ -1,2 +1,2 @@
--- A worker is there no longer.
+-- Deletes the announcement of a worker that stops.
 delete from worker_presence where tenant_id = $1 and worker = $2

@@ -1,4 +1,4 @@
--- One more failed attempt at the record at the position; what came before it is done, and the record is not. Tried again after $10.
+-- Counts a failed attempt at the record at a position ($7, on Kafka $8), and commits the records before it. A retry is due after $10.
 update consumer_offset set
   attempts = case when position >= $7 and coalesce(broker_position >= $8, true) then attempts else 0 end + 1,
   failing_since = case when position >= $7 and coalesce(broker_position >= $8, true) then coalesce(failing_since, holdfast.now()) else holdfast.now() end,

@@ -1,6 +1,6 @@
--- The next records of partitions ($2, $3), each from its offset ($4): $5 of them at most, and about $6 bytes, shared among those that have any.
--- The first of each partition come first, in turns that chance gives, so that none waits for ever; one record comes however large it is.
--- `ends`: how far its partition goes.
+-- The next records of partitions ($2, $3), each from its offset ($4): at most $5 records and about $6 bytes, shared by the partitions that have any.
+-- The first record of each partition is taken first, in random order of partitions, so that none starves. The first record may exceed $6.
+-- `ends`: the end of the record's partition.
 with ready as materialized (
   select asked.*, p.next_offset as ends, random() as turn, count(*) over () as number
   from unnest($2::text[], $3::int[], $4::bigint[]) as asked (topic, partition, start)

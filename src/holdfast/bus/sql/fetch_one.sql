@@ -1,5 +1,5 @@
--- The next records of one partition ($2, $3) from an offset ($4), as `fetch` has those of several: $5 of them at most, and about $6 bytes.
--- `ends` is behind each record: a page that is not full has all there are.
+-- The next records of one partition ($2, $3) from an offset ($4), as `fetch` returns them for several: at most $5 records and about $6 bytes.
+-- `ends` is the offset after the record: a page that is not full contains all there are.
 select topic, partition, "offset", at, id, key, headers, value, bytes, "offset" + 1 as ends
 from (
   select found.*, sum(found.bytes) over (order by found."offset" rows unbounded preceding) - found.bytes as before

@@ -1,2 +1,2 @@
--- Deletes commands that were finished long ago, some at a time; how many.
+-- Deletes commands that finished long ago, a bounded number at a time. Returns how many.
 select holdfast.forget_commands($1, $2)

@@ -1,5 +1,5 @@
--- Of each group and topic, across tenants or of one ($1): records that it has not read, and for how many seconds the oldest has waited.
--- $2 of them at most, by name: which are told does not change from one look to the next.
+-- The number of unread records per group and topic, of one tenant ($1) or of all, and the age of the oldest in seconds.
+-- At most $2 rows, by name: the same ones at every query.
 with chosen as materialized (
   select distinct tenant.name as tenant, o.tenant_id, o.group_name, o.topic
   from consumer_offset o join tenant on tenant.id = o.tenant_id

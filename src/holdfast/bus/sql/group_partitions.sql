@@ -1,4 +1,4 @@
--- The partitions of these topics, those beside ($4, $5) that only Kafka has, and who of the group owns each at which epoch.
+-- The partitions of these topics, and those that Kafka has ($4, $5), each with its owner in the group and its epoch.
 select p.topic, p.partition, o.owner, coalesce(o.epoch, 0) as epoch
 from (
   select topic, partition from topic_partition where tenant_id = $1 and topic = any($3)

@@ -1,2 +1,2 @@
--- Renews a member's lease; everyone who is there.
+-- Renews a member's lease. Returns all live members.
 select * from holdfast.join_group($1, $2, $3, $4, $5, $6)

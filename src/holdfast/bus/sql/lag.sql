@@ -1,5 +1,5 @@
--- How far groups ($2, or all) are behind, partition by partition. Positions of the relay to Kafka are among them.
--- A member renews its lease three times while it lasts: one that has missed two renewals may be dead, and its name says so.
+-- How far groups ($2, or all) are behind, per partition. The positions of the relay to Kafka are included.
+-- A member renews its lease three times per lease. One that has missed two renewals may be dead, and `owner` says so.
 select
   o.group_name as "group", o.topic, o.partition, o.position, p.next_offset as "end",
   greatest(p.next_offset - o.position, 0) as lag, first.at as oldest, reader.name as owner, o.attempts, o.error,

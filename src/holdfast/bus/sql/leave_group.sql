@@ -1,2 +1,2 @@
--- A member goes, and its partitions are free.
+-- Removes a member from its group, and releases its partitions.
 select holdfast.leave_group($1, $2, $3)

@@ -1,4 +1,4 @@
--- The newest records of a topic ($2) over its partitions ($3), each before its end ($4), by time: $5 of them at most, and about $6 bytes.
+-- The newest records of partitions ($3) of a topic ($2), each before an end ($4), ordered by time: at most $5 records and about $6 bytes.
 select counted.topic, counted.partition, counted."offset", counted.at, counted.id, counted.key, counted.headers, counted.value
 from (
   select found.*, sum(found.bytes) over (order by found.at desc, found.partition desc, found."offset" desc) - found.bytes as after

@@ -1,4 +1,4 @@
--- The first offset of each partition ($3) at a time ($4) or after it; the end where there is none, or no time is given.
+-- The first offset of each partition ($3) from a time ($4) on, or its end if there is none or no time is given.
 select p.partition, coalesce(found."offset", p.next_offset) as "offset"
 from topic_partition p
 left join lateral (

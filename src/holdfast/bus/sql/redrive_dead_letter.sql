@@ -1,2 +1,2 @@
--- Has a dead letter processed once more; its group, or nothing where there is none.
+-- Redrives a dead letter. Returns its group, or null if there is no such dead letter.
 select holdfast.redrive($1, $2)

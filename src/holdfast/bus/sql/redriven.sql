@@ -1,4 +1,4 @@
--- Dead letters of a group that are to be delivered once more, of the partitions that the asking member owns.
+-- The redriven dead letters of a group, in partitions ($3, $4) that the asking member owns.
 select d.topic, d.partition, d."offset", d.at, d.record_id as id, d.key, d.headers, d.value, d.id as dead_letter
 from dead_letter d
 where d.tenant_id = $1 and d.group_name = $2 and d.state = 'redriven' and d.correlation_id is null

@@ -1,2 +1,2 @@
--- Removes a topic with its records and the positions of its groups; whether there was one.
+-- Removes a topic, its records and the positions of its groups. Returns whether it existed.
 select holdfast.remove_topic($1, $2)

@@ -1,2 +1,2 @@
--- A dead letter that was delivered once more is done.
+-- Deletes a redriven dead letter whose record is done.
 delete from dead_letter where tenant_id = $1 and id = $2

@@ -1,4 +1,4 @@
--- Says which skills a worker has, and forgets workers that have not been heard of for long. Nobody waits for it to be on disk.
+-- Announces which skills a worker has, and deletes outdated announcements. The commit does not wait for the disk: a lost one is repeated.
 with gone as (
   delete from worker_presence where tenant_id = $1 and worker <> $2 and seen_at < holdfast.now() - interval '10 minutes'
 )

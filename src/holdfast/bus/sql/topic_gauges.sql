@@ -1,5 +1,5 @@
--- Of each topic, across tenants or of one ($1): records so far, and how many a second as topics.sql has it.
--- $2 topics at most, by name: which are told does not change from one look to the next.
+-- The number of records so far per topic, of one tenant ($1) or of all, and the rate per second, computed as in topics.sql.
+-- At most $2 topics, by name: the same ones at every query.
 with chosen as materialized (
   select tenant.name as tenant, topic.tenant_id, topic.name as topic
   from topic join tenant on tenant.id = topic.tenant_id

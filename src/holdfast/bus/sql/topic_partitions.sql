@@ -1,2 +1,2 @@
--- How many partitions a topic has; none where there is no such topic.
+-- The number of partitions of a topic; no row if the topic does not exist.
 select partitions from topic where tenant_id = $1 and name = $2

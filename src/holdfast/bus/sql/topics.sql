@@ -1,5 +1,5 @@
--- Every topic: records so far, how many a second, and when the oldest that is kept was published.
--- The rate is that of each partition's last thousand records until now: one look by offset each, however many there are.
+-- All topics: the number of records so far, the rate per second, and when the oldest stored record was published.
+-- The rate is that of each partition's last thousand records until now: one index lookup per partition, however many records there are.
 select
   t.name, t.partitions, t.created_at,
   sum(p.next_offset)::bigint as records,

@@ -1,8 +1,8 @@
--- Makes a session the one that a user is in with an agent, and answers with the one in force; no row if it is one of theirs with another
--- agent, which would refuse to talk in it. `qualified`: what it is called where another has its id, or where it is nobody's and the user
--- may not adopt it (`adopts`): that is not told apart from an id that nobody has.
--- `only_instead`: only in the place of `instead`. The row is written even where it stays as it is: only so is what a rival has just
--- committed seen, and given back, by the same statement.
+-- Makes a session the active one of a user with an agent, and returns the one that is active now. Returns no row if the session is one
+-- of the user's with another agent, which would refuse to talk in it. `qualified`: the name to store if another user has the id, or if
+-- the conversation has no user and this user may not adopt it (`adopts`). The caller cannot tell this from an id that nobody has.
+-- `only_instead`: replace only the session `instead`. The row is written even if it stays the same: only then does the same statement
+-- see, and return, what a concurrent transaction has just committed.
 create or replace function holdfast.activate_session(
   tenant uuid, person uuid, agent text, session text, qualified text, adopts boolean, only_instead boolean, instead text
 ) returns table (session_id text, last_active_at timestamptz, created_at timestamptz) language plpgsql as $$

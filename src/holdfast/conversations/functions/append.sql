@@ -1,7 +1,7 @@
 -- Appends a node to a conversation in one round trip: its number, its state and its record, all or nothing.
--- `outcome`: appended; repeated (the key is known: `id` is the node it made); conflict (`revision` is the current one);
--- lapsed (the turn no longer holds the conversation); missing, no parent. Only `appended` has changed anything.
--- `topic`: whose readers are to be woken.
+-- `outcome`: appended; repeated (the key is known: `id` is the node that it created); conflict (`revision` is the current one);
+-- lapsed (the turn no longer holds the conversation); missing; no parent. Only `appended` changes anything.
+-- `topic`: the topic whose consumers have to be woken.
 create or replace function holdfast.append(
   tenant uuid, conversation uuid, node uuid, under uuid, type text, name text, value text, content text,
   payload jsonb, form text, native json, key text, expected bigint, turn bigint, changes jsonb,
@@ -16,9 +16,9 @@ declare
   forked boolean;
   said record;
 begin
-  -- Each look is a statement of its own, made only where it is asked for: together in one they would be planned anew every time.
-  -- What is looked at beside the conversation's row is looked at under its lock, when whoever had it has committed; but where a
-  -- revision is expected a key needs none, for whoever writes it meanwhile changes the revision, and it is looked for again.
+  -- Each check is a separate statement that runs only if it is needed: a combined statement would be planned again every time.
+  -- Rows other than the conversation's are checked under its lock, after the transaction that held the lock has committed. With an
+  -- expected revision, a key needs no lock: a concurrent writer of the key changes the revision, and then the key is looked up again.
   if under is not null or turn is not null or (append.key is not null and expected is null) then
     perform from public.conversation c where c.tenant_id = tenant and c.id = conversation for update;
     if not found then
@@ -65,7 +65,7 @@ begin
     tenant, conversation, append.seq, node, coalesce(under, conversation), append.revision, type, append.name, append.value,
     append.content, append.payload, append.form, append.native, changes, append.key, append.revision, append.at, append.at);
   if changes is not null then
-    -- What holdfast.change_state and holdfast.state_rows do, here: their calls would cost a tenth of an append.
+    -- holdfast.change_state and holdfast.state_rows, inlined: the calls would cost a tenth of an append.
     insert into public.state as s (tenant_id, scope, owner, app_name, key, value, updated_at)
       select tenant,
         case when named.key ^@ 'user:' then 'user' when named.key ^@ 'app:' then 'app' else 'session' end,

@@ -1,7 +1,7 @@
--- Appends several nodes that belong together, in one round trip: all of them, one after another, or none. What a known key
--- made before is given back as it is; the expected revision is that before the first that is new, and state comes with it.
--- The conversation's row is written once: a row that one transaction writes again and again is found ever more slowly.
--- `topic`: whose readers are to be woken.
+-- Appends several nodes that belong together, in one round trip: all of them, one after another, or none. For a known key, it returns the
+-- node that the key created before. The expected revision is the one before the first new node, and the state changes with that node.
+-- The conversation's row is written once: a row that one transaction updates many times becomes slower to find with each update.
+-- `topic`: the topic whose consumers have to be woken.
 create or replace function holdfast.append_all(
   tenant uuid, conversation uuid, nodes uuid[], types text[], names text[], vals text[], contents text[],
   payloads jsonb[], forms text[], natives json[], node_keys text[], expected bigint, turn bigint, changes jsonb

@@ -1,5 +1,5 @@
--- Has a conversation that was made before its agent was defined tell the agent's topic of every change from now on; `hash` is its id's.
--- `outcome`: attached (perhaps before), no agent (none that is defined), missing.
+-- Publishes every further change of a conversation to its agent's topic, if it was created before the agent was defined. `hash`: of its id.
+-- `outcome`: attached (now or before), no agent (it is not defined), missing.
 create or replace function holdfast.attach_agent(tenant uuid, conversation uuid, hash bigint, out outcome text)
 language plpgsql as $$
 #variable_conflict use_column

@@ -1,6 +1,6 @@
--- The first half of every change to a node: locks the conversation, checks the version, keeps what the node was.
--- `outcome`: null when the change may go on; missing, root, deleted, or conflict with the current `version`.
--- `topic` and `hash`: where the change is to be told.
+-- The first half of every change to a node: locks the conversation, checks the version, stores the current version as a revision.
+-- `outcome`: null if the change can continue; missing, root, deleted, or conflict with the current `version`.
+-- `topic` and `hash`: where to publish the change.
 create or replace function holdfast.begin_change(
   tenant uuid, node uuid, expected int,
   out outcome text, out root uuid, out version int, out revision bigint, out topic text, out hash bigint
@@ -30,7 +30,7 @@ end $$;
 revoke execute on function holdfast.begin_change from public;
 grant execute on function holdfast.begin_change to holdfast_app;
 
--- Keeps a node as it is now, before it becomes something else.
+-- Stores the current version of a node as a revision, before the node changes.
 create or replace function holdfast.keep_revision(tenant uuid, node uuid) returns void language plpgsql as $$
 begin
   insert into public.node_revision (

@@ -1,6 +1,6 @@
--- Writes the changed keys of a conversation's state, and no others: what an append costs does not grow with the state.
--- A key's prefix says for whom it is; empty brackets delete it. Keys come in one order from every writer (that of jsonb),
--- so that two never wait for each other.
+-- Writes the changed keys of a conversation's state and no others, so the cost of an append does not grow with the state.
+-- The prefix of a key says whose it is; an empty array deletes it. All writers use the same order of keys (that of jsonb),
+-- so they cannot deadlock.
 create or replace function holdfast.change_state(
   tenant uuid, conversation uuid, app text, person uuid, changes jsonb, at timestamptz
 ) returns void language plpgsql as $$

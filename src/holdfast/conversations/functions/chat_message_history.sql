@@ -1,8 +1,8 @@
--- LangChain's table of messages, as a view of the conversations: its own client reads, adds and clears there, unmodified,
--- and everyone else sees its messages as nodes. Text is stored as core/text.py says, with an escape for what PostgreSQL
--- cannot hold; LangChain gets and gives it as JSON escapes, which the type json takes and jsonb would refuse.
+-- LangChain's table of messages, as a view of the conversations. LangChain's own client reads, adds and clears messages there, unmodified,
+-- and all other readers see its messages as nodes. Text is stored as in core/text.py, with an escape for characters that PostgreSQL
+-- cannot store. LangChain reads and writes them as JSON escapes, which the type json accepts and jsonb would reject.
 
--- Stored JSON as a client may read it. JSON has infinity only as a number beyond every float, and no NaN.
+-- Converts stored JSON for a client. In JSON, infinity is a number beyond the range of floats, and NaN is null.
 create or replace function holdfast.readable_json(stored text) returns json language plpgsql immutable parallel safe as $$
 declare
   escape constant text := U&'\+10FFFE';
@@ -18,7 +18,7 @@ end $$;
 revoke execute on function holdfast.readable_json from public;
 grant execute on function holdfast.readable_json to holdfast_app, holdfast_tenant;
 
--- A client's JSON as it is stored: to the letter, but for NUL, lone surrogates and the escape itself.
+-- Converts a client's JSON for storage: unchanged, except for NUL, lone surrogates and the escape itself.
 create or replace function holdfast.storable_json(given text) returns json language plpgsql immutable parallel safe as $$
 declare
   escape constant text := U&'\+10FFFE';
@@ -26,7 +26,7 @@ begin
   if given !~ ('\\u(0000|[dD][89a-fA-F])|' || escape) then
     return given::json;
   end if;
-  -- Piece by piece from the left, for a backslash may itself be escaped, and two surrogates be one character.
+  -- Token by token from the left, because a backslash may be escaped itself, and two surrogates may be one character.
   return (
     select string_agg(
       case
@@ -41,8 +41,8 @@ begin
 end $$;
 revoke execute on function holdfast.storable_json from public;
 
--- The LangChain message that a node is, made of what every reader understands. Another agent than the conversation's
--- own is somebody who speaks to it. Models take plain names only.
+-- Converts a node to a LangChain message, from the parts that all readers understand. A message of an agent
+-- other than the conversation's own has the type `human`. Models accept plain names only.
 create or replace function holdfast.langchain_message(
   id uuid, context_name text, context_value text, content text, payload jsonb, agent text
 ) returns json language plpgsql immutable parallel safe as $$
@@ -94,8 +94,8 @@ join public.node n on n.tenant_id = c.tenant_id and n.root = c.id
 where c.kind = 'conversation' and n.seq > 0 and n.context_type = 'text' and not n.deleted;
 grant select, insert, delete on public.chat_message_history to holdfast_app, holdfast_tenant;
 
--- For whom the triggers below work, who have their owner's rights: a tenant's login for its tenant whatever it sets, and
--- who may run statements of any tenant for the one it asks for.
+-- The tenant that the triggers below work for; they run with their owner's rights. A tenant's login works for its tenant, whatever
+-- it sets. A role that may run statements of any tenant works for the tenant that it sets.
 create or replace function holdfast.tenant_of_caller() returns uuid language plpgsql stable as $$
 declare
   own constant uuid := holdfast.tenant_of_login();
@@ -111,8 +111,8 @@ begin
 end $$;
 revoke execute on function holdfast.tenant_of_caller from public;
 
--- What every reader understands of a LangChain message beside its text (adapters/langchain.py does the same).
--- Calls and attachments of an unknown shape are left to what is kept to the letter.
+-- The payload of a LangChain message: the parts besides its text that all readers understand (as in adapters/langchain.py).
+-- Calls and attachments of an unknown form are only in the stored JSON of the message.
 create or replace function holdfast.payload_of_langchain(kind text, data jsonb) returns jsonb
 language plpgsql immutable parallel safe as $$
 declare
@@ -148,7 +148,7 @@ begin
 end $$;
 revoke execute on function holdfast.payload_of_langchain from public;
 
--- Where something that came with a message lies, and what it is; not the thing itself.
+-- The location and the type of an attachment, without its content.
 create or replace function holdfast.attachment_of_langchain(block jsonb) returns jsonb
 language plpgsql immutable parallel safe as $$
 declare
@@ -164,7 +164,7 @@ begin
 end $$;
 revoke execute on function holdfast.attachment_of_langchain from public;
 
--- The text of a message: itself, or its blocks of text.
+-- The text of a message: its content, or the text blocks in it.
 create or replace function holdfast.text_of_langchain(content jsonb) returns text language plpgsql immutable parallel safe as $$
 begin
   if jsonb_typeof(content) is distinct from 'array' then
@@ -177,7 +177,7 @@ begin
 end $$;
 revoke execute on function holdfast.text_of_langchain from public;
 
--- A message that is added becomes a node; a session that nobody knew becomes a conversation.
+-- Appends a node for an added message. Creates a conversation for an unknown session.
 create or replace function holdfast.add_chat_message() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -228,22 +228,22 @@ begin
       end,
       holdfast.text_of_langchain(data -> 'content'), payload, 'langchain', message, null, null, null, null);
     exit when done.outcome = 'appended';
-  end loop;  -- again when the conversation was removed meanwhile
+  end loop;  -- again if the conversation was deleted meanwhile
   new.id := done.seq;
   new.created_at := done.at;
   return new;
 end $$;
 revoke execute on function holdfast.add_chat_message from public;
 
--- A message that is deleted becomes an empty node; what it was stays readable. LangChain's programs shorten a history by
--- clearing it and adding the rest again, the same messages with the same ids: these keys become free.
+-- Empties the node of a deleted message; the former version stays readable. LangChain's programs shorten a history by clearing
+-- it and adding the rest again, the same messages with the same ids, so their keys become free.
 create or replace function holdfast.delete_chat_message() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   tenant constant uuid := holdfast.tenant_of_caller();
   gone record;
 begin
-  -- The lock comes before the look, so that the version is the current one.
+  -- Lock before reading, so that the version is the current one.
   perform from public.conversation c where c.tenant_id = tenant and c.session_id = old.session_id for update;
   select n.id, n.version, n.form from public.conversation c
     join public.node n on n.tenant_id = tenant and n.root = c.id and n.seq = old.id and not n.deleted

@@ -1,6 +1,7 @@
--- Claims a conversation for a turn, or a place in the queue for it. Claims whose lease has run out are gone: a crashed turn frees it.
--- `policy`: reject, enqueue, or interrupt (tells the turn that holds it to stop, and waits).
--- `outcome`: held, waiting, busy (`holder` has it `until` then), missing.
+-- Claims a conversation for a turn, or a place in its queue. Claims with an expired lease are deleted, so a crashed turn frees the
+-- conversation.
+-- `policy`: reject, enqueue, or interrupt (tells the turn that holds the conversation to stop, and waits).
+-- `outcome`: held, waiting, busy (`holder` has it, with a lease `until` then), missing.
 create or replace function holdfast.claim_turn(
   tenant uuid, conversation uuid, claimant text, lease interval, policy text,
   out outcome text, out number bigint, out holder text, out until timestamptz
@@ -33,7 +34,7 @@ end $$;
 revoke execute on function holdfast.claim_turn from public;
 grant execute on function holdfast.claim_turn to holdfast_app;
 
--- Whether a turn holds the conversation: the first whose lease has not run out does, and one that waits does not.
+-- Whether a turn holds the conversation: the first one whose lease has not expired does, later ones wait.
 create or replace function holdfast.holds_turn(tenant uuid, conversation uuid, turn bigint) returns boolean
 language plpgsql as $$
 begin
@@ -44,8 +45,8 @@ end $$;
 revoke execute on function holdfast.holds_turn from public;
 grant execute on function holdfast.holds_turn to holdfast_app;
 
--- Keeps a claim, unless its lease has run out: then there is no answer. It holds the conversation when no claim before it is alive;
--- those that died go first, under the conversation's lock, so that what they still try to append is refused whatever the clock says.
+-- Renews a claim, unless its lease has expired: then the results are null. It holds the conversation if no claim before it is alive.
+-- Expired claims before it are deleted under the conversation's lock, so that their appends are rejected whatever the clock says.
 create or replace function holdfast.renew_turn(tenant uuid, conversation uuid, turn bigint, lease interval, out held boolean, out interrupted boolean)
 language plpgsql as $$
 #variable_conflict use_column

@@ -1,6 +1,6 @@
--- Empties every message of a conversation, and what is below it, at once; what they were stays readable.
--- The keys of LangChain's messages become free: its programs shorten a history by clearing it and adding some of them again.
--- `outcome`: done, missing. `topic`: whose readers are to be woken.
+-- Empties every message of a conversation and the nodes below, at once. Former versions stay readable.
+-- The keys of LangChain's messages become free: its programs shorten a history by clearing it and adding some messages again.
+-- `outcome`: done, missing. `topic`: the topic whose consumers have to be woken.
 create or replace function holdfast.clear_messages(tenant uuid, conversation uuid, out outcome text, out topic text)
 language plpgsql as $$
 #variable_conflict use_column

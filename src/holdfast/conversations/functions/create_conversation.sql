@@ -1,8 +1,8 @@
--- Makes a conversation with its root node and its first state. `session` unsaid: a document, which has no session.
--- An id that another app or user has taken already is stored as `qualified`, where that is given: an id is a user's own. One that looks
--- qualified is stored so from the start (core/session_names.py).
--- Where its agent is defined, it tells the agent's topic of every change; `hash` is its id's, as the log reckons it.
--- `outcome`: created, or taken (`id` is the conversation that has it).
+-- Creates a conversation with its root node and its first state. Without `session`, it is a document, which has no session.
+-- If another app or user has the session id already, it is stored as `qualified`, if that is given: an id is unique per app and user.
+-- An id that looks like a qualified name is always stored as `qualified` (core/session_names.py).
+-- If its agent is defined, every change is published to the agent's topic. `hash`: of its id, as the log computes it.
+-- `outcome`: created, or taken (`id` is the conversation that has the session id).
 create or replace function holdfast.create_conversation(
   tenant uuid, conversation uuid, session text, qualified text, app text, person uuid, person_name text, agent text,
   changes jsonb, hash bigint default null,
@@ -26,7 +26,7 @@ begin
     exit when found;
     select c.id, c.app_name is distinct from app or c.user_id is distinct from person from public.conversation c
       where c.tenant_id = tenant and c.session_id = stored into create_conversation.id, theirs;
-    continue when not found;  -- it was removed meanwhile
+    continue when not found;  -- it was deleted meanwhile
     if qualified is null or stored = qualified or not theirs then
       outcome := 'taken';
       return;

@@ -1,5 +1,5 @@
--- Empties a node and everything below it; the nodes keep their numbers, and their revisions what they were.
--- `topic`: whose readers are to be woken.
+-- Empties a node and all nodes below it. They keep their numbers, and their revisions keep the former versions.
+-- `topic`: the topic whose consumers have to be woken.
 create or replace function holdfast.delete_node(
   tenant uuid, node uuid, expected int, out outcome text, out version int, out topic text
 ) language plpgsql as $$
@@ -18,7 +18,7 @@ begin
     with recursive tree as (
       select node as id
       union all
-      -- By itself for each node: joined, a table without statistics is read whole at every level.
+      -- A lateral subquery per node: with a join, a table without statistics is read completely at every level.
       select below.id from tree t cross join lateral (
         select n.id from public.node n
         where n.tenant_id = tenant and n.parent = t.id and n.parent <> n.root and not n.deleted offset 0) below

@@ -1,6 +1,6 @@
--- Gives a node another content, and another payload unless it keeps its own. What a framework had stored of it no longer holds
--- and goes: its revision keeps it.
--- `topic`: whose readers are to be woken.
+-- Replaces the content of a node, and its payload unless `keep` is set. The JSON that a framework stored for it is no longer right and
+-- is removed; the revision keeps it.
+-- `topic`: the topic whose consumers have to be woken.
 create or replace function holdfast.edit_node(
   tenant uuid, node uuid, expected int, content text, payload jsonb, keep boolean,
   out outcome text, out version int, out topic text

@@ -1,6 +1,6 @@
--- Ends a session: its conversation, its memories, and every place where it is the active one. A user ends their own; of one that is
--- nobody's they only leave; without a user it is ended whoever has it.
--- `outcome`: ended, nothing (there was nothing to end), several (users have it, and none is named).
+-- Ends a session: its conversation, its memories, and every use of it as an active session. A user ends their own session. If the
+-- conversation has no user, the user only leaves it. Without a user, it is ended for its owner, or for all if it has none.
+-- `outcome`: ended, nothing (there was nothing to end), several (several users have the id, and none is named).
 drop function if exists holdfast.end_session(uuid, uuid, text); -- it returned a boolean
 drop function if exists holdfast.end_session(uuid, uuid, text, uuid);
 create or replace function holdfast.end_session(tenant uuid, ending_user uuid, session text, out outcome text)
@@ -30,7 +30,7 @@ end $$;
 revoke execute on function holdfast.end_session from public;
 grant execute on function holdfast.end_session to holdfast_app;
 
--- Has a user, or everybody, be in a session no longer; whether anybody was. `stored`: what it is stored as, if it has a conversation.
+-- Makes a session inactive for a user, or for all users; returns whether it was active. `stored`: its stored name, if it has a conversation.
 create or replace function holdfast.leave_session(tenant uuid, person uuid, session text, stored text) returns boolean
 language plpgsql as $$
 begin

@@ -1,4 +1,4 @@
--- Has the memories of a session expire, before anybody can read them again; whether there were any. `owner` is its conversation.
+-- Expires the memories of a session at once; returns whether there were any. `owner`: the session's conversation.
 create or replace function holdfast.expire_session(tenant uuid, owner uuid) returns boolean language plpgsql as $$
 declare
   had_any boolean;

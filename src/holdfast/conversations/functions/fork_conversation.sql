@@ -1,8 +1,8 @@
--- Copies a conversation up to a node, as it stands and with what its nodes were: numbers, contents, payloads and dates are the same.
--- Ids of the copies follow from the ids of the originals, so that parents are found without a look. The state is the one at that node.
--- It tells the same topic of what changes from now on; `hash` is its own id's.
+-- Copies a conversation up to a node: the current nodes and their revisions, with the same numbers, contents, payloads and dates.
+-- The ids of the copies are derived from the ids of the originals, so parents need no look-up. The state is the one at that node.
+-- Further changes of the fork are published to the same topic. `hash`: of the fork's id.
 -- A session id that another user has is stored as `qualified`, as in create_conversation.
--- `outcome`: forked, missing, no node, taken (the session id is one of the same user's).
+-- `outcome`: forked, missing, no node, taken (the same user has the session id).
 drop function if exists holdfast.fork_conversation(uuid, uuid, bigint, uuid, text, bigint);
 create or replace function holdfast.fork_conversation(
   tenant uuid, source uuid, upto bigint, fork uuid, session text, qualified text, hash bigint, out outcome text
@@ -12,7 +12,7 @@ declare
   origin public.conversation;
   stored text := session;
 begin
-  -- Shared with readers, not with writers: the copy is of one moment.
+  -- A share lock keeps out writers, not readers, so the copy is of one moment.
   select c.* from public.conversation c where c.tenant_id = tenant and c.id = source for share into origin;
   outcome := case
     when not found then 'missing'
@@ -49,7 +49,7 @@ begin
       tenant_id, root, seq, id, parent, place, context_type, context_name, context_value, content, payload, form, native,
       state, key, version, revision, deleted, created_at, updated_at)
     select n.tenant_id, fork, n.seq, case when n.seq = 0 then fork else holdfast.copy_id(fork, n.id) end,
-      -- What was moved below a node that the fork does not have stands under the root there.
+      -- A node that was moved below a node that the fork does not have becomes a child of the root.
       case
         when n.seq = 0 then null
         when n.parent <> source and exists (

@@ -1,7 +1,7 @@
--- Moves a node, and what is below it, to another place in its tree: under `under`, before its child `sibling` or as the last.
--- Places lie between places, to any number of digits (a product is exact, a quotient is not); when they become long the
--- siblings are counted anew.
--- `topic`: whose readers are to be woken.
+-- Moves a node and all nodes below it to another place in its tree: under `under`, before its child `sibling` or as the last child.
+-- A place is a number halfway between two others, with any number of digits (a product is exact, a quotient is not). When places become
+-- long, the siblings are renumbered.
+-- `topic`: the topic whose consumers have to be woken.
 create or replace function holdfast.move_node(
   tenant uuid, node uuid, expected int, under uuid, sibling uuid, out outcome text, out version int, out topic text
 ) language plpgsql as $$
@@ -12,7 +12,7 @@ declare
   new_place numeric;
   moved_form text;
 begin
-  -- The lock first: nobody moves the target while the way up from it is walked.
+  -- Lock first: no other transaction can move the target while its ancestors are read.
   perform from public.conversation c
     where c.tenant_id = tenant and c.id = (select n.root from public.node n where n.tenant_id = tenant and n.id = node) for update;
   if not exists (

@@ -1,5 +1,5 @@
--- An event that a framework keeps as several nodes has its own form at the first of them. Before one of them becomes something else
--- that form goes, and stays as a revision: from then on every reader sees the nodes as they are.
+-- Removes the JSON of a framework's event that is stored as several nodes, before one of these nodes changes. The first of them has the
+-- JSON; a revision keeps it. From then on, all readers see the nodes themselves.
 create or replace function holdfast.part_native(tenant uuid, node uuid, changed_at bigint) returns void language plpgsql as $$
 declare
   part record;

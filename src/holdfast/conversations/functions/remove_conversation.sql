@@ -1,4 +1,5 @@
--- Removes a conversation with all that belongs to it alone, the memories of its session too; what its app and its user share stays.
+-- Deletes a conversation with everything that belongs to it alone, including the memories of its session. State that its app and its user
+-- share stays.
 create or replace function holdfast.remove_conversation(tenant uuid, conversation uuid) returns boolean language plpgsql as $$
 declare
   gone public.conversation;
@@ -17,8 +18,8 @@ end $$;
 revoke execute on function holdfast.remove_conversation from public;
 grant execute on function holdfast.remove_conversation to holdfast_app;
 
--- Deletes all that is remembered of a session whose conversation is gone. Who remembers something at the same time has the conversation's
--- row locked (holdfast.remember), so nothing comes after this. What is left says that there were memories, and nothing of them.
+-- Deletes all memories of a session whose conversation is deleted. A concurrent holdfast.remember locks the conversation's row, so no
+-- memory is added after this. The tombstones record that there were memories, and nothing of their content.
 create or replace function holdfast.delete_session_memories(tenant uuid, whose uuid) returns void language plpgsql
 set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 begin
@@ -32,7 +33,7 @@ begin
   delete from public.memory_revision r where r.tenant_id = tenant and r.memory_id in (select g.id from gone g);
   delete from public.memory_vector v where v.tenant_id = tenant and v.scope = 'session' and v.owner = whose;
   delete from public.memory_term t where t.tenant_id = tenant and t.scope = 'session' and t.owner = whose;
-  -- Of what was deleted before, its key: nothing can come back to this session.
+  -- Tombstones with a key keep deleted memories from coming back, which this session no longer needs.
   delete from public.memory_tombstone d
   where d.tenant_id = tenant and d.scope = 'session' and d.owner = whose and d.key_hash is not null;
 end $$;

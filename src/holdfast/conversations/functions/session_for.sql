@@ -1,5 +1,5 @@
--- The conversation that a user means by a session id: their own, in this app if there is one; else one that is nobody's, if they may
--- adopt it. Everyone may who is said to (`adopts`), and the only user who has it as the active session.
+-- The conversation that a user means by a session id: the user's own, preferably in this app; otherwise one without a user that this user
+-- may adopt. With `adopts`, every user may; otherwise, only a user who is the only one with this active session.
 create or replace function holdfast.session_for(tenant uuid, session text, person uuid, app text, adopts boolean)
 returns setof public.conversation language plpgsql stable rows 1 as $$
 begin
@@ -21,7 +21,7 @@ end $$;
 revoke execute on function holdfast.session_for from public;
 grant execute on function holdfast.session_for to holdfast_app;
 
--- Whether a session is the active one of this user, and of nobody else.
+-- Whether a session is the active one of this user, and of no other user.
 create or replace function holdfast.is_only_in(tenant uuid, session text, person uuid) returns boolean language plpgsql stable as $$
 begin
   return coalesce((
@@ -31,8 +31,8 @@ end $$;
 revoke execute on function holdfast.is_only_in from public;
 grant execute on function holdfast.is_only_in to holdfast_app;
 
--- The conversations that a session id means to a caller who names no user: the one that is stored as that, else those that users have
--- under it; of several, two.
+-- The conversations that a session id means if the caller names no user: the one that is stored under it, otherwise those of users who
+-- have the id; at most two.
 create or replace function holdfast.sessions_called(tenant uuid, session text)
 returns setof public.conversation language plpgsql stable rows 1 as $$
 begin

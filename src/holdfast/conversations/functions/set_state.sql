@@ -1,7 +1,7 @@
--- Changes a conversation's state without a node; no `changes`: only looks. `expected`: the versions that keys must have, 0 where
--- one must not be there.
+-- Changes a conversation's state without a node. Without `changes`, it only checks. `expected`: the versions that keys must have, 0 for
+-- a key that must not exist.
 -- `outcome`: done, missing, or conflict with the first key that differs and its current version.
--- `topic`: whose readers are to be woken.
+-- `topic`: the topic whose consumers have to be woken.
 create or replace function holdfast.set_state(
   tenant uuid, conversation uuid, changes jsonb, expected jsonb,
   out outcome text, out name text, out expects bigint, out version bigint, out topic text
@@ -22,7 +22,7 @@ begin
     return;
   end if;
   if expected is not null then
-    -- A key that nobody has gets a row without a value, so that there is something to lock.
+    -- A key that does not exist gets a row without a value, so that there is a row to lock.
     insert into public.state (tenant_id, scope, owner, app_name, key, version)
       select tenant, wanted.scope, wanted.owner, wanted.app_name, wanted.key, 0
       from holdfast.state_rows(tenant, conversation, app, person, expected) wanted
@@ -62,7 +62,7 @@ end $$;
 revoke execute on function holdfast.set_state from public;
 grant execute on function holdfast.set_state to holdfast_app;
 
--- Where the values of named keys lie.
+-- The rows in which the values of keys are stored.
 create or replace function holdfast.state_rows(tenant uuid, conversation uuid, app text, person uuid, keys jsonb)
 returns table (name text, scope text, owner uuid, app_name text, key text, value jsonb) language plpgsql stable as $$
 begin

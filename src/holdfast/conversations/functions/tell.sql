@@ -1,6 +1,6 @@
--- Tells the topic of a conversation of a change, in the caller's transaction: a record for each revision, so that there they have no gap.
--- Its name comes back, for its readers to be woken; where it was removed nobody is told, and nothing fails.
--- The lock of the partition's counter lasts until commit: this comes last.
+-- Publishes a change of a conversation to its topic, in the caller's transaction: one record per revision, so revisions have no gap there.
+-- Returns the topic, whose consumers have to be woken. If the topic was removed, nothing is published, and nothing fails.
+-- The lock of the partition's counter lasts until commit, so this comes last.
 create or replace function holdfast.tell(
   tenant uuid, topic text, hash bigint, conversation uuid, revision bigint, node uuid, action text,
   sender text default 'system', command json default null, form text default null
@@ -32,8 +32,8 @@ end $$;
 revoke execute on function holdfast.tell_nodes from public;
 grant execute on function holdfast.tell_nodes to holdfast_app;
 
--- Who says a node, and what is done by saying it; `first`: it begins the conversation.
--- `command`: the first tool that is called and its arguments, where they are short; the node has the rest.
+-- The sender and the action of a node. `first`: it begins the conversation.
+-- `command`: the first tool that is called and its arguments, if they are short; the node has the rest.
 create or replace function holdfast.said(
   first boolean, type text, name text, value text, payload jsonb, out sender text, out action text, out command json
 ) language plpgsql immutable as $$
@@ -55,8 +55,8 @@ end $$;
 revoke execute on function holdfast.said from public;
 grant execute on function holdfast.said to holdfast_app;
 
--- A message as bus/messages.py reads it, and its size as bus/records.py reckons it. What was said is never in it.
--- JSON is written as text: functions that build it would cost as much again.
+-- A message as bus/messages.py reads it, and its size as bus/records.py computes it. It never contains what was said.
+-- JSON is written as text: functions that build JSON would double the cost.
 create or replace function holdfast.message(
   conversation uuid, revision bigint, node uuid, action text, sender text, command json, form text,
   out headers json, out value json, out bytes int

@@ -1,5 +1,5 @@
--- Changes of state that were made in a conversation after a revision, in their order: those that came with a node, by the revision
--- that it had at first, for each edit gives it a later one; and those that came without.
+-- The changes of state in a conversation after a revision, in order. A change with a node has the first revision of the node, because each
+-- edit gives the node a later one. Changes without a node are in state_change.
 select change.seq, change.revision, change.at, change.state
 from (
   (

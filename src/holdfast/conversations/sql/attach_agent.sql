@@ -1,2 +1,2 @@
--- Has a conversation tell its agent's topic of every change from now on.
+-- Publishes every further change of a conversation to its agent's topic.
 select holdfast.attach_agent($1, $2, $3)

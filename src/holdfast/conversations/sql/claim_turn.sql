@@ -1,2 +1,2 @@
--- Claims a conversation for a turn, or a place in the queue for it.
+-- Claims a conversation for a turn, or a place in its queue.
 select * from holdfast.claim_turn($1, $2, $3, $4, $5)

@@ -1,2 +1,2 @@
--- Gives a node another content.
+-- Replaces the content of a node.
 select * from holdfast.edit_node($1, $2, $3, $4, $5, $6)

@@ -1,2 +1,2 @@
--- Ends a session, for one user or for whoever has it.
+-- Ends a session, for one user or for all.
 select holdfast.end_session($1, $2, $3)

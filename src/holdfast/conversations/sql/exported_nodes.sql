@@ -1,4 +1,4 @@
--- The nodes of a conversation after a number with all that is stored of them, oldest first: a page of them ends by their size, too.
+-- The nodes of a conversation after a number with all that is stored of them, oldest first. The size of the contents limits a page, too.
 select id, root, parent, seq, context_type, context_name, context_value, content, payload, state, key,
   version, revision, deleted, created_at, updated_at, form, native
 from (

@@ -1,4 +1,4 @@
--- The newest nodes of a conversation, oldest first. What a framework wrote is read for that framework alone.
+-- The newest nodes of a conversation, oldest first. A framework's JSON is read only for that framework.
 select * from (
   select id, root, parent, seq, context_type, context_name, context_value, content, payload, state, key,
   version, revision, deleted, created_at, updated_at, form, case when form = $5::text then native end as native

@@ -1,5 +1,5 @@
--- A tenant's conversations, the newest first: ids grow with time, so that a page goes on where the last one ended.
--- $7: only those in which something was said; few are not (a chat that was opened and left), so that none has an index.
+-- The conversations of a tenant, newest first. Ids grow with time, so a page continues after the last id of the page before.
+-- $7: only those in which something was said. Few are empty (a chat that was opened and left), so there is no index for this.
 select id, kind, coalesce(session_name, session_id) as session_id, app_name, user_name, agent_name, revision, last_seq, forked_from,
   forked_at, created_at, updated_at, ended_at
 from conversation

@@ -1,4 +1,4 @@
--- A user's conversations, the newest first; $7: only those in which something was said.
+-- The conversations of a user, newest first. $7: only those in which something was said.
 select id, kind, coalesce(session_name, session_id) as session_id, app_name, user_name, agent_name, revision, last_seq, forked_from,
   forked_at, created_at, updated_at, ended_at
 from conversation

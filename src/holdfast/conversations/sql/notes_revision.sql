@@ -1,4 +1,4 @@
--- One version of the notes, to bring back.
+-- One version of the notes, to restore it.
 select r.notes
 from agent_long_term_memory m join agent_long_term_memory_revision r on r.tenant_id = $1 and r.memory_id = m.id
 where m.tenant_id = $1 and m.user_id = $2 and m.agent_name = $3 and r.version = $4

@@ -1,5 +1,5 @@
--- The first thing that a user said in each of some conversations, cut short, among its first nodes: one in which only programs speak is
--- not read to its end. Who speaks is told as conversations/payloads.py tells it.
+-- A user's first message in each of some conversations, shortened. It is searched among the first nodes, so a conversation in which only
+-- programs speak is not read to its end. The role is determined as in conversations/payloads.py.
 select talk.root, first.content
 from unnest($2::uuid[]) as talk (root), lateral (
   select left(n.content, $4) as content from node n

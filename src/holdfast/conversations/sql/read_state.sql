@@ -1,4 +1,4 @@
--- What a conversation sees: its own state, its user's and its app's; one row without a name says that the conversation is there.
+-- The state that a conversation sees: its own, its user's and its app's. One row without a name shows that the conversation exists.
 select null as name, null::jsonb as value, null::bigint as version
 from conversation where tenant_id = $1 and id = $2
 union all

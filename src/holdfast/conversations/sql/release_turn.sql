@@ -1,4 +1,4 @@
--- Gives a claim up; whether someone waits for it.
+-- Releases a claim; returns whether another turn waits.
 delete from turn_claim where tenant_id = $1 and root = $2 and number = $3
 returning exists (
   select from turn_claim other where other.tenant_id = $1 and other.root = $2 and other.number <> $3) as awaited

@@ -1,2 +1,2 @@
--- Removes a conversation; whether it was there.
+-- Deletes a conversation; returns whether it existed.
 select holdfast.remove_conversation($1, $2)

@@ -1,2 +1,2 @@
--- Keeps a claim, and tells whether its turn has come or was interrupted.
+-- Renews a claim; returns whether it holds the conversation, and whether it was interrupted.
 select * from holdfast.renew_turn($1, $2, $3, $4)

@@ -1,5 +1,5 @@
--- Nodes of some conversations whose content has a text in it, those of the newest conversations first. A text index is never used
--- under row-level security: what is searched is bounded instead.
+-- Nodes of some conversations whose content contains a text, those of the newest conversations first. A text index is never used
+-- under row-level security, so the number of searched conversations is limited instead.
 select id, root, parent, seq, context_type, context_name, context_value, content, payload, state, key,
   version, revision, deleted, created_at, updated_at, form, null as native
 from node

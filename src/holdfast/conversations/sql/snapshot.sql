@@ -1,7 +1,9 @@
--- A conversation whole, as it is at one moment: what it is and the state it sees, in the row of its root, and its nodes, the newest first.
--- $2, $3: the session's names; $4, $5: the app and the user who ask. It is theirs, or nobody's yet: then it is shown as it will be when it is theirs.
--- $6: how many nodes; $7: which framework reads, and gets its own; $8: no nodes before this time.
--- It is looked up by its names, and then it is seen whose it is: a user may have very many.
+-- A whole conversation at one moment. The row of its root has the conversation and the state that it sees; the other rows are its nodes,
+-- newest first.
+-- $2, $3: the names of the session. $4, $5: the app and the user who ask. The conversation is theirs, or has no user yet: then it is shown
+-- as it will be when it is theirs.
+-- $6: the number of nodes. $7: the framework that reads, which gets its own JSON. $8: only nodes from this time on.
+-- The conversation is looked up by its names first, then by its user: a user may have very many conversations.
 with named as materialized (
   select id, coalesce(session_name, session_id) as session_id, app_name, user_id, user_name, agent_name, revision, updated_at
   from conversation where tenant_id = $1 and session_id in ($2, $3)
@@ -17,7 +19,7 @@ select 0::bigint as seq, c.id, null as form, null::text as native, '' as context
     where s.tenant_id = $1 and s.value is not null and (s.scope, s.owner, s.app_name) in (
       ('session', c.id, ''), ('user', $5::uuid, $4), ('app', $1, $4))) as state,
   c.updated_at as created_at, c.session_id, c.user_name, c.agent_name, c.revision, (
-    -- One event of a framework may be several nodes; the first of them has it.
+    -- An event of a framework can be several nodes; the first of them has its JSON.
     select case when l.form = $7 and json_typeof(l.native -> 'timestamp') = 'number' then (l.native ->> 'timestamp')::float8 end
     from node l
     where l.tenant_id = $1 and l.root = c.id and l.seq > 0 and (l.form is distinct from $7 or l.native is not null)

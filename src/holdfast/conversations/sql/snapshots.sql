@@ -1,5 +1,6 @@
--- The conversations of an app, each with its own state, and the states that they share in rows of their own: read once, however many share them.
--- $3: which framework asks, and gets the time of what it wrote last.
+-- The conversations of an app, each with its own state. Shared states have their own rows, so each is read once, however many
+-- conversations share it.
+-- $3: the framework that reads, which gets the time of the last node that it wrote.
 select 'app' as scope, null::uuid as id, null::uuid as user_id, null as user_name, null as agent_name,
   null as session_id, null::bigint as revision, null::timestamptz as updated_at, null::float8 as last_time,
   jsonb_object_agg('app:' || s.key, s.value) as state

@@ -1,6 +1,6 @@
--- The conversations of a user in an app, as snapshots.sql has those of everyone. Statements of their own: with a user who may be unsaid,
--- one for both would find its rows by no index.
--- $3: which framework asks, and gets the time of what it wrote last.
+-- The conversations of a user in an app, like snapshots.sql for all users. A separate statement, because one statement with an optional
+-- user could not use an index.
+-- $3: the framework that reads, which gets the time of the last node that it wrote.
 select 'app' as scope, null::uuid as id, null::uuid as user_id, null as user_name, null as agent_name,
   null as session_id, null::bigint as revision, null::timestamptz as updated_at, null::float8 as last_time,
   jsonb_object_agg('app:' || s.key, s.value) as state

@@ -1,5 +1,5 @@
--- A node that is no root, and all below it; the order of siblings comes from their places.
--- The children of each node are asked for by themselves: joined, a table without statistics would be read whole at every level.
+-- A node that is not a root, and all nodes below it. Siblings are ordered by place.
+-- A lateral subquery reads the children of each node: with a join, a table without statistics would be read completely at every level.
 with recursive tree as (
   select id, parent, seq, place from node where tenant_id = $1 and id = $2 and not deleted
   union all

@@ -1,2 +1,2 @@
--- A whole tree, as the log has it; the order of siblings comes from their places.
+-- All nodes of a tree, read by its root. Siblings are ordered by place.
 select id, parent, seq, place from node where tenant_id = $1 and root = $2 and not deleted limit $3

@@ -1,2 +1,2 @@
--- Whether a claim was interrupted; no row: it is gone.
+-- Whether a claim was interrupted; no row if it no longer exists.
 select interrupted from turn_claim where tenant_id = $1 and root = $2 and number = $3

@@ -1,5 +1,5 @@
--- The next version of the notes, and its revision. No row comes back where that version is there already: of several
--- who write the first one at once only one does, for there was no row yet that they could have locked.
+-- Writes the next version of the notes, and its revision. Returns no row if that version exists already: of several concurrent
+-- writers of the first version only one succeeds, because there was no row to lock yet.
 with written as (
   insert into agent_long_term_memory (tenant_id, user_id, agent_name, notes, version) values ($1, $2, $3, $4, $5)
   on conflict (tenant_id, user_id, agent_name)

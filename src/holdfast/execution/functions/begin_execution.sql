@@ -1,5 +1,5 @@
--- Writes down that somebody calls a tool directly. A key is for one call of one person: the same once more finds what came of the first.
--- `outcome`: begun; known, with what it is by now; another, where the key is of another call.
+-- Records a direct call of a tool. An idempotency key belongs to one call of one user: a second call with the same key finds the first.
+-- `outcome`: `begun`; `known`, with the current status of the first call; `another`, if the key belongs to a call of another tool or with other arguments.
 create or replace function holdfast.begin_execution(
   tenant uuid, execution uuid, tool_id uuid, tool text, arguments jsonb, given jsonb, person text, agent text, key text, lease interval, correlation text,
   out outcome text, out id uuid, out status text, out leased_until timestamptz
@@ -21,7 +21,7 @@ begin
     end if;
     select e.* from public.tool_executions e
       where e.tenant_id = tenant and e.key = begin_execution.key and coalesce(e.user_name, '') = coalesce(person, '') into known;
-    exit when found;  -- else it was swept meanwhile
+    exit when found;  -- otherwise the sweeper has deleted it: try again
   end loop;
   perform holdfast.lapse_executions(tenant, known.id);
   begin_execution.id := known.id;
@@ -31,8 +31,9 @@ end $$;
 revoke execute on function holdfast.begin_execution from public;
 grant execute on function holdfast.begin_execution to holdfast_app;
 
--- Executions whose caller was not heard of in time: what no worker had begun, and what may run again, has failed; of the others nobody knows whether
--- they took effect. One that a worker has answered is left to whoever reads the answer. `one`: that one alone. How many were given up.
+-- Gives up direct calls whose lease has expired, and returns how many. A call that no worker had begun, or whose tool is idempotent, becomes `failed`. Any
+-- other becomes `unknown`, because it may have taken effect. A call that a worker has answered is skipped: the sweeper stores the answer. `one`: only this
+-- execution.
 create or replace function holdfast.lapse_executions(tenant uuid, one uuid) returns int language plpgsql as $$
 #variable_conflict use_column
 declare

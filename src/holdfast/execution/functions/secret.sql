@@ -1,4 +1,4 @@
--- Stores a secret, or another value for it. What is sealed is not part of the history: only that it was changed, by whom and for which hosts.
+-- Creates a secret or replaces its value. The history holds who changed it and for which hosts, but never the encrypted value.
 create or replace function holdfast.set_secret(
   tenant uuid, called text, value bytea, key text, allowed text[], person text
 ) returns setof public.secret language plpgsql as $$
@@ -23,7 +23,7 @@ end $$;
 revoke execute on function holdfast.set_secret from public;
 grant execute on function holdfast.set_secret to holdfast_app;
 
--- Removes a secret; false where there is none.
+-- Removes a secret; returns false if there is none.
 create or replace function holdfast.remove_secret(tenant uuid, called text, person text) returns boolean language plpgsql as $$
 #variable_conflict use_column
 declare

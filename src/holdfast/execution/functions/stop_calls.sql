@@ -1,5 +1,5 @@
--- Has workers make calls no more whose callers are gone, by the correlation ids of the calls: what is not finished of their commands is cancelled.
--- `reached`: answered; untouched, where no worker had begun it, and none will; begun, where nobody knows what came of it.
+-- Cancels the unfinished commands of calls whose callers are gone, by the correlation ids of the calls.
+-- `reached`: `answered`; `untouched`, if no worker had begun the call, and none will; `begun`, if a worker had begun it and its outcome is unknown.
 create or replace function holdfast.stop_calls(tenant uuid, calls text[]) returns table (call text, reached text) language plpgsql as $$
 #variable_conflict use_column
 declare

@@ -1,7 +1,7 @@
-"""Tools that are HTTP back ends.
+"""Tools that call HTTP back ends.
 
-`requests` says what is sent for a call, and `styles` and `bodies` how its arguments are written; `responses` reads
-what comes back and tells it; `RestRunner` does it.
+`requests` builds the request of a call, and `styles` and `bodies` encode its arguments. `responses` reads the answer
+and converts it for the model. `RestRunner` makes the call.
 """
 
 from holdfast.execution.rest.runner import RestRunner

@@ -1,4 +1,4 @@
-"""Bodies: what is sent with a request, made of a call's arguments."""
+"""Bodies: encodes the arguments of a call as the body of a request."""
 
 import base64
 import binascii
@@ -34,7 +34,7 @@ class Part:
 
 
 def written(body: Body, arguments: Mapping[str, Any], *, method: str) -> tuple[bytes, str] | None:
-    """The body of a call and its type; None where there is nothing to send."""
+    """Return the body of a call and its content type; None if there is nothing to send."""
     kind = body.content_type.strip()
     if body.argument is not None:
         value = arguments.get(body.argument)
@@ -60,7 +60,7 @@ def written(body: Body, arguments: Mapping[str, Any], *, method: str) -> tuple[b
 
 
 def is_text(content_type: str) -> bool:
-    """Whether a type of content is one that people read."""
+    """Whether a content type is text."""
     return _TEXT.match(content_type.strip()) is not None
 
 
@@ -93,7 +93,7 @@ def _parts(field: Field, value: Any) -> Iterator[Part]:
 
 
 def _multipart(parts: list[Part], kind: str) -> tuple[bytes, str]:
-    """The parts between boundaries; these are made of the parts, so that equal calls send equal bytes."""
+    """Join the parts of a multipart body. The boundary is their hash, so that equal calls send equal bytes."""
     digest = sha256()
     for part in parts:
         digest.update(part.content)
@@ -111,12 +111,12 @@ def _multipart(parts: list[Part], kind: str) -> tuple[bytes, str]:
 
 
 def _quoted(name: str) -> str:
-    """A name in a part's head, as browsers write it."""
+    """Escape a name in a part's header as browsers do."""
     return name.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A").replace("\0", "")
 
 
 def _first(content_type: str | None) -> str | None:
-    """The first of the types that a document leaves to choose from."""
+    """Return the first of the content types that an API document offers."""
     if content_type is None:
         return None
     kind = content_type.partition(",")[0].strip()

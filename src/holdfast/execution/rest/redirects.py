@@ -1,4 +1,4 @@
-"""Redirects: where a back end sends a request on to, and what of it goes there."""
+"""Redirects: where a back end redirects a request to, and what of the request is sent there."""
 
 import re
 from dataclasses import replace
@@ -8,11 +8,11 @@ from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.execution.egress import checked_url
 from holdfast.execution.rest.requests import WireRequest
 
-MOST = 5  # in a row
+MOST = 5  # redirects in a row
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 WITH_BODY = frozenset({307, 308})
 READING = frozenset({"GET", "HEAD"})
-# What another origin is told; all else may say who calls, or was meant for the first one alone.
+# Headers that are sent to another origin. Others may identify the caller, or were meant only for the first origin.
 HARMLESS = frozenset({"accept", "accept-encoding", "user-agent"})
 
 _BEFORE_PATH = re.compile(r"\A[a-zA-Z]+://[^/?]*")
@@ -20,9 +20,9 @@ _ENCODED = re.compile(r"(/[!-~]*)?")
 
 
 def redirected(request: WireRequest, status: int, location: str | None) -> WireRequest | None:
-    """The request that a redirect asks for; None where the answer is to be told as it is.
+    """Return the request that a redirect asks for; None if it is not followed, and the answer is the result.
 
-    What does not only read is sent on with its body, and to the same origin alone.
+    A request other than GET and HEAD is redirected only with its body (307, 308), and only to the same origin.
     """
     if status not in REDIRECTS or not location:
         return None
@@ -42,7 +42,7 @@ def redirected(request: WireRequest, status: int, location: str | None) -> WireR
 
 
 def _target(here: str, location: str) -> str:
-    """Where it goes. What is encoded already stays as it is to the letter: some addresses are signed."""
+    """Return the URL of a redirect. A URL that is already encoded stays unchanged, because some URLs are signed."""
     try:
         there = urljoin(here, location).partition("#")[0]
         url = checked_url(there)

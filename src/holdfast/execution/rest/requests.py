@@ -1,8 +1,8 @@
-"""Requests: what is sent to a back end for a call of a tool. Nothing here does I/O.
+"""Requests: builds the HTTP request for a call of a tool, without I/O.
 
-Arguments become parts of the address, headers, cookies and the body as the tool's `Request` says. Where it says
-nothing, `{name}` in the address are arguments, and the others go into the query, or into a JSON body where the method
-has one. Secrets are put in last, and only into headers, the query and cookies.
+Arguments become parts of the URL, headers, cookies and the body as the tool's `Request` says. If it says nothing, each
+`{name}` in the URL is an argument, and the others go into the query, or into a JSON body if the method has one. Secrets
+are inserted last, and only into headers, the query and cookies.
 """
 
 import base64
@@ -21,7 +21,7 @@ from holdfast.skills.request import Backend, Body, Field, Parameter, Request, Sc
 from holdfast.skills.tool import Tool
 
 USER_AGENT = "Holdfast"
-ENCODINGS = "gzip, deflate"  # what we inflate ourselves, as far as there is room
+ENCODINGS = "gzip, deflate"  # `responses` decompresses them, up to a limit
 QUERY_METHODS = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
 _ABSOLUTE = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*)://([^/?#]*)([^?#]*)(?:\?([^#]*))?")
@@ -40,7 +40,7 @@ _NOTHING = Backend()
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WireRequest:
-    """What is sent; the address is encoded. It shows nothing that may be secret."""
+    """A request to send; its URL is encoded. Its repr shows nothing that may be secret."""
 
     method: str
     url: str
@@ -53,7 +53,7 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True)
 class _Address:
-    """An address with `{name}` in it; what stands between them is encoded."""
+    """A URL with `{name}` placeholders. The text between them is encoded."""
 
     origin: str
     path: str
@@ -61,12 +61,12 @@ class _Address:
 
 
 def origin_of(tool: Tool) -> str:
-    """Scheme, host and port that a tool calls; no argument changes them."""
+    """Return the scheme, host and port that a tool calls. No argument changes them."""
     return _address_of(tool).origin
 
 
 def secret_names(tool: Tool) -> frozenset[str]:
-    """The secrets that a call shows to the back end."""
+    """Return the names of the secrets that a call sends to the back end."""
     backend = tool.backend or _NOTHING
     named = {backend.auth[scheme.name] for scheme in _shown(tool)}
     for headers in (_request(tool).headers, backend.headers):
@@ -76,7 +76,7 @@ def secret_names(tool: Tool) -> frozenset[str]:
 
 
 def wire_request(tool: Tool, arguments: Mapping[str, Any], secrets: Mapping[str, str]) -> WireRequest:
-    """The request of a call; `secrets` are the values of those that `secret_names` names."""
+    """Build the request of a call. `secrets` are the values of the secrets that `secret_names` returns."""
     request = _request(tool)
     method = request.method.upper()
     if not _METHOD.fullmatch(method):
@@ -108,12 +108,12 @@ def wire_request(tool: Tool, arguments: Mapping[str, Any], secrets: Mapping[str,
 
 
 class _Draft:
-    """The parts of a request that grow."""
+    """A request under construction: its query, cookies and headers."""
 
     def __init__(self, accept: str) -> None:
         self.query: list[str] = []
         self.cookies: list[str] = []
-        self.headers = {  # by their names in lower case
+        self.headers = {  # by lower-case name
             "accept": ("Accept", accept),
             "accept-encoding": ("Accept-Encoding", ENCODINGS),
             "user-agent": ("User-Agent", USER_AGENT),
@@ -139,7 +139,7 @@ class _Draft:
 
 
 def _add_settings(draft: _Draft, tool: Tool, request: Request, secrets: Mapping[str, str]) -> None:
-    """What an operator has set goes over what a model says."""
+    """Add the headers and credentials that an operator has set. They override the arguments of a model."""
     backend = tool.backend or _NOTHING
     for headers in (request.headers, backend.headers):
         for name, value in headers.items():
@@ -169,12 +169,12 @@ def _show(draft: _Draft, scheme: Scheme, secret: str, source: str) -> None:
 
 
 def _others(pairs: list[str], name: str) -> list[str]:
-    """The pairs of other names: who calls is not for an argument to say."""
+    """Return the pairs with other names: an argument must not replace a credential."""
     return [pair for pair in pairs if unquote_plus(pair.partition("=")[0]) != name]
 
 
 def _shown(tool: Tool) -> tuple[Scheme, ...]:
-    """The schemes by which a call says who calls: the first alternative that there are secrets for."""
+    """Return the security schemes of a call: the first alternative with a secret for each scheme."""
     alternatives = _request(tool).security
     backend = tool.backend or _NOTHING
     for schemes in alternatives:
@@ -219,8 +219,8 @@ def _address(url: str, base_url: str, source: str) -> _Address:
 
 
 def _literal(text: str) -> str:
-    """What a document says of an address, encoded as far as it is not; `{name}` stay."""
-    pieces = _PLACE.split(text)  # each other piece is a name
+    """Encode a URL of an API document, except what is already encoded and the `{name}` placeholders."""
+    pieces = _PLACE.split(text)  # every second piece is a name
     safe = "/%:@!$&'()*+,;=?~"
     return "".join(f"{{{piece}}}" if number % 2 else quote(piece, safe=safe) for number, piece in enumerate(pieces))
 
@@ -228,7 +228,7 @@ def _literal(text: str) -> str:
 def _by_itself(
     address: _Address, method: str, arguments: Mapping[str, Any]
 ) -> tuple[tuple[Parameter, ...], Body | None]:
-    """How arguments are sent where nobody has said it."""
+    """Return the default places of the arguments, for a tool that does not specify them."""
     placed = set(_PLACE.findall(address.path)) | set(_PLACE.findall(address.query))
     parameters = [Parameter(name, name, "path", "simple") for name in placed]
     others = [name for name in arguments if name not in placed]
@@ -242,7 +242,7 @@ def _by_itself(
 
 
 def _filled(template: str, places: Mapping[str, Parameter], given: Mapping[str, Any]) -> str:
-    """A path with its arguments in it; each stays in its place: it adds no segment, and takes none away."""
+    """Fill a path with arguments. None can change its other segments: empty, `.` and `..` segments are refused."""
     if "{" not in template:
         return template
 

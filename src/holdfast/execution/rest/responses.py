@@ -1,4 +1,4 @@
-"""Responses: what a back end answers, read as far as there is room, and told so that a model can act on it."""
+"""Responses: reads a back end's answer up to a size limit, and converts it so that a model can act on it."""
 
 import re
 import zlib
@@ -16,7 +16,7 @@ from holdfast.execution.rest.redirects import READING, WITH_BODY
 from holdfast.execution.rest.styles import is_json
 from holdfast.execution.runner import JSON, Result
 
-# What a refusal means for whoever calls a tool.
+# Advice to the model by error status.
 ADVICE: Mapping[int, str] = {
     400: "The back end does not take these arguments: change them.",
     401: "The back end does not accept who calls: an operator has to look at the source's secrets.",
@@ -41,17 +41,17 @@ SENT_ON = "It may have been done, with its result there, or it is elsewhere: loo
 _UNTOLD = frozenset({"set-cookie", "set-cookie2"})
 
 _CHARSET = re.compile(r";\s*charset\s*=\s*\"?([\w.:-]+)", re.IGNORECASE)
-MAX_ANSWER_VALUES = 200_000  # of JSON; an answer with more is told as text
-MAX_MEMBERS = 1000  # of gzip; those who write one per block put 64 KB and more into each
+MAX_ANSWER_VALUES = 200_000  # of JSON; an answer with more is returned as text
+MAX_MEMBERS = 1000  # of gzip; programs that write one per block put 64 KB or more into each
 _GZIP = zlib.MAX_WBITS | 16
 _SECONDS = re.compile(r"\d{1,9}")
 
 
 async def read_body(chunks: AsyncIterable[bytes], *, encoding: str, limit: int) -> bytes:
-    """A body, inflated; TooLarge as soon as it is over `limit` bytes, however few or many it was sent as."""
+    """Read and decompress a body. Raise TooLarge as soon as it exceeds `limit` bytes, compressed or decompressed."""
     body = bytearray()
     inflater = _inflater(encoding)
-    room = limit + limit // 100 + 1000  # packing adds a little to what cannot be packed
+    room = limit + limit // 100 + 1000  # compression adds a little to incompressible data
     pace = Pace()
     async for chunk in chunks:
         await pace.rest()
@@ -68,7 +68,7 @@ async def read_body(chunks: AsyncIterable[bytes], *, encoding: str, limit: int) 
 def tell(
     status: int, headers: Mapping[str, str], body: bytes, *, method: str = "GET", idempotent: bool = True
 ) -> Result:
-    """What an answer says. A refusal has its status, what to do about it, and what the back end says."""
+    """Convert an answer to a result. For an error status, it has the status, advice, and the back end's body."""
     kind = headers.get("Content-Type", "")
     if status >= 400:
         return Result(_refusal(status, headers, _value(kind, body), idempotent=idempotent), failed=True)
@@ -88,7 +88,7 @@ def tell(
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """What stands for bytes: their type, and how many they are."""
+    """A placeholder for binary data: its type and size."""
 
     kind: str
     size: int
@@ -103,7 +103,7 @@ def _value(content_type: str, body: bytes) -> Any:
     if json or kind in ("", "text/plain"):
         bare = body.lstrip(b"\xef\xbb\xbf \t\r\n")
         if json or bare[:1] in (b"{", b"["):
-            with suppress(HoldfastError):  # what is none is told as the text that it is
+            with suppress(HoldfastError):  # invalid JSON is returned as text
                 return parse(bare, limit=len(bare), most_values=MAX_ANSWER_VALUES)
     if json or is_text(kind) or _reads_as_text(kind, body):
         return _text(content_type, body)
@@ -111,7 +111,7 @@ def _value(content_type: str, body: bytes) -> Any:
 
 
 def _reads_as_text(kind: str, body: bytes) -> bool:
-    """Whether what has no telling type is text: bytes seldom are UTF-8 by chance, and text has no NUL."""
+    """Whether a body of an unspecific type is text: binary data is seldom valid UTF-8, and text has no NUL."""
     if kind not in ("", "application/octet-stream", "application/x-www-form-urlencoded") or b"\0" in body:
         return False
     try:
@@ -130,7 +130,7 @@ def _text(content_type: str, body: bytes) -> str:
         charset = "utf-8-sig"
     try:
         return body.decode(charset, errors="replace")
-    except (LookupError, ValueError):  # a charset that nobody knows, or that is none of text
+    except (LookupError, ValueError):  # an unknown charset, or a codec that is not for text
         return body.decode(errors="replace")
 
 
@@ -151,14 +151,14 @@ def _refusal(status: int, headers: Mapping[str, str], said: Any, *, idempotent: 
 
 
 def _elsewhere(status: int, headers: Mapping[str, str], method: str) -> dict[str, Any]:
-    """A redirect that is not followed. Many a back end says by 302 that something was done."""
+    """Describe a redirect that is not followed. Many back ends report success with a 302."""
     note = NOT_DONE if status in WITH_BODY or method in READING else SENT_ON
     where = headers.get("Location", "")
     return {"status": status, "location": where, "note": DONE if status == HTTPStatus.SEE_OTHER else note}
 
 
 class _Inflater:
-    """Inflates what comes, and no more than there is room for."""
+    """Decompresses a stream, and never more than there is room for."""
 
     def __init__(self, encoding: str) -> None:
         self._encoding = encoding
@@ -168,20 +168,20 @@ class _Inflater:
         self._stream = zlib.decompressobj(_GZIP) if encoding != "deflate" else None
 
     def feed(self, data: bytes, room: int) -> bytes:
-        """At most `room` bytes of what these are."""
+        """Decompress data; return at most `room` bytes."""
         self._begun = True
         if self._stream is None:
             data = self._head = self._head + data
             if len(data) < 2:
                 return b""
-            # Some servers send `deflate` without its head.
+            # Some servers send `deflate` without the zlib header.
             has_head = data[0] & 15 == zlib.DEFLATED and (data[0] << 8 | data[1]) % 31 == 0
             self._stream = zlib.decompressobj(zlib.MAX_WBITS if has_head else -zlib.MAX_WBITS)
         found = bytearray()
         try:
             while data and len(found) < room:
                 if self._stream.eof:
-                    data = data.lstrip(b"\0")  # some pad it
+                    data = data.lstrip(b"\0")  # some servers add padding
                     if self._encoding == "deflate" or not data:
                         break
                     self._members += 1
@@ -197,7 +197,7 @@ class _Inflater:
         return bytes(found)
 
     def finish(self) -> None:
-        """See that all has come."""
+        """Raise Unavailable if the stream is incomplete."""
         if self._begun and (self._stream is None or not self._stream.eof):
             raise Unavailable("the back end broke off its answer", why=f"its {self._encoding} stream has no end")
 

@@ -1,4 +1,4 @@
-"""The runner of tools that are HTTP back ends."""
+"""The runner of tools that call HTTP back ends."""
 
 import asyncio
 import io
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 MAX_RESPONSE_BYTES = 10_000_000
-LEAD = 0.25  # seconds before the caller's time is over: whoever gives up first can say what was under way
-LARGE = 2**20  # bytes of a body that is sent in pieces
-SAID = 300  # characters of what a connection says
-THREAD = 2**18  # bytes of an answer that is read in a thread, so that nobody waits for it
+LEAD = 0.25  # seconds before the caller's time-out: the runner gives up first, and can say what was in progress
+LARGE = 2**20  # bytes above which a body is sent in pieces
+SAID = 300  # characters of a connection's error message
+THREAD = 2**18  # bytes above which an answer is parsed in a thread, so that it does not block the event loop
 
 NOT_SENT = "Nothing was sent to it."
 
@@ -37,25 +37,25 @@ log = logging.getLogger(__name__)
 
 
 class Shown(Protocol):
-    """A secret that is shown to some hosts."""
+    """A secret that may be sent to some hosts."""
 
     @property
     def value(self) -> str:
-        """What it is."""
+        """The secret itself."""
         ...
 
     def allows(self, host: str) -> bool:
-        """Whether a host may see it."""
+        """Whether it may be sent to a host."""
         ...
 
 
-# Gives the secrets of these names, without those that are not there.
+# Returns the secrets with these names; missing ones are left out.
 Secrets = Callable[[Collection[str]], Awaitable[Mapping[str, Shown]]]
 
 
 @dataclass(slots=True)
 class _Call:
-    """A call under way: the tool, what nobody may read of it, and the hop that it is on."""
+    """A call in progress: the tool, the redaction of its secrets, and the current hop."""
 
     tool: Tool
     redaction: Redaction
@@ -63,9 +63,9 @@ class _Call:
 
 
 class RestRunner:
-    """Calls back ends. Each call is one request, which is sent again only if the tool is idempotent.
+    """Calls back ends. Each call is one request, which is retried only if the tool is idempotent.
 
-    Secrets are fetched for the call, and struck out of whatever comes of it.
+    Secrets are fetched for each call, and redacted from its result and its errors.
     """
 
     def __init__(self, egress: Egress, secrets: Secrets, *, max_response_bytes: int = MAX_RESPONSE_BYTES) -> None:
@@ -74,7 +74,7 @@ class RestRunner:
         self._limit = max_response_bytes
 
     async def run(self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float) -> Result:
-        """Call the back end, and tell its answer; a refusal of its is a failed result."""
+        """Call the back end, and return its answer. An error status is a failed result."""
         if tool.backend is not None and tool.backend.timeout is not None and tool.timeout is None:
             timeout = min(timeout, tool.backend.timeout)
         names = secret_names(tool)
@@ -84,7 +84,7 @@ class RestRunner:
             return await self._within(timeout, wire_request(tool, arguments, secrets), call)
         except HoldfastError as error:
             raise _without(error, call.redaction) from None
-        except Exception as error:  # noqa: BLE001 - whatever it says may be secret
+        except Exception as error:  # noqa: BLE001 - its message may contain a secret
             kind = type(error).__name__
             log.error("the call of %s failed by a %s%s", tool.name, kind, trace_of(error))
             raise Unavailable(f"the call of {tool.name} failed", why=f"by a {kind}", next=_next(tool)) from None
@@ -120,9 +120,9 @@ class RestRunner:
         raise LimitReached(f"{_host(request)} was not called", why=f"the call was sent on more than {MOST} times")
 
     async def _sent(self, request: WireRequest, call: _Call) -> Result | WireRequest:
-        """What came of a request: the answer, or where it is sent on to."""
+        """Send a request. Return the answer, or the request that a redirect asks for."""
         url = URL(request.url, encoded=True)
-        kept = call.tool.idempotent  # a connection that was kept may be closed by now, and then one may try another
+        kept = call.tool.idempotent  # retry once: a kept-alive connection may be closed by now
         while True:
             hop = call.hop = Hop(url.raw_host or "")
             async with self._egress.way(hop):
@@ -130,7 +130,7 @@ class RestRunner:
                     return await self._once(request, url, call)
                 except HoldfastError:
                     raise
-                except Exception as error:  # noqa: BLE001 - what is not the connection's is raised again
+                except Exception as error:  # noqa: BLE001 - errors that are not the connection's are raised again
                     if kept and not hop.sockets and _is_closed(error):
                         kept = False
                         continue
@@ -171,7 +171,7 @@ def _is_closed(error: Exception) -> bool:
 
 
 def _failure(error: Exception, hop: Hop, tool: Tool) -> Exception:
-    """What a connection failed by, and whether anything was sent before."""
+    """Return the error for a failed connection. It says whether anything was sent."""
     import aiohttp
 
     if not isinstance(error, aiohttp.ClientError | OSError | ValueError) or type(error) is TimeoutError:
@@ -189,7 +189,7 @@ def _failure(error: Exception, hop: Hop, tool: Tool) -> Exception:
         return Unavailable(f"there is no host {hop.host}", why="its name cannot be resolved", next=NOT_SENT)
     if isinstance(error, aiohttp.ClientConnectorError):
         return Unavailable(f"{hop.host} cannot be reached", why=why, next=NOT_SENT)
-    # From here on it may quote what came, and a part of a secret could not be told from other text.
+    # From here on, the message may quote the answer, and redaction would not recognize a part of a secret.
     why, next = re.split("[:'\"(]", why)[0].strip(), _next(tool)
     if isinstance(error, aiohttp.ClientPayloadError):
         return Unavailable(f"{hop.host} broke off its answer", why=why, next=next)
@@ -208,7 +208,7 @@ def _struck(result: Result, redaction: Redaction) -> Result:
 
 
 def _without(error: HoldfastError, redaction: Redaction) -> HoldfastError:
-    """The same error, which says nothing secret."""
+    """Redact the secrets from an error."""
     error.what, error.why, error.next = map(redaction.struck, (error.what, error.why, error.next))
     error.details = redaction.struck(error.details)
     error.args = (error.what,)

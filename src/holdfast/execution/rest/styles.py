@@ -1,4 +1,4 @@
-"""Styles: how values are written into addresses, headers and cookies, as OpenAPI names the ways."""
+"""Styles: encodes values for URLs, headers and cookies, in the serialization styles of OpenAPI."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,7 +8,7 @@ from urllib.parse import quote
 from holdfast.core.text import render
 from holdfast.skills.request import Parameter, Style
 
-# Reserved characters that a value may keep where the document says so; those that would end it are written out.
+# Reserved characters that `allowReserved` leaves in a value. Those that would end the value are still encoded.
 RESERVED_IN_QUERY = ":/?@!$'()*,;="
 RESERVED_IN_PATH = "/:@!$'()*,;="
 _DELIMITERS: Mapping[str, str] = {"spaceDelimited": "%20", "pipeDelimited": "%7C", "tabDelimited": "%09"}
@@ -16,17 +16,17 @@ _JSON = re.compile(r"\s*(application|text)/([\w.-]+\+)?json\s*(;|$)", re.IGNOREC
 
 
 def is_json(content_type: str) -> bool:
-    """Whether a type of content is JSON, of any flavour."""
+    """Whether a content type is JSON, or based on it (`+json`)."""
     return _JSON.match(content_type) is not None
 
 
 def scalar(value: Any) -> str:
-    """One value as text; what has parts is written as JSON."""
+    """Return a value as text: a string unchanged, any other value as JSON."""
     return value if isinstance(value, str) else render(value).decode()
 
 
 def in_path(parameter: Parameter, value: Any) -> str:
-    """A value in the place of `{name}`, encoded."""
+    """Encode a value for its `{name}` in a path."""
     safe = RESERVED_IN_PATH if parameter.allow_reserved else ""
     if parameter.content_type is not None:
         return _encoded(render(value).decode() if is_json(parameter.content_type) else scalar(value), safe)
@@ -46,7 +46,7 @@ def in_path(parameter: Parameter, value: Any) -> str:
 
 
 def in_query(parameter: Parameter, value: Any) -> list[str]:
-    """The `name=value` pairs of a value, encoded; none of an empty list or object."""
+    """Return the encoded `name=value` pairs of a value. An empty list or object has none."""
     safe = RESERVED_IN_QUERY if parameter.allow_reserved else ""
     if parameter.content_type is not None:
         text = render(value).decode() if is_json(parameter.content_type) else scalar(value)
@@ -55,7 +55,7 @@ def in_query(parameter: Parameter, value: Any) -> list[str]:
 
 
 def in_header(parameter: Parameter, value: Any) -> str:
-    """A value as a header's text, which is not encoded."""
+    """Return a value as the text of a header, which is not percent-encoded."""
     if parameter.content_type is not None:
         return render(value).decode() if is_json(parameter.content_type) else scalar(value)
     if isinstance(value, dict):
@@ -68,7 +68,7 @@ def in_header(parameter: Parameter, value: Any) -> str:
 
 
 def pairs(name: str, value: Any, *, style: Style = "form", explode: bool = True, safe: str = "") -> list[str]:
-    """The pairs of a value in a query, a cookie or a form."""
+    """Return the encoded pairs of a value in a query, a cookie or a form."""
     if style == "deepObject" and isinstance(value, dict | list | tuple):
         return [f"{_encoded(path)}={_encoded(scalar(leaf), safe)}" for path, leaf in _leaves(name, value)]
     if not isinstance(value, dict | list | tuple):
@@ -93,7 +93,7 @@ def _joined(value: Any, between: str, *, explode: bool, safe: str) -> str:
 
 
 def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """`a[b][c]` of what is nested; scalars of a list have `[]`, whatever else is in it a number."""
+    """Yield the leaves of a value with paths like `a[b][c]`. Scalars of a list have `[]`, other items a number."""
     if isinstance(value, dict):
         for name, item in _members(cast(dict[str, Any], value)):
             yield from _leaves(f"{path}[{name}]", item)

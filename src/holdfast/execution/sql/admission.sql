@@ -1,5 +1,5 @@
--- Whether a tool may be called now: whether it is active, with its source; what agents may do with it; and, where a skill disclosed it to an agent,
--- whether that skill is still linked to it, active, and led to by what is assigned to the agent.
+-- Whether a tool may be called now: whether it and its source are active, and what agents may do with it. If a skill disclosed the tool to an agent, also
+-- whether that skill is still active, linked to the tool, and reachable from a skill that is assigned to the agent.
 with recursive above (skill_id) as (
   select s.skill_id from skill_t s where s.host_id = $1 and s.skill_id = $3 and s.active
   union

@@ -1,4 +1,4 @@
--- Executions whose caller was not heard of in time, and whose worker has answered: nobody has read it.
+-- Direct calls whose lease has expired although a worker has answered: the caller never read the answer.
 select e.id, e.tool, e.correlation_id, e.leased_until, a.correlation_id as command, a.result, a.error
 from tool_executions e
   join command_completion a on a.tenant_id = $1 and a.applied

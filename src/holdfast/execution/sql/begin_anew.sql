@@ -1,4 +1,4 @@
--- A call of which nobody knew whether it took effect is made again, as a person decided; what it had given before is not its output.
+-- Begins a call with an unknown outcome again, because a person decided so. Clears its earlier error and output.
 with begun as (
   update tool_executions e
   set status = 'running', leased_until = holdfast.now() + $3::interval, correlation_id = $4, error = null, output_result = null, latency_ms = null,

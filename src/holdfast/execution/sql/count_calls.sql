@@ -1,5 +1,5 @@
--- Counts calls of tools, many at once and in the order of their ids: no two writers wait for one another. A tool that was removed meanwhile is left
--- out. Nobody waits for it to be on disk.
+-- Adds to the usage counts of tools, in one batch and in the order of their ids, so that two writers cannot deadlock. Skips tools that were removed in
+-- the meantime. The commit does not wait for the disk.
 insert into tool_usage (host_id, tool_id, calls, failures, total_ms, last_called)
 select $1, t.tool_id, given.calls, given.failures, given.total_ms, holdfast.now()
 from unnest($2::uuid[], $3::bigint[], $4::bigint[], $5::double precision[]) as given (id, calls, failures, total_ms)

@@ -1,4 +1,5 @@
--- Writes down what a call gave, unless it was begun anew since: the end of its lease tells. One that was given up is known after all.
+-- Stores the outcome of a call, unless the call was begun again since: then its lease ends at another time. A call that was given up as `unknown` gets
+-- its outcome after all.
 with ended as (
   update tool_executions e
   set status = $4, output_result = $5, error = $6, latency_ms = $7, finished_at = holdfast.now()

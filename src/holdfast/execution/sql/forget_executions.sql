@@ -1,4 +1,4 @@
--- Deletes calls outside of turns that ended long ago, some at a time, with their outputs. What a person has yet to decide about stays.
+-- Deletes a batch of direct calls that ended long ago, with their outputs. Keeps calls with an unknown outcome: a person has yet to decide about them.
 delete from tool_executions e
 using (
   select id from tool_executions

@@ -1,2 +1,2 @@
--- Gives up executions whose caller was not heard of in time.
+-- Gives up direct calls whose lease has expired.
 select holdfast.lapse_executions($1, null)

@@ -1,2 +1,2 @@
--- Which change of the registry was the last one.
+-- The current revision of the registry; 0 if it has none yet.
 select coalesce((select r.revision from registry r where r.host_id = $1), 0)

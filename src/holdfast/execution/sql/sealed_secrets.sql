@@ -1,2 +1,2 @@
--- Some secrets, sealed as they are, for a call that shows them.
+-- Some secrets, still encrypted, for a call that needs them.
 select name, sealed, key_id, hosts from secret where host_id = $1 and name = any($2)

@@ -1,4 +1,4 @@
--- Begins a session. Of one user there are at most so many: those that end first make room.
+-- Begins a session. A user has at most `most` sessions: those that end first are deleted.
 create or replace function holdfast.begin_mcp_session(
   tenant uuid, session text, person text, agent text, transport text, version text, client jsonb, lasts interval, most int
 ) returns void language plpgsql as $$

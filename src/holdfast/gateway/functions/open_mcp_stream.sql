@@ -1,4 +1,4 @@
--- Opens a stream of a session, and forgets those that ended a while ago. Whether there is such a session.
+-- Opens a stream of a session, and deletes its streams that ended more than `kept` ago. Returns whether the session exists.
 create or replace function holdfast.open_mcp_stream(
   tenant uuid, session text, stream text, requests json, lease interval, kept interval
 ) returns boolean language plpgsql as $$

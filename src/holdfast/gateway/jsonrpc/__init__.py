@@ -1,1 +1,1 @@
-"""JSON-RPC 2.0, and the envelope that was before it, in front of services and tools; no transport."""
+"""JSON-RPC 2.0, and the envelope before it, in front of services and tools; independent of transports."""

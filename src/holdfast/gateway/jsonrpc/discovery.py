@@ -1,4 +1,4 @@
-"""Discovery: what a caller can call, as an OpenRPC document. Pure."""
+"""Discovery: describes what a caller can call as an OpenRPC document. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -7,12 +7,12 @@ from holdfast.core.text import render
 from holdfast.gateway.mcp.about import SERVER
 from holdfast.gateway.views import Listed, View
 
-RENDERED = "openrpc"  # under which a view keeps what was made of it
+RENDERED = "openrpc"  # key of the document in `View.kept`
 OPENRPC = "1.3.2"
 
 
 def described(view: View) -> bytes:
-    """The document of a view; made once."""
+    """Return the document of a view. It is rendered once."""
     found = view.kept.get(RENDERED)
     if found is None:
         found = view.kept[RENDERED] = render(_document(view))
@@ -42,7 +42,7 @@ def _method(name: str, listed: Listed) -> dict[str, Any]:
         "name": name,
         "summary": summary,
         "description": tool.description,
-        # By place those that are needed have to come first.
+        # Positional params work only if the required ones come first.
         "paramStructure": "either" if needed == sorted(needed, reverse=True) else "by-name",
         "params": params,
         "result": {"name": "result", "schema": True},
@@ -50,7 +50,7 @@ def _method(name: str, listed: Listed) -> dict[str, Any]:
 
 
 def _schema(place: str, schema: Any, whole: Mapping[str, Any]) -> Any:
-    """The schema of a param; one that refers to others is a document of its own, with all of them in it."""
+    """Return the schema of a param. If the tool's schema has `$defs`, it becomes a document that includes them."""
     if "$defs" not in whole or not isinstance(schema, Mapping):
         return schema
     return {"$id": f"urn:holdfast:{place}", **cast(Mapping[str, Any], schema), "$defs": whole["$defs"]}

@@ -1,4 +1,4 @@
-"""The dispatcher: bytes in, bytes out, for one caller."""
+"""The dispatcher of JSON-RPC: takes the bytes of a message, and returns the bytes of its answer."""
 
 import asyncio
 import logging
@@ -17,21 +17,21 @@ from holdfast.gateway.jsonrpc.messages import Malformed, error_answer, invalid, 
 from holdfast.gateway.jsonrpc.methods import Methods
 from holdfast.mcp.protocol import PARSE_ERROR
 
-FULL = 8  # results of the largest size fill the answer to a batch
+FULL = 8  # the answer to a batch has room for this many results of the maximum size
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is sent back: nothing where nobody waits for it; `status` is what HTTP says with it."""
+    """A reply: `body` is None if the client expects no answer; `status` is the HTTP status."""
 
     body: bytes | None
     status: int = HTTPStatus.OK
 
 
 class Dispatcher:
-    """Answers what one caller sends; `request_id` is what the log has it under."""
+    """Answers the messages of one caller; `request_id` identifies the request in the log."""
 
     def __init__(self, gateway: Gateway, caller: Principal, *, request_id: str, envelopes: EnvelopeCalls) -> None:
         self._config = gateway.engine.config
@@ -41,7 +41,7 @@ class Dispatcher:
         self._envelopes = envelopes
 
     async def dispatch(self, body: bytes) -> Reply:
-        """Answer a message, whatever it is."""
+        """Answer a message: a request, a batch or an envelope. An invalid message gets an error response."""
         try:
             message: Any = await parse_large(body, limit=self._config.server.max_body_bytes)
         except HoldfastError as error:
@@ -56,7 +56,7 @@ class Dispatcher:
                 return _reply(await self._answer(cast(object, message)))
 
     async def _batch(self, messages: list[Any]) -> Reply:
-        """Answer each of them, in their order; so many are worked on at once."""
+        """Answer each request, in order; at most `gateway.batch_parallel` of them run at the same time."""
         settings = self._config.gateway
         if not messages:
             return _refusal(invalid("a batch has at least one request", "Send one."))
@@ -104,7 +104,7 @@ class Dispatcher:
         return None if request.is_notification else result_answer(request.id, payload)
 
     async def _envelope(self, envelope: Mapping[str, Any]) -> Reply:
-        """Answer in the old form: what the service gives, or the status object under its HTTP status."""
+        """Answer in the old format: with the result of the service, or the status object and its HTTP status."""
         if not self._config.gateway.legacy_envelope:
             why = "the envelope before JSON-RPC is switched off here"
             return _refusal(invalid(why, 'Send "jsonrpc": "2.0", and `host/service/action/version` as the `method`.'))

@@ -1,6 +1,6 @@
-"""The envelope before JSON-RPC: `{"host", "service", "action", "version", "data"}`, deprecated, and still answered.
+"""The envelope before JSON-RPC: `{"host", "service", "action", "version", "data"}`. It is deprecated, but works.
 
-What user interfaces put beside it (`title`, `success`, `failure`) is not looked at.
+Fields that user interfaces add (`title`, `success`, `failure`) are ignored.
 """
 
 import logging
@@ -14,19 +14,19 @@ from holdfast.core.ids import TenantId
 from holdfast.gateway.jsonrpc.messages import Params
 
 PARTS = ("host", "service", "action", "version")
-UNKNOWN = "unknown"  # what methods that there are not are counted as: a monitoring system pays for each name
-SAID_AGAIN = 60.0  # seconds after which it is said again that a method is called so
+UNKNOWN = "unknown"  # counts all unknown methods: each name costs a monitoring system a time series
+SAID_AGAIN = 60.0  # seconds between two warnings about a method
 
 log = logging.getLogger(__name__)
 
 
 def is_envelope(message: Mapping[str, Any]) -> bool:
-    """Whether an object is an envelope rather than a request of JSON-RPC."""
+    """Whether an object is an envelope, and not a JSON-RPC request."""
     return "jsonrpc" not in message and any(part in message for part in PARTS)
 
 
 def opened(envelope: Mapping[str, Any]) -> tuple[str, Params]:
-    """The method that an envelope calls, and its params; InvalidInput that says what is wrong with it."""
+    """Return the method that an envelope calls, and its params; raise InvalidInput if it is malformed."""
     parts = [envelope.get(part) for part in PARTS]
     data = envelope.get("data")
     for name, part in zip(PARTS, parts, strict=True):
@@ -38,14 +38,14 @@ def opened(envelope: Mapping[str, Any]) -> tuple[str, Params]:
 
 
 class EnvelopeCalls:
-    """Counts calls by the envelope, and says from time to time who still makes them."""
+    """Counts calls with the envelope, and logs a warning for each tenant and method from time to time."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[TenantId, str]] = Counter()
         self._said: dict[tuple[TenantId, str], float] = {}
 
     def note(self, tenant: TenantId, method: str) -> None:
-        """A method was called."""
+        """Count a call of a method."""
         call = tenant, method
         self._counts[call] += 1
         now = monotonic()
@@ -60,7 +60,7 @@ class EnvelopeCalls:
             )
 
     def counts(self, tenant: TenantId | None = None) -> Mapping[tuple[TenantId, str], int]:
-        """How many calls there were of each method: of one tenant, or of all."""
+        """Return the number of calls of each method, for one tenant or for all."""
         return {call: count for call, count in self._counts.items() if tenant in (None, call[0])}
 
 

@@ -1,4 +1,4 @@
-"""Failures: why a call has no result, by the codes of JSON-RPC and by our own status object. Pure."""
+"""Failures: errors of calls, as JSON-RPC codes and as our own status object. Pure."""
 
 from http import HTTPStatus
 
@@ -9,7 +9,7 @@ from holdfast.core.wires import HTTP_STATUS, JSONRPC_CODE
 from holdfast.execution.outcomes import Outcome
 from holdfast.mcp.protocol import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, PARSE_ERROR
 
-# What the specification calls its own codes; ours are called by their names.
+# The titles that the specification gives to its own codes. The titles of other failures come from our error codes.
 TITLES = {
     PARSE_ERROR: "Parse error",
     INVALID_REQUEST: "Invalid Request",
@@ -20,7 +20,7 @@ TITLES = {
 
 
 class Status(msgspec.Struct, frozen=True, rename="camel"):
-    """What went wrong: `message` says what, `description` also why and what to do next."""
+    """An error of a call: `message` says what happened, `description` also why and what to do next."""
 
     status_code: int
     code: str
@@ -30,7 +30,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Failure(Exception):
-    """A call that has no result."""
+    """Raised when a call has no result."""
 
     def __init__(self, code: int, status: Status) -> None:
         super().__init__(status.description)
@@ -39,12 +39,12 @@ class Failure(Exception):
 
     @property
     def title(self) -> str:
-        """What the kind of failure is called."""
+        """The title of this kind of failure."""
         return TITLES.get(self.code) or self.status.code.replace("_", " ").capitalize()
 
 
 def failure_of(error: HoldfastError, *, request_id: str, code: int | None = None) -> Failure:
-    """What the caller is told of an error; `code` where the protocol has one of its own for it."""
+    """Return the failure for an error; `code` overrides the JSON-RPC code if the protocol has its own for it."""
     status = HTTP_STATUS[error.code]
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return broken(error.code, request_id=request_id)
@@ -53,9 +53,9 @@ def failure_of(error: HoldfastError, *, request_id: str, code: int | None = None
 
 
 def failure_of_outcome(outcome: Outcome, *, request_id: str) -> Failure:
-    """What the caller is told of a call that went wrong: what the service says, unless it broke."""
+    """Return the failure for a failed call: with the message of the service, unless it broke."""
     code = outcome.code or CommandFailed.code
-    known = code if code in HTTP_STATUS else CommandFailed.code  # a program may have errors of its own
+    known = code if code in HTTP_STATUS else CommandFailed.code  # an app may have its own errors
     status = HTTP_STATUS[known]
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return broken(code, request_id=request_id)
@@ -66,7 +66,7 @@ def failure_of_outcome(outcome: Outcome, *, request_id: str) -> Failure:
 
 
 def broken(code: str = HoldfastError.code, *, request_id: str) -> Failure:
-    """Something that the caller can do nothing about: the reason stays in the log."""
+    """Return a failure that the caller can do nothing about. The reason is only in the log."""
     told = HoldfastError(
         "something broke here", next=f"Report it with the request id {request_id}: the log has the reason under it."
     )

@@ -1,4 +1,4 @@
-"""Messages: what a decoded value asks for by JSON-RPC 2.0, and the answers to it as bytes. Pure."""
+"""Messages of JSON-RPC 2.0: parses requests from decoded values, and encodes the answers. Pure."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -17,7 +17,7 @@ Params = dict[str, Any] | list[Any]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A call; `id` is UNSET where nobody waits for an answer."""
+    """A call; `id` is UNSET for a notification."""
 
     method: str
     params: Params
@@ -25,20 +25,20 @@ class Request:
 
     @property
     def is_notification(self) -> bool:
-        """Whether nobody waits for an answer."""
+        """Whether the client expects no answer."""
         return self.id is UNSET
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """What is no request, and what can be told to whoever sent it; `id` is null where it cannot be read."""
+    """An invalid request, and the failure to answer it with; `id` is None if it cannot be read."""
 
     id: Any
     failure: Failure
 
 
 def read(value: object) -> Request | Malformed:
-    """What a value asks for."""
+    """Parse a request."""
     if not isinstance(value, dict):
         return Malformed(None, invalid("a request is an object", "Send one with `jsonrpc`, `method` and `id`."))
     message = cast(dict[str, Any], value)
@@ -58,18 +58,18 @@ def read(value: object) -> Request | Malformed:
 
 
 def invalid(why: str, next: str) -> Failure:
-    """Why something is no request."""
+    """Return the failure for an invalid request."""
     error = InvalidInput("this is no request of JSON-RPC 2.0", why=why, next=next)
     return failure_of(error, request_id="", code=INVALID_REQUEST)
 
 
 def result_answer(id: Any, payload: bytes) -> bytes:
-    """The answer to a call that has a result, which is JSON."""
+    """Encode the answer to a call whose result is already JSON."""
     return b'{"jsonrpc":"2.0","result":%b,"id":%b}' % (payload, render(id))
 
 
 def error_answer(id: Any, failure: Failure) -> bytes:
-    """The answer to a call that has none."""
+    """Encode the answer to a failed call."""
     error = {"code": failure.code, "message": failure.title, "data": failure.status}
     return render({"jsonrpc": VERSION, "error": error, "id": id})
 

@@ -1,4 +1,4 @@
-"""Methods: services by their methods and any other tool by its name, as one caller can call them."""
+"""Methods: what one caller can call, services by their methods and other tools by their names."""
 
 import logging
 from http import HTTPStatus
@@ -24,14 +24,14 @@ log = logging.getLogger(__name__)
 
 
 class UnknownMethod(NotFound):
-    """There is no such method for this caller: whether for others there is one is not told."""
+    """The caller sees no such method. The error does not reveal whether others see it."""
 
     def __init__(self, method: str) -> None:
         super().__init__(f"there is no method {method!r:.200}", next=f"`{DISCOVER}` lists those that there are.")
 
 
 class Methods:
-    """Calls methods for one caller; all that it is asked has to end by one time."""
+    """Calls methods for one caller; all calls share one deadline."""
 
     def __init__(self, gateway: Gateway, caller: Principal, *, request_id: str) -> None:
         settings = gateway.engine.config.gateway
@@ -43,7 +43,7 @@ class Methods:
         self._most = settings.max_result_bytes
 
     async def call(self, method: str, params: Params) -> bytes:
-        """What a method gives, as JSON; `Failure` where it gives nothing."""
+        """Call a method and return its result as JSON; raise `Failure` if it has none."""
         try:
             if method == DISCOVER:
                 return described(await self._gateway.tools(self._caller))
@@ -55,7 +55,7 @@ class Methods:
             raise failure_of(error, request_id=self._request_id, code=METHOD_NOT_FOUND) from None
         except HoldfastError as error:
             reason, failure = error, failure_of(error, request_id=self._request_id)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller is answered
+        except Exception as error:  # noqa: BLE001 - the caller always gets an answer
             reason, failure = error, broken(request_id=self._request_id)
         if failure.status.status_code == HTTPStatus.INTERNAL_SERVER_ERROR:
             trace = reason if isinstance(reason, Exception) else None
@@ -63,7 +63,7 @@ class Methods:
         raise failure
 
     async def finds(self, method: str) -> bool:
-        """Whether there is such a method for the caller."""
+        """Whether the caller sees such a method."""
         return method in (await self._gateway.tools(self._caller)).by_name
 
     async def _outcome(self, method: str, params: Params) -> Outcome:
@@ -78,7 +78,7 @@ class Methods:
 
 
 def by_name(listed: Listed, params: list[Any]) -> dict[str, Any]:
-    """Params that came by their places, by the names that the schema has there."""
+    """Return positional params as arguments by name, in the order of the schema."""
     names = [*listed.offer.shown.parameters.get("properties", {})]
     if len(params) > len(names):
         raise InvalidInput(
@@ -90,7 +90,7 @@ def by_name(listed: Listed, params: list[Any]) -> dict[str, Any]:
 
 
 def payload_of(outcome: Outcome, most: int) -> bytes:
-    """What a call gave, as JSON and all of it; TooLarge where that is more than `most` bytes."""
+    """Return the complete result of a call as JSON; raise TooLarge if it has more than `most` bytes."""
     if outcome.content is not None:
         data = render([builtin(block) for block in outcome.content])
     elif outcome.whole is None or len(outcome.whole) > most:

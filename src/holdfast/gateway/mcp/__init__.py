@@ -1,1 +1,1 @@
-"""The Model Context Protocol of both eras in front of tools, resources and prompts; no transport."""
+"""The MCP server, modern and legacy, in front of tools, resources and prompts; independent of transports."""

@@ -1,4 +1,4 @@
-"""About: how this server names itself to clients of MCP, and what it says it can do."""
+"""What this server tells MCP clients about itself: name, version, instructions, capabilities."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
@@ -7,7 +7,7 @@ from typing import Any, Final
 def _version() -> str:
     try:
         return version("holdfast")
-    except PackageNotFoundError:  # it runs from its source
+    except PackageNotFoundError:  # it runs from source
         return "0"
 
 

@@ -1,10 +1,10 @@
-"""Answers: what a request of MCP is answered with; the one place where an exception becomes an error of the protocol.
+"""Answers: encodes results and errors of MCP requests. Only here, an exception becomes an error of the protocol.
 
-what was raised                       what the client is told
+exception                             what the client receives
 McpError                              its code, message and data
-an error of ours                      what, why and what next, by the code that MCP has for it
-of those on our side (5xx)            without the reason
-anything else, and what is broken     that something broke here, and the id under which the log has the reason
+HoldfastError                         what, why, next and the details, with the code that MCP has for it
+HoldfastError of the server (5xx)     the same without the reason and the details
+any other, and what is broken (500)   that something broke, and the request id, under which the log has the reason
 """
 
 import logging
@@ -25,18 +25,18 @@ log = logging.getLogger(__name__)
 
 
 def answered(id: RequestId, result: Mapping[str, Any]) -> bytes:
-    """A request is answered with a result."""
-    # Each part by itself: an id may have in it what only the slower way of writing takes, and that takes no raw JSON.
+    """Encode the answer to a request that has a result."""
+    # Each part is encoded by itself: an id with a lone surrogate needs the slow encoder, which cannot take raw JSON.
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (render(id), render(result))
 
 
 def refused(id: RequestId | None, error: Mapping[str, Any]) -> bytes:
-    """A request is answered with an error; `id` is None where it could not be read."""
+    """Encode the answer to a request that failed; `id` is None if it could not be read."""
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (render(id), render(error))
 
 
 def error_of(error: Exception, *, modern: bool, request_id: str = "") -> dict[str, Any]:
-    """What a client is told of an exception: `code`, `message`, and `data` where there is more to say."""
+    """Return the error object for an exception: `code`, `message` and, if there is more to say, `data`."""
     if isinstance(error, McpError):
         code = INVALID_PARAMS if modern and error.code == NO_RESOURCE else error.code
         told: dict[str, Any] = {"code": code, "message": error.message}

@@ -1,8 +1,8 @@
-"""Changes: what is not as it was for those who listen: lists of tools, prompts and resources, and single resources.
+"""Changes: notifies listeners when a list of tools, prompts or resources has changed, or a single resource.
 
-Lists are looked at once a second while somebody listens, and at once when the registry changes, and told of only where
-the listener's own has changed. Changes of a resource are counted in a row (skills/updates.py), looked at when the
-channel `holdfast_gateway` is notified, by whatever node, and once a second.
+While there are listeners, lists are checked once a second and when the registry changes. A listener is notified only if
+its own list has changed. Changes of a resource are counted in a row (skills/updates.py). The counts are checked once a
+second and when any node notifies the channel `holdfast_gateway`.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ from holdfast.skills.updates import digest_of
 
 REGISTRY = "holdfast_registry"  # notified at each revision of the registry
 CHANNEL = "holdfast_gateway"  # notified when a resource has changed
-KEPT = "mcp changes"  # under which a gateway keeps them
-LOOK = 1.0  # seconds between two looks
-PAUSE = 0.1  # seconds at least: what changes much is looked at once
+KEPT = "mcp changes"  # key in `Gateway.kept`
+LOOK = 1.0  # seconds between two checks
+PAUSE = 0.1  # seconds before each check, so that many changes at a time cause one check
 
 Kind = Literal["tools", "prompts", "resources"]
-Sources = tuple[Stock, tuple[object, ...]]  # what lists are made of: the registry, and what the program declares
-Digests = dict[tuple[Principal, Kind], bytes]  # of lists, by whose they are
+Sources = tuple[Stock, tuple[object, ...]]  # what lists are made of: the tools, and the prompts and resources
+Digests = dict[tuple[Principal, Kind], bytes]  # of lists, by caller and kind
 LISTS: Final[Mapping[Kind, tuple[str, ...]]] = {
     "tools": ("tools/list",),
     "prompts": ("prompts/list",),
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class Counted(NamedTuple):
-    """How often a resource has changed, and how many seconds ago it did last."""
+    """How often a resource has changed, and how many seconds ago it last did."""
 
     version: int
     age: float
@@ -58,7 +58,7 @@ NEVER: Final = Counted(0, inf)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What somebody wants to be told of: that lists have changed, or resources."""
+    """The lists and resources whose changes a listener wants."""
 
     lists: frozenset[Kind] = frozenset()
     uris: frozenset[str] = frozenset()
@@ -66,26 +66,26 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What has changed, as both eras tell it."""
+    """The notification of a change, the same for modern and legacy clients."""
 
     method: str
     params: Mapping[str, Any]
 
     @classmethod
     def of_list(cls, kind: Kind) -> "Change":
-        """A list is not what it was."""
+        """Return the notification that a list has changed."""
         return cls(f"notifications/{kind}/list_changed", {})
 
     @classmethod
     def of_resource(cls, uri: str) -> "Change":
-        """A resource is not what it was."""
+        """Return the notification that a resource has changed."""
         return cls("notifications/resources/updated", {"uri": uri})
 
 
 class Watch:
-    """What has changed for one caller since they asked last, each thing once; what is `wanted` may change.
+    """Collects changes for one caller until they are taken, each once. `wanted` can be replaced.
 
-    `wake` is set when something has.
+    `wake` is set when something has changed.
     """
 
     def __init__(self, caller: Principal, wanted: Wanted, wake: asyncio.Event) -> None:
@@ -100,7 +100,7 @@ class Watch:
 
     @property
     def wanted(self) -> Wanted:
-        """What they are told of: that of what they want which they may read."""
+        """The wanted changes, without those that the caller may not read."""
         return self._wanted
 
     @wanted.setter
@@ -109,28 +109,28 @@ class Watch:
         self._since = {uri: self._since.get(uri, monotonic()) for uri in self._wanted.uris}
 
     async def next(self) -> list[Change]:
-        """What has changed; it waits until something has."""
+        """Wait until something has changed, and return it."""
         while not (changes := self.taken()):
             await self._wake.wait()
             self._wake.clear()
         return changes
 
     def taken(self) -> list[Change]:
-        """What has changed, if anything has."""
+        """Return what has changed since the last call, if anything."""
         changes = [Change.of_list(kind) for kind in self._lists if kind in self.wanted.lists]
         changes += [Change.of_resource(uri) for uri in self._uris if uri in self.wanted.uris]
         self._lists, self._uris = {}, {}
         return changes
 
     def seen(self, kind: Kind, digest: bytes) -> None:
-        """A list has this digest now."""
+        """Record the current digest of a list."""
         if self._known.setdefault(kind, digest) != digest:
             self._known[kind] = digest
             self._lists[kind] = None
             self._wake.set()
 
     def updated(self, counted: Mapping[str, Counted]) -> None:
-        """How often the resources that they want have changed; of a new one, whether it has since it was wanted."""
+        """Record how often the wanted resources have changed; of a new one, only changes since it was wanted count."""
         now = monotonic()
         changed = [
             uri
@@ -144,7 +144,7 @@ class Watch:
 
 
 class Changes:
-    """Tells those who listen to one tenant's gateway; nothing is looked at while nobody does."""
+    """Notifies the listeners of one tenant's gateway. Without listeners, it checks nothing."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -152,11 +152,11 @@ class Changes:
         self._following: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
         self._sources: Sources | None = None
-        self._due: set[Watch] = set()  # those whose lists may have changed
+        self._due: set[Watch] = set()  # watches whose lists may have changed
 
     @classmethod
     def of(cls, gateway: Gateway) -> "Changes":
-        """The changes of a gateway."""
+        """Return the changes of a gateway."""
         found = gateway.kept.get(KEPT)
         if found is None:
             found = gateway.kept[KEPT] = cls(gateway)
@@ -166,7 +166,7 @@ class Changes:
     async def watch(
         self, caller: Principal, wanted: Wanted, *, wake: asyncio.Event | None = None
     ) -> AsyncGenerator[Watch]:
-        """What changes for a caller from now on; `wake` is set when something has."""
+        """Watch what changes for a caller from now on; `wake` is set when something has changed."""
         watch = Watch(caller, wanted, wake or asyncio.Event())
         self._watches.add(watch)
         if self._following is None:
@@ -183,7 +183,7 @@ class Changes:
             await self._stop()
 
     async def _stop(self) -> None:
-        """Look no more, if nobody listens."""
+        """Stop checking if there are no listeners."""
         if not self._watches and self._following is not None:
             following, self._following = self._following, None
             following.cancel()
@@ -201,11 +201,11 @@ class Changes:
                 try:
                     await self._look_at_resources(self._watches)
                     await self._look_anew()
-                except Exception as error:  # noqa: BLE001 - those who listen do so until it can be seen again
+                except Exception as error:  # noqa: BLE001 - listeners stay until a check works again
                     log.warning("cannot see what has changed, trying again: %s", error)
 
     async def _look_at_resources(self, watches: Iterable[Watch]) -> None:
-        """Tell which of the resources that are wanted have changed."""
+        """Check which of the wanted resources have changed."""
         wanted = {watch: {uri: digest_of(uri) for uri in watch.wanted.uris} for watch in watches if watch.wanted.uris}
         if not wanted:
             return
@@ -216,7 +216,7 @@ class Changes:
             watch.updated({uri: found.get(digest, NEVER) for uri, digest in uris.items()})
 
     async def _look_anew(self) -> None:
-        """Look at all lists, if there is anything that could have changed one; again at what could not be seen."""
+        """Check all lists if what they are made of has changed; otherwise only those whose last check failed."""
         stock, offerings = await self._gateway.inventory.current(), self._gateway.offerings
         sources = (stock, (*(await offerings.prompts()).values(), *await offerings.resources()))
         if self._sources is None or stock is not self._sources[0] or sources[1] != self._sources[1]:
@@ -225,13 +225,13 @@ class Changes:
         for watch in self._due & self._watches:
             try:
                 await self._look(watch, found)
-            except Exception as error:  # noqa: BLE001 - the others are told nevertheless
+            except Exception as error:  # noqa: BLE001 - the other listeners are still notified
                 log.warning("cannot see what has changed for %r, trying again: %s", watch.caller.user, error)
             else:
                 self._due.discard(watch)
 
     async def _look(self, watch: Watch, found: Digests) -> None:
-        """Look at the lists that are wanted; `found` are those that were looked at just now."""
+        """Check the wanted lists of a watch; `found` caches the digests of this check."""
         for kind in watch.wanted.lists:
             key = (watch.caller, kind)
             if key not in found:
@@ -239,7 +239,7 @@ class Changes:
             watch.seen(kind, found[key])
 
     async def _digest(self, caller: Principal, kind: Kind) -> bytes:
-        """What tells a list from any other; one that the caller may not see is like an empty one."""
+        """Return the digest of a list; a list that the caller may not see counts as empty."""
         digest = sha256()
         with suppress(Forbidden):
             for method in LISTS[kind]:

@@ -1,4 +1,4 @@
-"""`completion/complete`: what an argument of a prompt, or a parameter of an address, could be."""
+"""`completion/complete`: suggests values for an argument of a prompt, or a parameter of a resource template."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -8,11 +8,11 @@ from holdfast.gateway.mcp.requests import Handler, Request, Result
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 from holdfast.skills.completers import Completer
 
-MOST = 100  # values at once, as the protocol has it
+MOST = 100  # values in one answer, the limit of the protocol
 
 
 async def complete(request: Request) -> Result:
-    """The values that fit what was typed so far."""
+    """Return the values that fit what was typed so far."""
     names, completers = await _asked(request)
     argument = request.object("argument")
     name, typed = argument.get("name"), argument.get("value")
@@ -24,7 +24,7 @@ async def complete(request: Request) -> Result:
     if completer is None:
         return {"completion": {"values": [], "total": 0, "hasMore": False}}
     known = _known(request)
-    run = await request.gateway.run_for(request.caller)  # nobody is asked anything while they type
+    run = await request.gateway.run_for(request.caller)  # without a client: a completion asks nobody
     values: list[str] = await request.gateway.offerings.given(
         f"the completion of {name}", lambda: completer.values(typed, known, run)
     )
@@ -32,7 +32,7 @@ async def complete(request: Request) -> Result:
 
 
 async def _asked(request: Request) -> tuple[Collection[str], Mapping[str, Completer]]:
-    """The arguments of what is being filled in, and how they are completed."""
+    """Return the arguments of the prompt or template, and their completers."""
     ref = request.object("ref")
     match ref.get("type"), ref.get("name"), ref.get("uri"):
         case "ref/prompt", str(name), _:
@@ -51,7 +51,7 @@ async def _asked(request: Request) -> tuple[Collection[str], Mapping[str, Comple
 
 
 def _known(request: Request) -> dict[str, str]:
-    """The other arguments, as far as they are filled in."""
+    """Return the other arguments that are already filled in."""
     given: Any = request.object("context").get("arguments") or {}
     return {name: value for name, value in given.items() if isinstance(value, str)} if isinstance(given, dict) else {}  # pyright: ignore[reportUnknownVariableType]
 

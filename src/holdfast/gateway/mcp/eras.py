@@ -1,4 +1,4 @@
-"""Eras: whether a message is of the era without sessions, by how it opens. Pure."""
+"""Eras: tells modern messages, which need no session, from legacy messages. Pure."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -7,10 +7,10 @@ from holdfast.mcp.protocol import LEGACY, VERSION
 
 
 def is_modern(message: object, version: str | None) -> bool:
-    """Whether a message is to be answered as a modern one; `version` is what its transport says, if that says any.
+    """Whether a message gets a modern answer; `version` is the one that the transport names, if any.
 
-    Whoever names the version in the message itself is modern, whatever they ask for. Else a version that no older
-    client has is of a modern one, unless it opens a session.
+    A message that names a version in `_meta` is modern. Without one, it is modern if the transport names a version that
+    is not a legacy one, unless it is `initialize`.
     """
     if VERSION in meta_of(message):
         return True
@@ -20,7 +20,7 @@ def is_modern(message: object, version: str | None) -> bool:
 
 
 def meta_of(message: object) -> Mapping[str, Any]:
-    """What a message says of itself."""
+    """Return the `_meta` of a message; empty if it has none."""
     params = cast(dict[str, Any], message).get("params") if isinstance(message, dict) else None
     meta = cast(dict[str, Any], params).get("_meta") if isinstance(params, dict) else None
     return cast(dict[str, Any], meta) if isinstance(meta, dict) else {}

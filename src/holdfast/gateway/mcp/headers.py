@@ -1,6 +1,7 @@
-"""Headers: what a modern client repeats of its request in headers of HTTP, which have to say what the body says. Pure.
+"""Headers: the HTTP headers in which a modern client repeats parts of its request. Pure.
 
-Whoever routes by them never reads the body: what differs, or is missing, is refused.
+They have to match the body, because a proxy that routes by them never reads it. A request with a header that differs or
+is missing is rejected.
 """
 
 import base64
@@ -13,7 +14,7 @@ from typing import Any, Final, cast
 from holdfast.gateway.views import Listed, View
 from holdfast.mcp.protocol import HEADER_MISMATCH, McpError
 
-RawHeaders = Sequence[tuple[bytes, bytes]]  # in lower case, as ASGI has them
+RawHeaders = Sequence[tuple[bytes, bytes]]  # names in lower case, as in ASGI
 
 VERSION: Final = b"mcp-protocol-version"
 METHOD: Final = b"mcp-method"
@@ -21,20 +22,20 @@ NAME: Final = b"mcp-name"
 PARAMETER: Final = b"mcp-param-"
 NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
-ANNOTATION: Final = "x-mcp-header"  # of a property whose value is repeated
-KEPT: Final = "mcp headers"  # under which a view keeps what its tools repeat
+ANNOTATION: Final = "x-mcp-header"  # keyword of a property that a header repeats
+KEPT: Final = "mcp headers"  # key in `View.kept` of the arguments that headers repeat
 
 _WRAPPED = re.compile(rb"=\?base64\?(.*)\?=", re.DOTALL)
 _PLAIN = re.compile(rb"[\t\x20-\x7e]*")
 _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _DECIMAL = re.compile(r"(-?[0-9]{1,40})(?:\.0+)?")
-_MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")  # of names to schemas
+_MAPS = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")  # they map names to schemas
 _NO_SCHEMAS = ("default", "examples", "const", "enum")
 
 
 @dataclass(frozen=True, slots=True)
 class Mirrored:
-    """An argument that is repeated in a header: where it stands in the arguments, and what it is."""
+    """An argument that a header repeats: its path in the arguments, and whether it is an integer."""
 
     header: bytes
     path: tuple[str, ...]
@@ -50,12 +51,12 @@ class Mirror:
             _refuse_twice(name for name, _ in headers)
 
     def text(self, header: bytes) -> str | None:
-        """What a header says, as it is."""
+        """Return the text of a header, without decoding Base64."""
         raw = self._found.get(header)
         return None if raw is None else raw.strip(b" \t").decode("latin-1")
 
     def check(self, version: object, method: str, params: Mapping[str, Any]) -> None:
-        """Refuse headers that do not say which version, method and name the body says."""
+        """Reject headers that differ from the version, method or name of the body."""
         self._expect(VERSION, version)
         self._expect(METHOD, method)
         named = NAMED.get(method)
@@ -63,7 +64,7 @@ class Mirror:
             self._expect(NAME, params[named], wrapped=True)
 
     def check_arguments(self, mirrored: Iterable[Mirrored], arguments: Mapping[str, Any]) -> None:
-        """Refuse headers that do not say what the arguments say which are repeated."""
+        """Reject headers that differ from the arguments that they repeat."""
         for each in mirrored:
             value = _at(arguments, each.path)
             said = self._said(each.header, wrapped=True)
@@ -94,7 +95,7 @@ class Mirror:
 
 
 def mirrored_in(view: View, listed: Listed) -> Sequence[Mirrored]:
-    """What calls of a tool repeat in headers; found out once for each view."""
+    """Return the arguments of a tool that headers repeat; determined once for each view."""
     known: dict[str, Sequence[Mirrored]] = view.kept.setdefault(KEPT, {})
     found = known.get(listed.name)
     if found is None:
@@ -103,10 +104,11 @@ def mirrored_in(view: View, listed: Listed) -> Sequence[Mirrored]:
 
 
 def mirrored_of(schema: Mapping[str, Any]) -> Sequence[Mirrored]:
-    """What a schema has repeated in headers: nothing, where what it says of that breaks the rules.
+    """Return the arguments of a schema that headers repeat; none if the schema breaks the rules for them.
 
-    Such a tool is not called by clients that keep them: names are tokens and differ, and only texts, integers and
-    booleans are repeated that stand in properties of the arguments, or of objects in them.
+    The rules: header names are tokens and unique; only strings, integers and booleans are repeated; and they are
+    properties of the arguments, or of objects in them. Clients that follow the rules do not call a tool that breaks
+    them.
     """
     found: dict[bytes, Mirrored] = {}
     for path, part in _parts(schema):
@@ -123,7 +125,7 @@ def mirrored_of(schema: Mapping[str, Any]) -> Sequence[Mirrored]:
 
 
 def _parts(schema: object) -> Iterator[tuple[tuple[str, ...] | None, Mapping[str, Any]]]:
-    """The schemas in a schema; with the names that lead there, where only properties do."""
+    """Yield the schemas in a schema, each with its path of properties; None if the path has other keywords."""
     waiting: list[tuple[tuple[str, ...] | None, object]] = [((), schema)]
     while waiting:
         path, part = waiting.pop()
@@ -152,7 +154,7 @@ def _at(arguments: object, path: Sequence[str]) -> Any:
 
 
 def _told(value: object) -> str | None:
-    """A value as a header has it; None of one that no header repeats."""
+    """Return a value as a header repeats it; None if no header can."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value) if isinstance(value, str | int | float) else None
@@ -167,7 +169,7 @@ def _same_number(said: str, value: object) -> bool:
 def _unwrapped(header: bytes, data: bytes) -> str:
     try:
         text = base64.b64decode(data, validate=True)
-        if base64.b64encode(text) == data:  # else there are two ways to write it
+        if base64.b64encode(text) == data:  # reject a second encoding of the same text
             return text.decode()
     except (binascii.Error, UnicodeDecodeError):
         pass

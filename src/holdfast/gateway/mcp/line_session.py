@@ -1,4 +1,4 @@
-"""The session of a client before the modern era that talks in lines: it lasts as long as they do, in memory."""
+"""The session of a legacy client that sends lines, in memory. It ends with the connection."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
@@ -21,27 +21,27 @@ Write = Callable[[bytes], Awaitable[None]]
 
 
 class HeldAnswers(Answers):
-    """Answers to questions that came, or will come, to this process."""
+    """Answers to questions, which arrive in this process."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         loop = asyncio.get_running_loop()
         self._by_id: dict[str, asyncio.Future[Message]] = {id: loop.create_future() for id in ids}
 
     def take(self, message: Message) -> None:
-        """One has come; what nobody asked, or is answered already, is left aside."""
+        """Take an answer; ignore it if nobody asked the question, or if it is already answered."""
         id: object = message["id"]
         waiting = self._by_id.get(id) if isinstance(id, str) else None
         if waiting is not None and not waiting.done():
             waiting.set_result(message)
 
     async def wait(self, seconds: float) -> Mapping[str, Any]:
-        """The answers by the ids of the questions: all, or those that came in time."""
+        """Return the answers by question id: all, or those that arrived in time."""
         await asyncio.wait(self._by_id.values(), timeout=seconds)
         return {id: answer.result() for id, answer in self._by_id.items() if answer.done()}
 
 
 class LineSession(State):
-    """Answers the requests of one session, and tells what changes, as long as `async with` lasts."""
+    """Answers the requests of one session and sends changes, inside an `async with` block."""
 
     def __init__(self, gateway: Gateway, caller: Principal, write: Write, hello: Hello) -> None:
         self._gateway = gateway
@@ -65,7 +65,7 @@ class LineSession(State):
         await self._stack.aclose()
 
     async def answer(self, message: Message) -> Result:
-        """The result of a request."""
+        """Return the result of a request."""
         method, params = cast(str, message["method"]), cast(dict[str, Any], message.get("params", {}))
         if method == messages.INITIALIZE:
             raise McpError(INVALID_REQUEST, "the session has begun already")
@@ -85,22 +85,22 @@ class LineSession(State):
             await client.close()
 
     def take(self, response: Message) -> None:
-        """The client has answered a question."""
+        """Take the client's answer to a question."""
         for answers in self._held:
             answers.take(response)
 
     async def set_level(self, level: str) -> None:
-        """Logs below a level are not wanted."""
+        """Set the lowest level of the logs that the client receives."""
         self._level = level
 
     async def subscribe(self, uri: str) -> None:
-        """Changes of a resource are wanted."""
+        """Subscribe to changes of a resource."""
         if len(self._wanted.uris) >= MOST_SUBSCRIPTIONS:
             raise McpError(INVALID_PARAMS, f"a session watches at most {MOST_SUBSCRIPTIONS} resources")
         self._want(self._wanted.uris | {uri})
 
     async def unsubscribe(self, uri: str) -> None:
-        """Changes of a resource are not wanted any more."""
+        """Unsubscribe from changes of a resource."""
         self._want(self._wanted.uris - {uri})
 
     def _want(self, uris: frozenset[str]) -> None:
@@ -127,4 +127,4 @@ class LineSession(State):
 
 
 async def _stay() -> None:
-    """There is nowhere to come back from: lines are not lost."""
+    """Do nothing: a client that sends lines stays connected."""

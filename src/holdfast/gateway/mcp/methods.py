@@ -1,11 +1,11 @@
-"""The methods that both eras have, by name."""
+"""The methods that modern and legacy clients share, by name."""
 
 from holdfast.gateway.mcp import completion, prompts, resources, tools
 from holdfast.gateway.mcp.requests import Handler, Request, Result
 
 
 def _for_readers(handler: Handler) -> Handler:
-    """The same for whoever may read: tools are seen by what each of them does, and all else is there to be read."""
+    """Require the scope `read` for a method. Tool methods are different: each tool needs the scope for its access."""
 
     async def handle(request: Request) -> Result:
         request.caller.require("read")

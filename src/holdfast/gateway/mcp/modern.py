@@ -1,4 +1,4 @@
-"""Modern requests (2026-07-28): each stands for itself, and says in which version, and what its client can be asked."""
+"""Modern requests (2026-07-28): each is independent, and states its version and what its client can be asked."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ LISTEN: Final = "subscriptions/listen"
 META: Final = {protocol.SERVER_INFO: SERVER}
 NOT_FOUND: Final = 404
 
-# Milliseconds for which a client need not ask again; whoever listens is told of a change at once.
+# Milliseconds for which a client may cache a result. A client that listens is notified of changes at once.
 FRESH: Final[Mapping[str, int]] = {
     DISCOVER: 60_000,
     "tools/list": 5_000,
@@ -38,7 +38,7 @@ FRESH: Final[Mapping[str, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A request that is well formed; `meta` is what it says of itself."""
+    """A well-formed request; `meta` is its `_meta`."""
 
     id: RequestId
     method: str
@@ -47,7 +47,7 @@ class Envelope:
 
     @classmethod
     def of(cls, message: object, mirror: Mirror | None = None) -> "Envelope":
-        """What a message asks; McpError where it is none of this protocol, or its headers say something else."""
+        """Parse a message; raise McpError if it is malformed, or its headers do not match."""
         if not isinstance(message, dict):
             raise McpError(INVALID_REQUEST, "one request is taken at a time: the body has to be one JSON object")
         said = cast(dict[str, Any], message)
@@ -73,7 +73,7 @@ class Envelope:
         return envelope
 
     def check(self) -> None:
-        """Refuse what a request says of itself in a form that nobody understands."""
+        """Reject malformed values in `_meta`."""
         meta = self.meta
         if not isinstance(meta[protocol.CAPABILITIES], dict):
             raise McpError(INVALID_PARAMS, f"`{protocol.CAPABILITIES}` has to be an object")
@@ -85,13 +85,13 @@ class Envelope:
 
 
 def id_of(message: object) -> RequestId | None:
-    """The id of a message, if it has one that an answer can bear."""
+    """Return the id of a message, if it has a valid one."""
     id = cast(dict[str, Any], message).get("id") if isinstance(message, dict) else None
     return id if isinstance(id, str | int) and not isinstance(id, bool) else None
 
 
 def is_notification(message: object) -> bool:
-    """Whether nobody waits for an answer."""
+    """Whether a message is a notification, which gets no answer."""
     if not isinstance(message, dict) or "id" in message:
         return False
     said = cast(dict[str, Any], message)
@@ -99,14 +99,14 @@ def is_notification(message: object) -> bool:
 
 
 def unsupported(version: object) -> McpError:
-    """This version is not spoken here."""
+    """Return the error for an unsupported version."""
     told = version if isinstance(version, str) else str(version)
     data = {"supported": list(protocol.SUPPORTED), "requested": told[:100]}
     return McpError(protocol.UNSUPPORTED_VERSION, "this version of the protocol is not spoken here", data)
 
 
 def completed(method: str, result: Result) -> Result:
-    """A result with what every one of this era says."""
+    """Add the fields that every modern result has."""
     whole = {"resultType": "complete", **result, "_meta": {**META, **result["_meta"]} if "_meta" in result else META}
     if method in FRESH:
         whole |= {"ttlMs": FRESH[method], "cacheScope": "private"}
@@ -116,7 +116,7 @@ def completed(method: str, result: Result) -> Result:
 async def answer(
     envelope: Envelope, gateway: Gateway, caller: Principal, notify: Notify, mirror: Mirror | None = None
 ) -> Result:
-    """The result of a request; `notify` carries what is told before it, `mirror` are the headers that it came with."""
+    """Return the result of a request; `notify` sends notifications before it, `mirror` has the request's headers."""
     method, params = envelope.method, envelope.params
     if method == DISCOVER:
         about = {"supportedVersions": protocol.SUPPORTED, "capabilities": CAPABILITIES, "instructions": INSTRUCTIONS}
@@ -168,7 +168,7 @@ async def _client(envelope: Envelope, gateway: Gateway, caller: Principal, notif
 
 
 def _given(params: Mapping[str, Any]) -> Answers:
-    """What the client answers now."""
+    """Return the answers that come with this request."""
     given = params.get("inputResponses", {})
     if not isinstance(given, dict) or not all(isinstance(each, dict) for each in cast(dict[str, Any], given).values()):
         raise McpError(INVALID_PARAMS, "`inputResponses` has to be an object of objects")
@@ -176,7 +176,7 @@ def _given(params: Mapping[str, Any]) -> Answers:
 
 
 async def _state(params: Mapping[str, Any], gateway: Gateway, origin: Origin) -> RequestState | None:
-    """What the client was asked, and has answered before; None where it was asked nothing."""
+    """Return the state that comes with this request: what the client was asked and has answered. None without one."""
     if "requestState" not in params:
         return None
     now = await gateway.engine.database.now()
@@ -184,7 +184,7 @@ async def _state(params: Mapping[str, Any], gateway: Gateway, origin: Origin) ->
 
 
 async def _asked(waiting: InputRequired, client: ModernClient, gateway: Gateway, origin: Origin) -> Result:
-    """The result of a request that goes on when the client has answered."""
+    """Return the result that asks the client for input. The client then repeats the request with its answers."""
     assert origin.method in NAMED, f"{origin.method} cannot ask its client"
     now = await gateway.engine.database.now()
     return {

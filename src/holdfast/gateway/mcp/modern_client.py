@@ -1,7 +1,7 @@
-"""The client of a modern request: told how it goes on the answer's own stream, asked by the answer itself.
+"""The client of a modern request: gets notifications on the stream of the answer, and questions in the answer itself.
 
-What it has answered comes with the request. What it has not is asked for by ending the request: it is made anew with
-the answers, and the tool runs anew from its beginning.
+Answers come with the request. If one is missing, the request ends with the question. The client repeats the request
+with the answers, and the tool runs again from its beginning.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from holdfast.skills.client import InputRequired
 
 
 class ModernClient(ToldClient):
-    """Whoever made one request.
+    """The client of one request.
 
-    `answers` came with it, to what its `state` says it was asked before, and `used` are those that were taken.
-    `undeclared` are capabilities that it was to be asked for and has not declared, and `refusal` is what whoever asked
-    was told of that.
+    `answers` came with the request, `state` says what the client was asked before, and `used` are the answers that were
+    read. `undeclared` are capabilities that a question needs and the client has not declared. `refusal` is the error
+    message about them.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class ModernClient(ToldClient):
         self.refusal = ""
 
     async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
-        """What was answered; InputRequired where something was not, or not as it was asked."""
+        """Return the answers; raise InputRequired if one is missing, or does not fit its question."""
         self._refuse_undeclared(requests)
         open: dict[str, InputRequest] = {}
         for name, request in requests.items():
@@ -58,7 +58,7 @@ class ModernClient(ToldClient):
                 self.used[name] = answer
         if open:
             raise InputRequired(open)
-        if QUESTION in requests and self._state is not None:  # answers to that come with a state alone
+        if QUESTION in requests and self._state is not None:  # an approval is answered only with a state
             await self._state.use(self._database)
         return {name: Reply(self.used[name]) for name in requests}
 
@@ -70,7 +70,7 @@ class ModernClient(ToldClient):
 
 
 def _again(request: InputRequest, wrong: str) -> InputRequest:
-    """The request as it is asked again: a person is told why."""
+    """Return a request to ask again; a form tells the person why."""
     if not wrong or not isinstance(request, Elicit):
         return request
     return Elicit(f"{request.message}\n\nWhat was sent before does not fit: {wrong}", request.schema)

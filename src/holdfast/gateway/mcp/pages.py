@@ -1,4 +1,4 @@
-"""Pages: long lists in parts, each with a cursor that means nothing to clients."""
+"""Pages of long lists, with cursors that are opaque to clients."""
 
 import base64
 import binascii
@@ -6,16 +6,16 @@ import binascii
 from holdfast.gateway.mcp.requests import Request
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 
-PAGE = 100  # of a list at once
+PAGE = 100  # entries
 
 
 def cursor_of(after: str) -> str:
-    """The cursor of what comes after this."""
+    """Return the cursor of the page after an entry."""
     return base64.urlsafe_b64encode(after.encode(errors="surrogatepass")).decode()
 
 
 def after_of(request: Request) -> str | None:
-    """What the page that is asked for comes after; None: nothing."""
+    """Return the entry before the requested page; None for the first page."""
     cursor = request.params.get("cursor")
     if cursor is None:
         return None

@@ -13,7 +13,7 @@ from holdfast.skills.prompt import Prompt
 
 
 async def list_prompts(request: Request) -> Result:
-    """The prompts, by name."""
+    """List the prompts, sorted by name."""
     after = after_of(request)
     prompts = await request.gateway.offerings.prompts()
     names = sorted(name for name in prompts if after is None or name > after)
@@ -22,7 +22,7 @@ async def list_prompts(request: Request) -> Result:
 
 
 async def get_prompt(request: Request) -> Result:
-    """The messages of a prompt, with what is filled in."""
+    """Return the messages of a prompt, with its arguments filled in."""
     name, values = request.text("name"), texts_of(request, "arguments")
     offerings = request.gateway.offerings
     prompt = (await offerings.prompts()).get(name)
@@ -40,12 +40,12 @@ async def get_prompt(request: Request) -> Result:
 
 
 def unknown(name: str) -> McpError:
-    """There is no such prompt."""
+    """Return the error for an unknown prompt."""
     return McpError(INVALID_PARAMS, f"there is no prompt {name!r:.200}: `prompts/list` lists those that there are")
 
 
 def texts_of(request: Request, name: str) -> dict[str, str]:
-    """A parameter that is an object of texts."""
+    """Return a parameter that is an object of strings."""
     given = request.object(name)
     wrong = next((key for key, value in given.items() if not isinstance(value, str)), None)
     if wrong is not None:
@@ -54,7 +54,7 @@ def texts_of(request: Request, name: str) -> dict[str, str]:
 
 
 def _told(prompt: Prompt) -> dict[str, Any]:
-    """A prompt as MCP describes it; what is not said is left out."""
+    """Return a prompt in the format of MCP, without empty fields."""
     told: dict[str, Any] = {"name": prompt.name, "title": prompt.title, "description": prompt.description}
     told["arguments"] = [
         {

@@ -1,4 +1,4 @@
-"""Replies: whether a client can be asked for something, and whether what it answered is an answer to that."""
+"""Replies: checks whether a client can be asked for something, and whether its answer fits the question."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
@@ -9,25 +9,25 @@ from holdfast.skills.validators import checker_of
 
 
 def takes(capabilities: Mapping[str, Any], request: InputRequest) -> bool:
-    """Whether a client that declares these capabilities can be asked for this."""
+    """Whether a client with these capabilities can be asked for this."""
     declared = capabilities.get(CAPABILITIES[type(request)])
     if isinstance(request, Elicit) and isinstance(declared, dict):
-        return "form" in declared or "url" not in declared  # nothing at all means forms
+        return "form" in declared or "url" not in declared  # an empty capability means forms
     return isinstance(declared, dict)
 
 
 def undeclared(capabilities: Mapping[str, Any], requests: Iterable[InputRequest]) -> dict[str, Any]:
-    """What a client would have to declare to be asked for these, and has not."""
+    """Return the capabilities that these requests need and the client has not declared."""
     return {CAPABILITIES[type(each)]: {} for each in requests if not takes(capabilities, each)}
 
 
 def refusal(missing: Iterable[str]) -> str:
-    """What whoever asks is told of capabilities that are not declared."""
+    """Return the error message for capabilities that are not declared."""
     return f"the client has not declared the capability {' and '.join(missing)}"
 
 
 def unfit(request: InputRequest, answer: Mapping[str, Any]) -> str:
-    """What is wrong with an answer; nothing where it fits what was asked."""
+    """Return what is wrong with an answer; empty if it fits the question."""
     match request:
         case Elicit():
             return _unfit_form(request, answer)

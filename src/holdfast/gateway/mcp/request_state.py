@@ -1,7 +1,7 @@
-"""The state of a request that waits for its client, which the client itself carries: sealed, so that only we read it.
+"""The state of a request that waits for its client. The client carries it, encrypted, so that only the engine reads it.
 
-It opens for the same caller, the same method, the same name and the same arguments, on every node of the installation,
-and for a time. What it holds is what the client was asked, and what it has answered before.
+It opens only for the same caller, method, name and arguments, for a limited time, on every node of the installation. It
+holds what the client was asked, and what it has answered before.
 """
 
 import base64
@@ -28,18 +28,18 @@ from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-KEPT = "mcp request states"  # under which a gateway keeps what seals them
+KEPT = "mcp request states"  # key in `Gateway.kept`
 PURPOSE = b"holdfast mcp request state 1"
 AGAIN = "make the request anew, without `requestState`"
 
-Answers = Mapping[str, Mapping[str, Any]]  # by the names that they were asked under
+Answers = Mapping[str, Mapping[str, Any]]  # by the names of the questions
 
 sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Whose request a state belongs to, and which."""
+    """The request that a state belongs to, and its caller."""
 
     caller: Principal
     method: str
@@ -47,7 +47,7 @@ class Origin:
 
     @property
     def text(self) -> str:
-        """All of it that has to be the same again."""
+        """The parts that have to be the same when the state is opened."""
         caller, name = self.caller, self.params.get(NAMED.get(self.method, ""))
         arguments = hashlib.sha256(_canonical(self.params.get("arguments") or {})).hexdigest()
         return render([str(caller.tenant), caller.user, caller.agent, self.method, name, arguments]).decode()
@@ -55,7 +55,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class RequestState:
-    """The names of what a client was asked, and its answers to what it was asked before; `nonce`: no other has it."""
+    """The names of the questions to a client, and its answers to earlier ones; `nonce` is unique."""
 
     asked: frozenset[str]
     answers: Answers
@@ -63,13 +63,13 @@ class RequestState:
     until: datetime
 
     async def use(self, database: Database) -> None:
-        """Use it up: what a person has allowed is done once. McpError where it was used before."""
+        """Mark it as used, because an approval is good for one call; raise McpError if it was used before."""
         if not await database.run(sql("use_state"), self.nonce, self.until):
             raise McpError(INVALID_PARAMS, f"`requestState` was used before, and is good for one call; {AGAIN}")
 
 
 class RequestStates:
-    """Seals and opens states."""
+    """Seals and opens request states."""
 
     def __init__(self, secret: bytes, *, lifetime: timedelta) -> None:
         self._key = SealingKey(secret, purpose=PURPOSE)
@@ -77,7 +77,7 @@ class RequestStates:
 
     @classmethod
     def of(cls, gateway: Gateway) -> "RequestStates":
-        """Those of a gateway, and of its like on other nodes."""
+        """Return those of a gateway. Each node can open the states of the other nodes."""
         found = gateway.kept.get(KEPT)
         if found is None:
             engine = gateway.engine
@@ -86,12 +86,12 @@ class RequestStates:
         return found
 
     def seal(self, origin: Origin, asked: Iterable[str], answers: Answers, *, now: datetime) -> str:
-        """The state of a request as its client carries it."""
+        """Return the sealed state of a request, for its client to carry."""
         content = render([sorted(asked), answers, uuid7(), now + self._lifetime]).decode()
         return base64.urlsafe_b64encode(self._key.seal(content, about=origin.text)).decode()
 
     def open(self, sealed: object, origin: Origin, *, now: datetime) -> RequestState:
-        """What the client was asked, and has answered; McpError where the state is not one of this request."""
+        """Open a sealed state; raise McpError if it belongs to another request, or has expired."""
         try:
             data = base64.b64decode(str(sealed).encode(), altchars=b"-_", validate=True)
             asked, answers, nonce, until = parse(self._key.open(data, about=origin.text).encode())
@@ -108,9 +108,9 @@ class RequestStates:
 
 
 def answers_of(given: Answers, state: RequestState | None) -> Answers:
-    """All that a client answers. It may say ahead what a tool would ask; that a call is allowed, only when it is asked.
+    """Return all answers of a client. It may answer before a tool asks, but an approval counts only if asked for.
 
-    What was answered before stays as it was: the tool has gone on from there.
+    Earlier answers take precedence over new ones: the tool has already used them.
     """
     if QUESTION in given and (state is None or QUESTION not in state.asked):
         given = {name: answer for name, answer in given.items() if name != QUESTION}
@@ -118,8 +118,8 @@ def answers_of(given: Answers, state: RequestState | None) -> Answers:
 
 
 def _canonical(value: object) -> bytes:
-    """A value as JSON, the same for any order of names."""
+    """Encode a value as JSON with sorted keys."""
     try:
         return msgspec.json.encode(value, order="sorted")
-    except UnicodeEncodeError:  # of half an emoji
+    except UnicodeEncodeError:  # a lone surrogate
         return json.dumps(value, sort_keys=True).encode()

@@ -1,4 +1,4 @@
-"""Requests: what a client of MCP asks, the same for both eras."""
+"""Requests of MCP clients, the same for modern and legacy versions."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request: `version` is the protocol's, `client` is who can be told how it goes, or asked."""
+    """One request: `version` is the protocol version, `client` receives notifications and questions."""
 
     method: str
     params: Mapping[str, Any]
@@ -25,18 +25,18 @@ class Request:
 
     @property
     def is_modern(self) -> bool:
-        """Whether it is of the era without sessions."""
+        """Whether it is of the modern version, which has no sessions."""
         return self.version == MODERN
 
     def text(self, name: str) -> str:
-        """A parameter that has to be there, and to be a text."""
+        """Return a required parameter that is a string."""
         value = self.params.get(name)
         if not isinstance(value, str):
             raise McpError(INVALID_PARAMS, f"`{name}` has to be a text")
         return value
 
     def object(self, name: str) -> Mapping[str, Any]:
-        """A parameter that is an object, an empty one where it is not there."""
+        """Return a parameter that is an object; empty if it is missing."""
         value = self.params.get(name)
         if value is None:
             return {}

@@ -25,7 +25,7 @@ _SKILLS = UriTemplate(SKILL)
 
 
 async def list_resources(request: Request) -> Result:
-    """The resources that have an address of their own, and the skills that the caller may read, by name."""
+    """List the resources with a fixed address, then the skills that the caller may read, sorted by name."""
     after = after_of(request)
     found: list[dict[str, Any]] = []
     if after is None:
@@ -38,13 +38,13 @@ async def list_resources(request: Request) -> Result:
 
 
 async def list_templates(request: Request) -> Result:
-    """The templates of addresses."""
+    """List the resource templates."""
     resources = await request.gateway.offerings.resources()
     return {"resourceTemplates": [_told(each) for each in resources if not each.is_fixed]}
 
 
 async def read_resource(request: Request) -> Result:
-    """What a resource holds."""
+    """Return the contents of a resource."""
     uri = request.text("uri")
     offerings = request.gateway.offerings
     found = await offerings.find(uri)
@@ -64,7 +64,7 @@ def _unknown(uri: str) -> McpError:
 
 
 def _told(resource: Resource) -> dict[str, Any]:
-    """A resource as MCP describes it; what is not said is left out."""
+    """Return a resource in the format of MCP, without empty fields."""
     address = "uri" if resource.is_fixed else "uriTemplate"
     told = {
         address: resource.uri,
@@ -95,7 +95,7 @@ def _contents(uri: str, resource: Resource, given: object, most: int) -> list[di
 
 
 def _are_contents(given: object) -> bool:
-    """Whether a function gave several parts, and not a value that is a list."""
+    """Whether a function returned several contents, and not one value that is a list."""
     kinds = (ResourceContents, str, bytes)
     return isinstance(given, list | tuple) and all(isinstance(each, kinds) for each in cast(Iterable[object], given))
 

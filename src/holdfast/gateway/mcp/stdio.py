@@ -1,7 +1,7 @@
-"""MCP over lines of text: one client, both eras, one message a line, as standard input and output have it.
+"""MCP over lines of text, such as standard input and output: one client, modern or legacy, one message per line.
 
-A request that says its version is a modern one and stands for itself. `initialize` opens the session of a client before
-that era, in which all its other requests are. Answers come as they are ready, in no order.
+A request that states its version is modern and independent. `initialize` opens the session of a legacy client, to which
+all its other requests belong. Each answer is sent as soon as it is ready, in any order.
 """
 
 import asyncio
@@ -25,24 +25,24 @@ from holdfast.gateway.mcp.requests import Result
 from holdfast.gateway.mcp.subscriptions import acknowledged, told, wanted_of
 from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, VERSION, McpError
 
-AT_ONCE = 100  # requests of one client
-GRACE = 1.0  # seconds for what is still asked when no more lines come; clients wait for about two
+AT_ONCE = 100  # concurrent requests of the client
+GRACE = 1.0  # seconds for open requests after the end of the input; clients wait for about two
 
 
 class Stdio:
-    """Serves the client at the other end; `write` takes a line, and waits while nobody reads."""
+    """Serves one client; `write` sends a line, and waits while the client does not read."""
 
     def __init__(self, gateway: Gateway, caller: Principal, write: Write) -> None:
         self._gateway = gateway
         self._caller = caller
         self._write = write
         self._requests: dict[RequestId, asyncio.Task[None]] = {}
-        self._streams: set[RequestId] = set()  # those that end when they are told to
+        self._streams: set[RequestId] = set()  # `subscriptions/listen`: they end only when cancelled
         self._session: LineSession | None = None
         self._stack = AsyncExitStack()
 
     async def serve(self, lines: AsyncIterator[bytes]) -> None:
-        """Answer until there are no more lines; then what is asked already has a moment."""
+        """Answer until the input ends; then give open requests a moment to finish."""
         async with self._stack:
             async for line in lines:
                 if line.strip():
@@ -76,7 +76,7 @@ class Stdio:
         if len(self._requests) >= AT_ONCE:
             await self._refuse(id, Overloaded(f"{AT_ONCE} requests are being answered already", retry_after=1))
             return
-        if message["method"] == INITIALIZE:  # what comes next is of its session
+        if message["method"] == INITIALIZE:  # answered at once, because the next lines belong to its session
             await self._answer(id, message)
             return
         task = self._requests[id] = asyncio.create_task(self._answer(id, message), name=f"mcp request {id!r:.40}")
@@ -89,11 +89,11 @@ class Stdio:
             task.cancel()
 
     async def _answer(self, id: RequestId, message: dict[str, Any]) -> None:
-        """Answer a request; one that is cancelled is never answered."""
+        """Answer a request; a cancelled request gets no answer."""
         is_of_now = is_modern(message, None)
         try:
             result = await (self._modern(message) if is_of_now else self._of_session(message))
-        except Exception as error:  # noqa: BLE001 - whatever it is, whoever asked is told
+        except Exception as error:  # noqa: BLE001 - the client always gets an answer
             await self._refuse(id, error, is_of_now=is_of_now)
         else:
             await self._write(answered(id, result))

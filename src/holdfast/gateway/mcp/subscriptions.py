@@ -1,4 +1,4 @@
-"""Subscriptions: the stream of `subscriptions/listen`, by which a modern client hears what has changed."""
+"""Subscriptions: the messages of the `subscriptions/listen` stream, on which a modern client receives changes."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -8,11 +8,11 @@ from holdfast.gateway.mcp.changes import LISTS, Change, Kind, Wanted
 from holdfast.gateway.mcp.modern import META
 from holdfast.mcp.protocol import INVALID_PARAMS, SUBSCRIPTION, McpError
 
-MOST_URIS = 1000  # that one stream follows
+MOST_URIS = 1000  # resources of one stream
 
 
 def wanted_of(params: Mapping[str, Any]) -> Wanted:
-    """What a client wants to be told of; McpError where that cannot be read."""
+    """Parse what a client subscribes to; raise McpError if it is malformed."""
     given = params.get("notifications")
     if not isinstance(given, dict):
         raise McpError(INVALID_PARAMS, "`notifications` has to be an object that says what to tell")
@@ -27,7 +27,7 @@ def wanted_of(params: Mapping[str, Any]) -> Wanted:
 
 
 def acknowledged(id: RequestId, wanted: Wanted) -> dict[str, Any]:
-    """The first message on the stream: what will be told."""
+    """Return the first message on a stream: what the client is subscribed to."""
     told: dict[str, Any] = {f"{kind}ListChanged": True for kind in LISTS if kind in wanted.lists}
     if wanted.uris:
         told["resourceSubscriptions"] = sorted(wanted.uris)
@@ -35,12 +35,12 @@ def acknowledged(id: RequestId, wanted: Wanted) -> dict[str, Any]:
 
 
 def told(id: RequestId, change: Change) -> dict[str, Any]:
-    """A change, as the stream tells it."""
+    """Return the message of a change."""
     return _tagged(id, change.method, change.params)
 
 
 def ended(id: RequestId) -> dict[str, Any]:
-    """The last message on a stream that the server ends."""
+    """Return the result at the end of a stream that the server ends."""
     return {"resultType": "complete", "_meta": {**META, SUBSCRIPTION: id}}
 
 

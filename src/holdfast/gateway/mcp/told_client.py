@@ -1,4 +1,4 @@
-"""Clients that are told how their request goes: how far it is, and what happens, each only where they want to know."""
+"""Clients that receive progress and logs of their request, each only if they ask for it."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ Notify = Callable[[str, Mapping[str, Any]], Awaitable[None]]  # a method and its
 
 
 class ToldClient(Client):
-    """Whoever made a request; `progress_token` is what they follow it by, `level` the least of logs that they want."""
+    """The client of a request; `progress_token` identifies its progress, `level` is the lowest level of its logs."""
 
     def __init__(self, notify: Notify, *, progress_token: str | int | None, level: str | None) -> None:
         self._notify = notify
@@ -19,7 +19,7 @@ class ToldClient(Client):
         self._level = level
 
     async def progress(self, progress: float, *, total: float | None = None, message: str | None = None) -> None:
-        """Tell how far it is, where the request asks for that."""
+        """Send progress, if the request asks for it."""
         if self._token is None:
             return
         told: dict[str, Any] = {"progressToken": self._token, "progress": progress}
@@ -30,7 +30,7 @@ class ToldClient(Client):
         await self._notify("notifications/progress", told)
 
     async def log(self, level: str, data: Any, *, logger: str | None = None) -> None:
-        """Tell what happens, where they want such a level."""
+        """Send a log message, if the client wants its level."""
         if level not in LOG_LEVELS:
             raise InvalidInput(f"there is no level {level!r:.40}", next=f"The levels are {', '.join(LOG_LEVELS)}.")
         if self._level is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(self._level):

@@ -12,12 +12,12 @@ from holdfast.gateway.views import Listed, View
 from holdfast.mcp.content import builtin
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 
-STRUCTURED = (dict, list, int, float)  # what is more than the text that is told of it
-RENDERED = "mcp"  # under which a view keeps what was made of it
+STRUCTURED = (dict, list, int, float)  # types of results that are sent as structured content, too
+RENDERED = "mcp"  # key of the rendered tools in `View.kept`
 
 
 async def list_tools(request: Request) -> Result:
-    """The tools that the caller sees: all at once, for they are few or found by `search_tools`."""
+    """List the tools that the caller sees, on one page. If there are many, `search_tools` finds those not listed."""
     if request.params.get("cursor") is not None:
         raise McpError(INVALID_PARAMS, "there is no such cursor: the list has one page")
     view = await request.gateway.tools(request.caller)
@@ -25,18 +25,18 @@ async def list_tools(request: Request) -> Result:
 
 
 async def call_tool(request: Request) -> Result:
-    """Call a tool; what goes wrong with it is a result that says so, for a model to read."""
+    """Call a tool; a failure of the tool is a result, for a model to read."""
     name, arguments = request.text("name"), request.object("arguments")
     try:
         outcome = await request.gateway.call(request.caller, name, arguments, client=request.client)
-    except Forbidden as error:  # of a tool that the caller sees
+    except Forbidden as error:  # the caller sees the tool, so that this is a result, too
         return _failed(str(error))
     most = request.gateway.engine.config.gateway.max_result_bytes
     return result_of(outcome, modern=request.is_modern, most=most)
 
 
 def rendered(view: View, most: int) -> msgspec.Raw:
-    """The tools of a view as JSON; made once."""
+    """Return the tools of a view as JSON. They are rendered once."""
     found = view.kept.get(RENDERED)
     if found is None:
         found = view.kept[RENDERED] = msgspec.Raw(render([definition(each) for each in view.told(most)]))
@@ -44,7 +44,7 @@ def rendered(view: View, most: int) -> msgspec.Raw:
 
 
 def definition(listed: Listed) -> dict[str, Any]:
-    """A tool as MCP describes it."""
+    """Return a tool in the format of MCP."""
     tool = listed.offer.shown
     schema = {"type": "object", **tool.parameters}
     found: dict[str, Any] = {"name": listed.name, "description": tool.description, "inputSchema": schema}
@@ -55,9 +55,10 @@ def definition(listed: Listed) -> dict[str, Any]:
 
 
 def result_of(outcome: Outcome, *, modern: bool, most: int) -> Result:
-    """What came of a call, as MCP tells it; the modern era takes any value as structured, those before only objects.
+    """Return the outcome of a call in the format of MCP.
 
-    A text says of itself how it was shortened; of what cannot be shortened, no more than `most` characters are given.
+    Structured content is any value for modern clients, and an object for legacy ones. A shortened text says so itself.
+    Blocks cannot be shortened: more than `most` characters of them are an error.
     """
     if outcome.status != "done":
         return _failed(outcome.text if outcome.outward is None else outcome.outward)

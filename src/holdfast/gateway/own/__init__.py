@@ -1,7 +1,7 @@
-"""The engine's own abilities: memory, notes, conversations, skills and agents, as tools and as resources.
+"""The engine's own tools and resources: memory, notes, conversations, skills and agents.
 
-Whose they are, the run says: the user's, and where the caller speaks for an agent, that agent's. Nobody can name
-another user; whoever speaks for an agent cannot name another agent.
+The run determines the owner: the user, and the agent if the caller acts for one. No caller can name another user, and a
+caller who acts for an agent cannot name another agent.
 """
 
 from holdfast.engine import Engine
@@ -17,7 +17,7 @@ __all__ = ["own_resources", "own_tools"]
 
 
 def own_tools(engine: Engine) -> list[Tool]:
-    """The tools that every tenant has: first those that lead to all others, then by name."""
+    """Return the tools that every tenant has: `search_tools` and `call_tool`, then the others by name."""
     tools = [
         *memory_tools(engine),
         *conversation_tools(engine),

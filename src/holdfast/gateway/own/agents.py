@@ -1,4 +1,4 @@
-"""Agents as tools: whoever may call them hands a task to an agent, and gets its answer."""
+"""Agents as tools: a caller hands a task to an agent, and gets its answer."""
 
 import asyncio
 from typing import Annotated, Any
@@ -14,14 +14,14 @@ from holdfast.skills.function import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
-MARGIN = 2.0  # seconds before the end of a call in which it is said that the agent still works
-SHOWN = 200  # characters of a thought
+MARGIN = 2.0  # seconds before the deadline of a call at which ask_agent stops waiting for the answer
+SHOWN = 200  # characters of a thought in a progress message
 
 Text = Annotated[str, Meta(min_length=1)]
 
 
 def agent_tools(engine: Engine) -> list[Tool]:
-    """The tools that list agents, and that talk to one."""
+    """Return the tools that list agents, and that send a message to one."""
     agents = engine.agents
 
     async def list_agents(run: Run) -> dict[str, Any]:
@@ -49,10 +49,10 @@ def agent_tools(engine: Engine) -> list[Tool]:
             agents.send(agent, message, user=caller.user, session_id=session, key=run.key, adopts=False)
         )
         try:
-            sent = await asyncio.shield(sending)  # so that it is known what to cancel
+            sent = await asyncio.shield(sending)  # shielded, because a cancellation needs the id of the run
             return await _answer(agents, agent, sent, run, {"agent": agent, "session_id": session})
         except asyncio.CancelledError:
-            await agents.cancel((await sending).run_id)  # nobody waits for it any more
+            await agents.cancel((await sending).run_id)  # the caller waits no longer
             raise
 
     return [
@@ -62,7 +62,7 @@ def agent_tools(engine: Engine) -> list[Tool]:
 
 
 async def _answer(agents: Agents, agent: str, sent: Sent, run: Run, told: dict[str, Any]) -> dict[str, Any]:
-    """What is told of a turn, and its answer; or that it goes on, where that takes longer than the call may."""
+    """Wait for the answer of a turn and add it to `told`; if there is none in time, add the state of the turn."""
     if sent.held is None and await agents.is_stranded(sent.run_id, agent, within=UNSERVED_AFTER):
         return told | {"state": "queued", "note": f"{unserved(agent, sent.run_id)} read_conversation tells the answer."}
     left = seconds_left(run)
@@ -96,7 +96,7 @@ def _waiting(event: Event) -> dict[str, Any]:
 
 
 def _refuse(agent: str, event: Event, told: dict[str, Any]) -> None:
-    """Tell that a turn failed, if it did."""
+    """Raise Unavailable if a turn failed."""
     if event.kind == "error" or "answer" not in told:
         why = event.text or f"its turn ended as {event.state}"
         session = told["session_id"]
@@ -106,7 +106,7 @@ def _refuse(agent: str, event: Event, told: dict[str, Any]) -> None:
 
 
 def _progress(event: Event) -> str:
-    """What a client is told while the agent works; nothing of what goes without saying."""
+    """Return the progress message for an event; empty for events that are not reported."""
     match event.kind:
         case "thought":
             return event.text[:SHOWN]

@@ -1,4 +1,4 @@
-"""Conversations as tools: the caller's own, and for whoever speaks for an agent, those with that agent."""
+"""Conversations as tools: the caller's own; a caller who acts for an agent has only those with that agent."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ MOST_READ = 200
 
 
 def conversation_tools(engine: Engine) -> list[Tool]:
-    """The tools that list and read conversations."""
+    """Return the tools that list and read conversations."""
 
     async def list_conversations(run: Run, limit: Annotated[int, Meta(ge=1, le=MOST_LISTED)] = 20) -> dict[str, Any]:
         """List the user's conversations with agents, the newest first.
@@ -66,7 +66,7 @@ def conversation_tools(engine: Engine) -> list[Tool]:
 
 
 async def own_conversation(engine: Engine, run: Run, session_id: str) -> Conversation:
-    """A conversation of the caller's, or one of nobody's that they may adopt; another's is not found."""
+    """Return the caller's conversation, or one without a user that the caller may adopt; otherwise raise NotFound."""
     talk = await authorization_of(engine, run).own_session(session_id)
     if talk is None:
         next = "list_conversations lists those there are."
@@ -75,7 +75,7 @@ async def own_conversation(engine: Engine, run: Run, session_id: str) -> Convers
 
 
 def said(nodes: Sequence[Node]) -> list[dict[str, Any]]:
-    """What was said, by whom: texts, and which tools were called."""
+    """Return the texts of nodes with their authors, and which tools were called."""
     found: list[dict[str, Any]] = []
     for node in nodes:
         context = parse_context(node.context) if node.context else None

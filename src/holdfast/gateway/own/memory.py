@@ -12,7 +12,7 @@ from holdfast.skills.function import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
-IMPORTANCE = 0.8  # of what a model chooses to remember, unless it says otherwise
+IMPORTANCE = 0.8  # default importance of a memory that a model stores
 MOST_RECALLED = 50
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -22,7 +22,7 @@ Change = Literal[
 
 
 def memory_tools(engine: Engine) -> list[Tool]:
-    """The tools that remember and recall, and those that read and change notes."""
+    """Return the tools that store and recall memories, and those that read and edit notes."""
 
     async def remember(
         run: Run, content: Text, importance: Annotated[float, Meta(ge=0, le=1)] = IMPORTANCE

@@ -16,11 +16,11 @@ MARKDOWN = "text/markdown"
 SKILL = "holdfast://skills/{name}"
 NOTES = "holdfast://notes/{agent}"
 CONVERSATION = "holdfast://conversations/{session_id}"
-RECENT = 100  # conversations whose names are completed
+RECENT = 100  # newest conversations whose session ids are completed
 
 
 def own_resources(engine: Engine) -> list[Resource]:
-    """The resources that every tenant has."""
+    """Return the resources that every tenant has."""
 
     async def skill(name: str, run: Run) -> str:
         """The instructions of a skill."""
@@ -62,7 +62,7 @@ def own_resources(engine: Engine) -> list[Resource]:
 
 
 async def skills_of(engine: Engine, run: Run, *, limit: int, after: str | None = None) -> list[tuple[str, str]]:
-    """Names and descriptions of the skills that a caller may read, by name, after one of them."""
+    """Return names and descriptions of the skills that a caller may read, sorted, those after the name `after`."""
     if run.agent is not None:
         catalog = await engine.catalogs.of(run.agent)
         names = sorted(name for name in catalog.by_name if after is None or name > after)

@@ -1,4 +1,4 @@
-"""Skills as tools: whoever speaks for an agent has that agent's, who administers the tenant has all."""
+"""Skills as tools: a caller who acts for an agent has that agent's skills, an admin of the tenant has all."""
 
 from typing import Annotated, Any
 
@@ -19,7 +19,7 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 def skill_tools(skills: Skills, catalogs: Catalogs, finding: Finding) -> list[Tool]:
-    """The tools that find and open skills."""
+    """Return the tools that find and open skills."""
 
     async def search_skills(
         run: Run, query: Text, limit: Annotated[int, Meta(ge=1, le=MOST_FOUND)] = 5
@@ -61,7 +61,7 @@ def skill_tools(skills: Skills, catalogs: Catalogs, finding: Finding) -> list[To
 
 
 async def instructions_of(skills: Skills, name: str) -> str:
-    """The instructions of a skill that is used, and before them of those that it requires."""
+    """Return the instructions of an active skill, after those of the skills that it requires."""
     found: dict[str, str] = {}
     begun: set[str] = set()
 

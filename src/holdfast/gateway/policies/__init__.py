@@ -1,1 +1,1 @@
-"""Policies: what every call of a tool passes, one after another."""
+"""Policies: checks that every tool call passes, one after another."""

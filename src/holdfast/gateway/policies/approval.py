@@ -1,4 +1,4 @@
-"""Approval: of tools that a person has to allow, each call is asked about."""
+"""Approval: asks a person before each call of a tool that needs it."""
 
 from typing import Any
 
@@ -8,21 +8,21 @@ from holdfast.execution.outcomes import Outcome
 from holdfast.gateway.calls import ToolCall
 from holdfast.gateway.policies.policy import Proceed
 
-QUESTION = "holdfast_approval"  # what it is asked under: no tool asks anything by that name
-SHOWN = 2000  # characters of the arguments
+QUESTION = "holdfast_approval"  # name of the input request; no tool uses it
+SHOWN = 2000  # characters of the arguments in the question
 NOTHING_TO_FILL_IN: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 class Approval:
-    """Asks the person in front of the client; where nobody can be asked, the call is refused."""
+    """Asks the user of the client whether a call may run; refuses the call if nobody can be asked."""
 
     async def apply(self, call: ToolCall, proceed: Proceed) -> Outcome:
-        """Let a call go on that a person allows."""
+        """Proceed with a call that needs no approval, or that a person allows."""
         if not call.listed.tool.approve:
             return await proceed(call)
         name, agent = call.listed.name, call.caller.agent
         refusal = f"a person has to allow each call of {name}"
-        if agent is not None:  # who answers for its client is the agent itself
+        if agent is not None:  # the agent itself would answer the question
             raise Forbidden(
                 refusal,
                 why=f"the caller speaks for the agent {agent!r:.200}",
@@ -38,7 +38,7 @@ class Approval:
 
 
 def _question(call: ToolCall) -> str:
-    """What a person is asked: nothing is left out without that they are told so first."""
+    """Return the question. If it leaves out a part of the arguments, it says so first."""
     arguments = render(call.arguments).decode(errors="replace")
     hidden = len(arguments) - SHOWN
     note = f" {hidden:,} characters of its arguments are not shown here." if hidden > 0 else ""

@@ -1,4 +1,4 @@
-"""Arguments: a tool is called with what its schema takes, and with what its skill fixes."""
+"""Arguments: checks arguments against the tool's schema, and adds those that a skill fixes."""
 
 from holdfast.core.errors import InvalidInput
 from holdfast.execution.outcomes import Outcome
@@ -8,10 +8,10 @@ from holdfast.skills.arguments import Refusal, fitted
 
 
 class Arguments:
-    """Checks arguments before anything is run; what is wrong is told to the caller as the outcome."""
+    """Checks arguments before the tool runs; the outcome tells the caller what is wrong."""
 
     async def apply(self, call: ToolCall, proceed: Proceed) -> Outcome:
-        """Let a call go on with arguments that fit."""
+        """Proceed with a call whose arguments fit."""
         offer = call.listed.offer
         checked = fitted(offer.shown, call.arguments, offer.overlay)
         if isinstance(checked, Refusal):

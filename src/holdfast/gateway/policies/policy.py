@@ -1,4 +1,4 @@
-"""A policy: something that every call passes, and that may change, refuse or watch it."""
+"""A policy: a check that every call passes, and that may change, refuse or observe it."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
@@ -11,19 +11,19 @@ Proceed = Callable[[ToolCall], Awaitable[Outcome]]
 
 
 class Policy(Protocol):
-    """One thing that is asked of every call. It decides from memory: nothing is waited for on the way to a back end.
+    """A check of every call. It decides from memory: except to ask the client, it does not wait before the tool runs.
 
-    It gives what `proceed` gives of the call, or of the call as it has to be; or an outcome of its own; or it raises
-    what the caller is told. What it does after `proceed` it does for calls that failed, too.
+    It returns what `proceed` returns for the call or for a changed call, or its own outcome, or raises an error for the
+    caller. What it does after `proceed`, it does for failed calls, too.
     """
 
     async def apply(self, call: ToolCall, proceed: Proceed) -> Outcome:
-        """Let a call go on, or not."""
+        """Proceed with a call, or refuse it."""
         ...
 
 
 def chained(policies: Sequence[Policy], last: Proceed) -> Proceed:
-    """The policies one after another, the first first, and then `last`."""
+    """Return a function that applies the policies in order, and then calls `last`."""
     proceed = last
     for policy in reversed(policies):
         proceed = partial(policy.apply, proceed=proceed)

@@ -1,5 +1,5 @@
--- What was changed in the registry after a revision, as far as entries of tools tell of it: the names of tools; one that is null where a
--- source was changed, which all of its tools tell of; and an empty one for all else, such as skills and agents, which each view reads anew.
--- The kind is no condition: with it the planner would go through the changes of all times by another index.
+-- The names of the tools that changed in the registry after a revision. Null stands for a changed source: it affects all of its tools.
+-- An empty name stands for any other change, such as of skills and agents: new views read these again.
+-- There is no condition on the kind: with one, the planner would scan the changes of all revisions by another index.
 select distinct case c.kind when 'tool' then c.name when 'source' then null else '' end as name from registry_change c
 where c.host_id = $1 and c.revision > $2

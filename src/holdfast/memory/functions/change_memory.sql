@@ -1,5 +1,5 @@
--- Changes a memory, if it is there and `expected` (if any) is its version; the one it was is kept as a revision. What is null stays
--- as it is. New content brings its terms, its digest and, if there is one, its vector.
+-- Changes a memory if it exists and `expected`, unless null, is its version. The old version is kept as a revision. Null fields of `changes` are
+-- unchanged. New content comes with its terms, its digest and, if there is one, its vector.
 create or replace function holdfast.change_memory(
   tenant uuid, memory_id uuid, expected int, operation text, changes json, vector_model text, given_vector halfvec
 ) returns table (current_version int, stored public.memory) language plpgsql

@@ -1,5 +1,5 @@
--- How well a day fits the days that a question names: 1 on one of them, fading before and after (memory/dates.py says the same).
--- `yearly` spans are days of every year, of twelve months of 31 days.
+-- Returns how well a day matches the dates of a query: 1 within a span, decreasing before and after it. The same formula as in memory/dates.py.
+-- A `yearly` span is in every year; its days are numbered as if every month had 31 days.
 create or replace function holdfast.date_value(day date, firsts int[], lasts int[], yearly boolean[], fades float8[]) returns float8
 language plpgsql immutable parallel safe as $$
 declare

@@ -1,4 +1,4 @@
--- Deletes memories of one owner, all that was kept of them but that they were there; how many there were.
+-- Deletes memories of one owner with their vectors, terms and revisions, and leaves a tombstone for each. Returns how many were deleted.
 create or replace function holdfast.delete_memories(tenant uuid, of_scope text, of_owner uuid, ids uuid[], why text) returns int
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare

@@ -1,6 +1,6 @@
--- Has the turn just after this one embedded anew, if its vector is made of both (memory/turns.py); the old one is found until then.
--- A blank at the end of the model's name says so: it is no longer the model that it should be, and its vector is still known. The Indexer is
--- woken if there is one, or if this turn was said anew and has no vector yet. (However often in a transaction: it is notified once.)
+-- Marks the turn after this one for re-embedding, if its vector includes the previous turn (memory/turns.py). The mark is a space at the end of
+-- its model name: the name then differs from the wanted model, and search still finds the old vector. Notifies the Indexer if it marked a turn,
+-- or if this turn has no vector, as after an edit. (PostgreSQL sends equal notifications of a transaction once.)
 create or replace function holdfast.embed_next_anew(turn public.memory) returns void language plpgsql
 set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 begin

@@ -1,4 +1,4 @@
--- Carries what was changed of a memory over to its vectors.
+-- Copies the importance and the end (`live_until`) of a changed memory to its vectors.
 create or replace function holdfast.follow_memory(changed public.memory) returns void language plpgsql
 set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 begin

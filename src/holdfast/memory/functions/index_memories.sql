@@ -1,7 +1,7 @@
--- Writes what the Indexer made of memories, given as JSON with the columns of `memory`; the ids of those that it wrote. One that was changed
--- since it was read is left alone: its version, its content or the model of its vector (`formers`) is another. `formers` and `vectors` are
--- in the order of the items, null where there is none. A new vector takes the place of those of other models, but for the client's own
--- (model ''). A memory that says the same as another keeps a digest of its own: who inserted it by plain SQL finds it where they put it.
+-- Writes the results of the Indexer, given as JSON with the columns of `memory`, and returns the ids of the written memories. Skips a memory that
+-- was changed since it was read: its version, its content or the model of its vector (`formers`) differs. `formers` and `vectors` are in the
+-- order of the items, with null for none. A new vector replaces the one of the former model, never the client's own (model ''). If another
+-- memory has the same digest, the memory keeps its unique one and is not merged: the client that inserted it by plain SQL must find it by its id.
 create or replace function holdfast.index_memories(tenant uuid, items json, formers text[], vectors halfvec[]) returns uuid[]
 language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare

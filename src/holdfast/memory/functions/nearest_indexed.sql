@@ -1,6 +1,6 @@
--- The nearest of a tenant's organizational memories by the index that it has of its own (memory/indexes.py), the only order that the
--- planner may take. The index is partial, so what it is about stands in the statement as literals. It goes on looking past memories that
--- are over or matter too little; where it gives up before it has enough, all of them are compared.
+-- Returns the nearest of a tenant's organizational memories by the tenant's vector index (memory/indexes.py). The settings leave the planner no
+-- other plan. The index is partial, so the statement contains its conditions as literals. The iterative scan skips memories that are no longer
+-- live or below the importance. If it ends with too few, all vectors are compared.
 create or replace function holdfast.nearest_indexed(
   tenant uuid, of_model text, near_to halfvec, moment timestamptz, min_importance float8, wanted_count int
 ) returns uuid[] language plpgsql stable

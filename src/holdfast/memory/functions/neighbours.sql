@@ -1,4 +1,4 @@
--- What was said just before and after these memories, in their conversations. Only nested loops: each is two steps into an index.
+-- Returns the turns before and after these memories in their conversations. Only nested loops: each memory takes two index lookups.
 create or replace function holdfast.memory_neighbours(tenant uuid, of_scope text, of_owner uuid, ids uuid[]) returns uuid[]
 language plpgsql stable
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$

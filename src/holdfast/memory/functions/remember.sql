@@ -1,7 +1,7 @@
--- Stores memories, given as JSON with the columns of `memory`; all of them or none. One whose key or whose very words are there already is
--- folded into what is there: it lasts as long as either would, and matters as much as either does. Of a session that has more than
--- `session_limit` the least important are dropped, then the oldest, and never what is pinned. `lifetimes` and `vectors` are in the order of
--- the items, null where there is none.
+-- Stores memories, given as JSON with the columns of `memory`; all of them or none. A memory whose key or digest exists already is merged into the
+-- existing one (fold_memory): the later expiry and the higher importance win. If a session has more than `session_limit` memories, the least
+-- important ones are deleted, of equal importance the oldest first; never pinned ones. `lifetimes` and `vectors` are in the order of the items,
+-- with null for none.
 drop function if exists holdfast.remember(uuid, text, uuid, int, json, interval[], halfvec[]);
 create or replace function holdfast.remember(
   tenant uuid, session_limit int, items json, lifetimes interval[], vectors halfvec[]
@@ -10,7 +10,7 @@ set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
   one record;
   item public.memory;
-  wakes boolean := false; -- the Indexer, for a turn that has no vector
+  wakes boolean := false; -- whether to notify the Indexer: a turn has no vector
   sessions uuid[];
   of_session uuid;
   excess uuid[];
@@ -18,7 +18,7 @@ begin
   sessions := array(
     select distinct g.owner from json_populate_recordset(null::public.memory, items) g where g.scope = 'session' order by g.owner);
   if sessions <> '{}' then
-    -- Whoever removes a session waits for this, and then finds what is remembered here; or is waited for, and then there is none.
+    -- A concurrent removal of the session waits for this lock and then deletes these memories, too; or it came first, and the session is gone.
     perform from public.conversation c where c.tenant_id = tenant and c.id = any(sessions) order by c.id for key share;
     if (select count(*) from public.conversation c where c.tenant_id = tenant and c.id = any(sessions)) < cardinality(sessions) then
       raise no_data_found using message = 'the session was removed';
@@ -64,7 +64,7 @@ begin
       item := json_populate_record(null::public.memory, one.again);
       item.expires_at := coalesce(item.expires_at, holdfast.now() + lifetimes[one.place], 'infinity');
       stored := holdfast.fold_memory(tenant, item.scope, item.owner, item);
-      if stored.id is null then -- what was there had expired, and makes place
+      if stored.id is null then -- the existing one had expired and is deleted: store the new one
         select r.is_new, r.stored as memory into one
         from holdfast.remember(
           tenant, session_limit, json_build_array(one.again), lifetimes[one.place:one.place], vectors[one.place:one.place]) r;

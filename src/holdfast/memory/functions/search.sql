@@ -1,17 +1,17 @@
--- The memories of owners that answer a question best, with the parts that their scores are the sums of.
+-- Returns the memories of each owner that match a query best, with their scores and the parts of the scores.
 --
--- Two steps. First the pool: all memories of the owner where they are few; else the nearest by vector, the best by words, the conversations
--- of the very best, and what was said just before and after all those. Then one statement weighs the pool. Who has no
--- memories costs a look at the index. docs/scoring.md says what the parts mean and why.
+-- Search has two steps. The first selects the pool of candidates. If the owner has few memories, the pool has all of them. Otherwise it has the
+-- nearest by vector, the best by words, the conversations of the top ten of each, and the turns before and after all these. The second step
+-- is one statement that scores the pool. An owner without memories costs one index lookup. docs/scoring.md explains the parts.
 --
--- The planner is left no choice, for on a fresh table it knows nothing: no nested loops (one over 10,000 rows and their vectors took
--- four seconds), no sequential scans, plans made once. Everything is exact inside the owner's rows; only organizational memory that has an
--- index of its own (memory/indexes.py) finds its nearest by it, and only where no filter could empty what the index brings.
+-- The settings fix the plan, because a fresh table has no statistics: no nested loops (one over 10,000 rows and their vectors took four
+-- seconds), no sequential scans, generic plans. The selection by vector and by words is exact within the owner's rows. The exception is
+-- organizational memory with a vector index (memory/indexes.py): the index selects the nearest, unless a filter could discard its results.
 --
--- `wanted` and `from_importance`: how many of each owner's memories, and from which importance on. `vector_parts` number the question: 0 is
--- the whole, 1… its sentences; `vectors` are theirs, by each of `models`; `unrelated` is the cosine that these give to texts that have nothing in
--- common, which is where the scale begins. `weights` are those of settings.py, in its order. `parts` of a score are in the order of
--- memory/recall.py.
+-- `wanted` and `from_importance`: for each owner, the number of memories to return and their minimum importance. `vector_parts` and `term_parts`
+-- number the parts of the query: 0 is the whole query, 1… its sentences. `vectors` has the vector of each part by each of `models`. `unrelated`
+-- is the cosine that a model gives to unrelated texts; it is subtracted. `weights` has the order of `weights()` in memory/recall.py, and `parts`
+-- the order of `Parts` there.
 drop function if exists holdfast.search_memories(
   uuid, text, uuid, uuid, int, int[], text[], halfvec[], float8[], int[], bigint[], bigint[], boolean, boolean, int[], int[], boolean[],
   float8[], float8[], float8, float8, float8, text[], jsonb, timestamptz, timestamptz, timestamptz);
@@ -45,7 +45,7 @@ declare
   pool_from constant int := weights[13];
   pool_size constant int := weights[14];
   moment constant timestamptz := coalesce(as_of, holdfast.now());
-  ending constant timestamptz := greatest(moment, holdfast.now()); -- what has expired is over, whatever time is asked about
+  ending constant timestamptz := greatest(moment, holdfast.now()); -- an expired memory is never found, not even as of an earlier time
   is_filtered constant boolean := types is not null or containing <> '{}' or since is not null or until is not null or as_of is not null;
   of_scope text;
   of_owner uuid;
@@ -71,7 +71,7 @@ begin
     min_importance := from_importance[place];
     fades := of_scope in ('user', 'agent');
     filtered := is_filtered or of_agent is not null;
-    if of_agent is null then -- an index alone tells
+    if of_agent is null then -- an index-only scan is enough
       pool := array(
         select m.id from public.memory m where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner limit pool_from + 1);
     else
@@ -100,7 +100,7 @@ begin
         where t.tenant_id = tenant and t.scope = of_scope and t.owner = of_owner and t.term = any(asked_terms)
       ), idf as materialized (
         select hits.term, ln(1 + (total - count(*) + 0.5::float8) / (count(*) + 0.5::float8)) as idf from hits group by hits.term
-      ), ranked as materialized ( -- more than are wanted, for some of them are hidden
+      ), ranked as materialized ( -- more than needed: some of them are hidden
         select hits.memory_id, sum(idf.idf) as worth from hits join idf on idf.term = hits.term
         where not filtered or hits.memory_id in (select a.id from unnest(allowed) as a (id))
         group by hits.memory_id order by worth desc limit 10 * pool_size
@@ -137,14 +137,14 @@ begin
         pool := pool || near;
         foremost := foremost || near[1:10];
       end loop;
-      -- A turn may owe its place to its conversation: those of the best are weighed whole.
+      -- The score of a turn depends on its conversation, so the whole conversations of the best candidates are scored.
       pool := pool || array(
         select m.id from public.memory m
         where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner and m.conversation = any(array(
           select l.conversation from public.memory l
           where l.tenant_id = tenant and l.scope = of_scope and l.owner = of_owner and l.id = any(foremost)))
         order by m.conversation, m.seq limit 1000);
-      if cardinality(pool) = 0 then -- nothing of the question can be compared: the newest are as good as any
+      if cardinality(pool) = 0 then -- no vector and no word of the query matches: take the newest memories
         pool := array(
           select m.id from public.memory m where m.tenant_id = tenant and m.scope = of_scope and m.owner = of_owner
           order by m.id desc limit pool_size);
@@ -160,7 +160,7 @@ begin
         w_words * 2.2 / (1 + 1.2 * sqrt(greatest(1, m.length / case m.language when 'en' then english_length else chinese_length end)))
           as per_word,
         (m.author_terms && names or first_person and m.by_owner) as named,
-        case when fades then power(2, -least(1000, greatest(0, date_part('epoch', moment - m.last_accessed)) -- further on it underflows
+        case when fades then power(2, -least(1000, greatest(0, date_part('epoch', moment - m.last_accessed)) -- a larger exponent would underflow
           / (86400 * half_life * (0.5 + m.importance) * (1 + ln(1 + m.access_count::float8))))) else 1 end as retention,
         m.importance >= min_importance and (not filtered
           or (types is null or m.type = any(types)) and m.metadata @> containing
@@ -192,7 +192,7 @@ begin
     ), matches as materialized (
       select hits.memory_id, weighted.part, sum(weighted.worth) as matched
       from hits join weighted on weighted.term = hits.term group by hits.memory_id, weighted.part
-    ), spoken as ( -- of a question of several sentences: the one that the memory answers best, as [sum, vector, words]
+    ), spoken as ( -- for a query of several sentences: the sentence that the memory matches best, as [sum, vector, words]
       select p.id, max(array[p.cosine + p.worded, p.cosine, p.worded]) as best
       from (
         select m.id, coalesce(c.cosine, 0) as cosine, m.per_word * coalesce(x.matched, 0) as worded
@@ -221,7 +221,7 @@ begin
           as around,
         max(c.s) over turns as best_s, count(*) over turns as n
       from (select summed.*, case when summed.seq is not null then summed.s end as turn_s from summed) c
-      window turns as ( -- one for all: lag and lead look past the frame
+      window turns as ( -- one window for all functions: lag and lead ignore the frame
         partition by c.talk, c.day order by c.seq, c.id rows between unbounded preceding and unbounded following)
     ), parted as (
       select p.id, p.vector, p.words,

@@ -1,11 +1,12 @@
--- The four names by which plain SQL knows the memories, as views: what is inserted there is remembered, and found soon after, when the
--- Indexer has read it. They show what is still in force: nothing that has expired, was superseded or buried.
+-- Views of memories for plain SQL, one per memory scope. A row inserted into a view becomes a memory. Search finds it as soon as the Indexer has
+-- read it. The views show current memories: not expired, not superseded, not buried.
 --
--- `session_id` is the uuid of a session's name: the name itself where it is one. A session that nobody knew becomes a conversation with
--- what is inserted for it, and all of it is deleted with the conversation.
+-- `session_id` is the uuid of the session name: the name itself if it is a uuid. An insert for an unknown session creates its conversation.
+-- The memories of a session are deleted with the conversation.
 --
--- Times have a zone, so that `expires_at > now()` is right in every session. `embedding` is what the client gave, else what our model
--- made where that has 384 numbers; 16 bits of each are kept. Lifetime and type that are left out are the defaults of the settings.
+-- Times have a time zone, so that `expires_at > now()` is correct with every `timezone` setting. `embedding` is the vector of the client;
+-- otherwise the vector of our model, if it has 384 dimensions. Vectors are stored with 16 bits per number. An omitted `expires_at` is set
+-- from the settings; an omitted `memory_type` is the default type of the scope.
 
 create or replace view public.session_memories (
   id, session_id, agent_id, user_id, content, embedding, importance_score, created_at, expires_at, metadata
@@ -63,7 +64,7 @@ grant select, insert, update, delete on
 alter view public.session_memories alter column id set default holdfast.uuid7();
 alter view public.session_memories alter column importance_score set default 1.0;
 alter view public.session_memories alter column created_at set default holdfast.now();
-alter view public.session_memories alter column expires_at drop default; -- memory_of_spec gives it what the settings say
+alter view public.session_memories alter column expires_at drop default; -- memory_of_spec fills it in from the settings
 alter view public.user_memories alter column id set default holdfast.uuid7();
 alter view public.user_memories alter column importance_score set default 1.0;
 alter view public.user_memories alter column access_count set default 0;
@@ -74,7 +75,7 @@ alter view public.agent_memories alter column created_at set default holdfast.no
 alter view public.organizational_memories alter column id set default holdfast.uuid7();
 alter view public.organizational_memories alter column created_at set default holdfast.now();
 
--- A row of one of the views as the memory that it is, with what was left out; an error where the API would refuse it, too.
+-- Converts a row of a view to a row of `memory`, with defaults for omitted columns. Raises an error where the API would refuse the memory.
 create or replace function holdfast.memory_of_spec(tenant uuid, in_scope text, given jsonb) returns public.memory
 language plpgsql stable as $$
 declare
@@ -130,7 +131,7 @@ begin
 end $$;
 revoke execute on function holdfast.memory_of_spec from public;
 
--- The conversation of the session that plain SQL knows by a uuid, made if there is none: the user's, if one is named, else nobody's.
+-- Returns the conversation of a session, given as a uuid. Creates it if there is none: for the user, if one is given, otherwise without a user.
 create or replace function holdfast.session_of_spec(tenant uuid, session uuid, person uuid) returns uuid language plpgsql as $$
 declare
   name constant text := coalesce((
@@ -139,7 +140,7 @@ declare
 begin
   insert into public.identity (tenant_id, kind, name, id) values (tenant, 'session', name, session) on conflict do nothing;
   loop
-    -- Whoever removes it waits, and then finds what is inserted.
+    -- A concurrent removal of the session waits for this lock, and then deletes the inserted memory, too.
     select c.id from public.conversation c where c.tenant_id = tenant and c.session_id = name for key share into conversation;
     exit when found;
     perform holdfast.create_conversation(tenant, holdfast.uuid7(), name, null, 'default', person, case when person is not null then
@@ -150,7 +151,7 @@ begin
 end $$;
 revoke execute on function holdfast.session_of_spec from public;
 
--- What is inserted is stored with the client's own vector; words, language and our vector are the Indexer's work, who is woken.
+-- Stores an inserted row with the client's vector, and notifies the Indexer, which adds terms, language and the vector of our model.
 create or replace function holdfast.add_spec_memory() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -195,7 +196,7 @@ begin
 end $$;
 revoke execute on function holdfast.add_spec_memory from public;
 
--- What is updated is kept as a revision, as the API does it; new content is read anew by the Indexer. Whose it is stays as it is.
+-- Applies an update, and keeps the old version as a revision, as the API does. The Indexer reads new content again. The owner cannot change.
 create or replace function holdfast.change_spec_memory() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -216,7 +217,7 @@ begin
     raise feature_not_supported using message = 'whose a memory is, and its id, cannot be changed',
       hint = 'Insert it anew, and delete this one.';
   end if;
-  -- What a client gives back as it was shown stays as it is stored, with its escapes.
+  -- The views show text without escapes: a column that is not changed keeps its stored form.
   if new.content = old.content then
     item.content := was.content;
   end if;
@@ -280,7 +281,7 @@ begin
 end $$;
 revoke execute on function holdfast.change_spec_memory from public;
 
--- What is deleted is forgotten: nothing of it is left but that it was there.
+-- Deletes the memory of a deleted row; only a tombstone is left.
 create or replace function holdfast.delete_spec_memory() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

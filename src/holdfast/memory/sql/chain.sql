@@ -1,7 +1,7 @@
--- A memory, what it took the place of and what took its place, and so on: each has one successor at most, and may be that of several.
+-- Returns the chain of supersessions of a memory: all its predecessors and successors. A memory has at most one successor, and can supersede several.
 with recursive linked (id, superseded_by) as (
   select m.id, m.superseded_by from memory m where m.tenant_id = $1 and m.scope = $2 and m.owner = $3 and m.id = $4
-  union -- each once, so that it ends
+  union -- without duplicates, so that the recursion ends
   select m.id, m.superseded_by from linked
   cross join lateral (
     select before.id, before.superseded_by from memory before

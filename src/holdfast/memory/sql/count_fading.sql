@@ -1,4 +1,4 @@
--- How many memories of each scope have faded, as fading.sql finds them.
+-- Counts the faded memories of each scope, by the conditions of fading.sql.
 select scope, count(*) as memories from memory
 where tenant_id = $1 and scope in ('user', 'agent') and not pinned and created_at < holdfast.now() - $4::interval
   and extract(epoch from holdfast.now() - last_accessed)::float8

@@ -1,5 +1,5 @@
--- Counts uses of memories, many at once. None of the columns is in an index: the row stays in its page. The rows are held in one order
--- first, so that no two writers wait for one another: an update alone takes them in the order of its plan.
+-- Adds to the use counts of memories, in a batch. No index contains the changed columns, so the rows stay in their pages (HOT updates). The
+-- rows are locked in the order of their ids first, to avoid deadlocks: an update alone locks them in the order of its plan.
 with held as materialized (
   select id from memory where tenant_id = $1 and id = any($2::uuid[]) order by id for update
 )

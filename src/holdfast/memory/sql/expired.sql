@@ -1,4 +1,4 @@
--- Memories that have expired.
+-- Returns expired memories.
 select scope, owner, id from memory
 where tenant_id = $1 and expires_at < 'infinity' and expires_at <= holdfast.now()
 limit $2

@@ -1,6 +1,6 @@
--- A page of memories behind one of them, in the order of owners and ids, each with its vectors (the client's own has the model '', one
--- that is to be made anew a blank at the end of it) and with what it was; of one owner, or of all from $3 to $4. What has expired is gone,
--- whether it was deleted yet or not.
+-- Returns a page of memories after ($5, $6), ordered by owner and id, each with its vectors and revisions; of the owners from $3 to $4.
+-- A vector from the client has the model ''. The model of a vector that has to be recomputed ends with a space. Expired memories are left
+-- out, also if they are not deleted yet.
 select m.*, v.models, v.embeddings, r.revisions
 from memory m
 left join lateral (

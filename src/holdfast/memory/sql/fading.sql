@@ -1,5 +1,5 @@
--- Memories of users and agents of which less is left than counts (memory/retention.py says the same). `$2`: the half-life in days,
--- `$3`: how often it has to pass. What is younger than `$4` cannot have faded, however little it matters: it is not looked at.
+-- Returns faded memories of users and agents, by the formula of memory/retention.py. `$2`: the half-life in days, `$3`: the number of
+-- half-lives after which a memory has faded. Memories younger than `$4` cannot have faded, even with importance 0, and are not read.
 select scope, owner, id from memory
 where tenant_id = $1 and scope in ('user', 'agent') and not pinned and created_at < holdfast.now() - $4::interval
   and extract(epoch from holdfast.now() - last_accessed)::float8

@@ -1,4 +1,4 @@
--- Forgets that there were memories, some at a time: after so long nobody asks. One with a key is kept: its source may be read again.
+-- Deletes a batch of old tombstones. A tombstone with a key is kept, so that a later import of the same source does not restore the memory.
 delete from memory_tombstone t
 using (
   select tenant_id, memory_id from memory_tombstone

@@ -1,4 +1,4 @@
--- The versions of a memory before $3, newest first; of one that was never changed there is only the one it is.
+-- Returns the versions of a memory before $3, newest first. A memory that was never changed has no revisions, only its current version.
 select version, operation, at, content, type, importance, trust, metadata
 from memory_revision where tenant_id = $1 and memory_id = $2 and version < $3
 union all

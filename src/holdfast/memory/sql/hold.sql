@@ -1,2 +1,2 @@
--- Holds memories, always in the same order, so that no two who hold some wait for one another.
+-- Locks memories in the order of their ids, to avoid deadlocks.
 select id from memory where tenant_id = $1 and id = any($2::uuid[]) order by id for update

@@ -1,4 +1,4 @@
--- What owners of a scope have: when the newest memory was made and by whom, and how many there are that are not over, of at most $4.
+-- Returns for each owner of a scope the newest memory (creation time, agent, user) and the number of current memories, counted up to $4.
 select newest.scope, newest.owner, newest.agent_id, newest.user_id, newest.created_at as newest, counted.memories
 from unnest($3::uuid[]) with ordinality as asked (owner, place),
   lateral (

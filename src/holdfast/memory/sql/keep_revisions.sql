@@ -1,4 +1,4 @@
--- Stores the versions that memories came with; not of those that were dropped at once, past the limit of a session.
+-- Stores the revisions of imported memories, except for those that the session limit deleted immediately.
 insert into memory_revision (tenant_id, memory_id, version, operation, at, content, type, importance, trust, metadata)
 select $1, m.id, r.version, r.operation, r.at, r.content, r.type, r.importance, r.trust, r.metadata
 from json_populate_recordset(null::memory_revision, $5) r

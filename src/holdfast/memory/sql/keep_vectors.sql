@@ -1,4 +1,4 @@
--- Stores vectors that memories of one owner came with.
+-- Stores the vectors of imported memories of one owner.
 insert into memory_vector (tenant_id, scope, owner, memory_id, dimensions, importance, live_until, model, embedding)
 select $1, m.scope, m.owner, m.id, vector_dims(v.embedding), m.importance, least(m.valid_to, m.expires_at, m.buried_at), v.model, v.embedding
 from unnest($4::uuid[], $5::text[], $6::halfvec[]) as v (id, model, embedding)

@@ -1,4 +1,4 @@
--- Which of these keys are those of memories of an owner, or of memories that are gone.
+-- Returns those of the given keys that a memory of the owner has, or that a deleted one had.
 select m.key from memory m where m.tenant_id = $1 and m.scope = $2 and m.owner = $3 and m.key = any($4)
 union all
 select asked.key from unnest($4::text[], $5::bytea[]) as asked (key, hash)

@@ -1,5 +1,5 @@
--- An owner's memories, the newest first: ids rise with time. Those that one agent brought in, if it is named; those that are over, if they
--- are asked for.
+-- Returns the memories of an owner, newest first: ids grow with time. `$5`: only those stored by this agent. `$6`: also superseded, expired
+-- and buried ones.
 select id, scope, owner, agent_id, user_id, content, type, importance, trust, metadata, source, key, conversation, seq, author, said_at,
   created_at, valid_from, valid_to, expires_at, superseded_by, pinned, buried_at, embedded, access_count, last_accessed, version
 from memory

@@ -1,2 +1,2 @@
--- The vector indexes that searches use.
+-- Returns the registered vector indexes, which searches use.
 select tenant_id, model, dimensions from memory_index

@@ -1,4 +1,5 @@
--- The models that memories have vectors of: a few steps into the index, however many memories there are.
+-- Returns the models whose vectors memories have, by language. A skip scan: a few index lookups, however many memories
+-- there are.
 with recursive known (language, model) as (
   select l.language, (
     select min(m.embedded) from memory m where m.tenant_id = $1 and m.language = l.language and m.embedded is not null)

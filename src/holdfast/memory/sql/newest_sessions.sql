@@ -1,5 +1,5 @@
--- Sessions that have memories, those with the newest first: each at its newest memory, for ids rise with time. `offset 0` keeps the memories
--- in that order: the planner would read them all and sort.
+-- Returns sessions that have memories, ordered by their newest memory, newest first: ids grow with time. `offset 0` keeps the planner from
+-- reading all memories and sorting them.
 select walked.owner, walked.place
 from (
   select m.owner, m.id as place, (

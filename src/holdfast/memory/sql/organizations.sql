@@ -1,4 +1,4 @@
--- How many organizational memories tenants have of each model, where they are so many; and how long the vectors of the model are.
+-- Returns tenants with at least $1 organizational memories embedded by one model: tenant, model, number of memories, dimensions.
 select c.tenant_id, c.model, c.memories, v.dimensions
 from (
   select m.tenant_id, m.embedded as model, count(*) as memories from memory m

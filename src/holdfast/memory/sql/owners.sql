@@ -1,4 +1,5 @@
--- Those who have memories in a scope, in the order of their ids: from each a leap to the next, however many memories it has.
+-- Returns the owners that have memories in a scope, ordered by id. A skip scan: one index lookup per owner, however
+-- many memories it has.
 with recursive holder (owner) as (
   (select m.owner from memory m where m.tenant_id = $1 and m.scope = $2 and m.owner > $3 order by m.owner limit 1)
   union all

@@ -1,4 +1,4 @@
--- What was said just before each of these places of conversations.
+-- Returns the turn before each of the given places in conversations.
 select asked.place, said.seq, said.content, said.author
 from unnest($4::int[], $5::text[], $6::bigint[]) as asked (place, conversation, seq), lateral (
   select m.seq, m.content, m.author from memory m

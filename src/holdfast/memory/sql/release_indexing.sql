@@ -1,2 +1,2 @@
--- Gives the lease on indexing the tenant's memories back, if it is still ours.
+-- Releases the lease on indexing the tenant's memories, if this process still holds it.
 delete from memory_indexing where tenant_id = $1 and holder = $2

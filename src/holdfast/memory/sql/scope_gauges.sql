@@ -1,5 +1,5 @@
--- Of each tenant and scope, across tenants or of one ($1): memories, and those without the vector of the model that their language has
--- ($3, $4), or not read yet. $2 of them at most, by name. Counted in indexes: the memories themselves are not looked at.
+-- Counts memories per tenant and scope, of all tenants or of one ($1): all of them, and those that are unread or have no vector of the
+-- model of their language ($3, $4). Returns at most $2 rows, ordered by tenant. Index-only: the memories themselves are not read.
 select tenant.name as tenant, counted.scope, counted.memories, coalesce(missing.memories, 0) as unembedded
 from (
   select m.tenant_id, m.scope, count(*) as memories from memory m where $1::uuid is null or m.tenant_id = $1 group by m.tenant_id, m.scope

@@ -1,2 +1,2 @@
--- The conversations that a session's name means where no user is named; of several, two.
+-- Returns the conversations that a session name can mean if no user is given; at most two.
 select id from holdfast.sessions_called($1, $2)

@@ -1,2 +1,2 @@
--- Which of these memories are still there, and in which version.
+-- Returns those of the given memories that still exist, with their versions.
 select id, version from memory where tenant_id = $1 and id = any($2::uuid[])

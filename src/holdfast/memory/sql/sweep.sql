@@ -1,5 +1,5 @@
--- Deletes those of an owner's memories that are over, if they still are: one may have been used, pinned, prolonged or said to matter just
--- now. `$6` and `$7` as in fading.sql.
+-- Deletes expired or faded memories of an owner. It checks the condition again, because a memory may just have been used, pinned, prolonged or
+-- made more important. `$6` and `$7` as `$2` and `$3` in fading.sql.
 select holdfast.delete_memories($1, $2, $3, array(
   select m.id from memory m
   where m.tenant_id = $1 and m.scope = $2 and m.owner = $3 and m.id = any($4::uuid[])

@@ -1,2 +1,2 @@
--- When and why a memory was deleted.
+-- Returns when and why a memory was deleted.
 select reason, deleted_at from memory_tombstone where tenant_id = $1 and memory_id = $2

@@ -1,4 +1,5 @@
--- Drops the least important memories of a session beyond so many, then the oldest, and never what is pinned.
+-- Deletes the least important current memories of a session beyond $3; of equal importance, the oldest first. Pinned memories are neither
+-- counted nor deleted.
 select holdfast.delete_memories($1, 'session', $2, array(
   select m.id from memory m
   where m.tenant_id = $1 and m.scope = 'session' and m.owner = $2 and m.expires_at > holdfast.now() and not m.pinned

@@ -1,5 +1,5 @@
--- Tenants with memories that nobody has read yet, or that have no vector of the model of their language (where that is null, none at all):
--- one look at the index each.
+-- Returns tenants with memories that are unread, or have no vector of the model of their language (if that model is null, no vector at all),
+-- by a few index lookups per tenant.
 select t.id from tenant t, lateral (
   (select from memory m where m.tenant_id = t.id and m.length is null limit 1)
   union all

@@ -1,2 +1,2 @@
--- Lets searches use an index no longer.
+-- Unregisters a vector index, so that searches no longer use it.
 delete from memory_index where tenant_id = $1 and model = $2

@@ -1,5 +1,5 @@
--- The statement that makes the vector index of a tenant's organizational memories of one model. It is partial: that of one tenant grows
--- and shrinks alone, and what it finds needs no filter.
+-- Returns the statement that creates the vector index of a tenant's organizational memories of one model. The index is partial: only writes of
+-- this tenant maintain it, and its results need no filter by tenant.
 select format(
   'create index concurrently if not exists %I on public.%I using hnsw ((embedding::halfvec(%s)) halfvec_ip_ops)
    where tenant_id = %L and scope = ''organization'' and model = %L',

@@ -1,4 +1,4 @@
--- Says which models are wanted for languages, null for none, unless somebody who opened later (than `$3`) has said so.
+-- Stores the wanted model of each language (null for none), unless a process that opened after `$3` has stored one.
 insert into memory_model (language, model, opened_at)
 select w.language, w.model, $3::timestamptz from unnest($1::text[], $2::text[]) as w (language, model)
 on conflict (language) do update set model = excluded.model, opened_at = excluded.opened_at

@@ -1,2 +1,2 @@
--- Which model is wanted for each language.
+-- Returns the wanted model of each language.
 select language, model from memory_model

@@ -1,10 +1,10 @@
--- Makes or renews the engine's login, a member of the given roles. The owner alone may call it, with its own right to make roles.
--- The login inherits nothing: it may only become one of its roles. Where the server reserves connections, it may use them.
+-- Creates or renews the engine's login, a member of the given roles. Only the owner can call it, with its own right to create roles.
+-- The login inherits nothing: it can only switch to one of its roles. If the server reserves connections, the login can use them.
 create or replace function holdfast.ensure_login(login text, secret text, roles text[]) returns void language plpgsql as $$
 declare
   granted text;
 begin
-  -- Two engines that start at once would make the same login. An advisory lock could be taken by anyone, for good.
+  -- Two engines that start at once would create the same login. Not an advisory lock: anyone could take one and keep it.
   lock table holdfast.migration in share row exclusive mode;
   if not exists (select from pg_catalog.pg_roles where rolname = login) then
     execute format('create role %I', login);

@@ -1,23 +1,23 @@
--- The logins of tenants. The owner alone may call these, with its own right to make roles.
+-- The logins of tenants. Only the owner can call these functions, with its own right to create roles.
 
--- Makes the role of a tenant's login, or gives it another password. It has its group's rights and can become nobody else.
+-- Creates the role of a tenant's login, or changes its password. It has the rights of its group and cannot switch to another role.
 create or replace function holdfast.renew_tenant_login(login text, secret text) returns void language plpgsql as $$
 begin
-  -- An advisory lock could be taken by anyone, for good.
+  -- Not an advisory lock: anyone could take one and keep it.
   lock table holdfast.migration in share row exclusive mode;
   if not exists (select from pg_catalog.pg_roles where rolname = login) then
     execute format('create role %I', login);
   end if;
   execute format('alter role %I login password %L', login, secret);
   execute format('grant holdfast_tenant to %I with inherit true, set false', login);
-  -- An owner who is no superuser ends the login's sessions as a member of it.
+  -- An owner without superuser rights has to be a member of the login to end its sessions.
   if not pg_has_role(login, 'usage') then
     execute format('grant %I to %I with inherit true, set false', login, current_user);
   end if;
 end $$;
 revoke execute on function holdfast.renew_tenant_login from public;
 
--- Limits what a login takes of the server. `settings` are names and values; one that this owner may not set is left out.
+-- Limits a login. `settings` has names and values; a setting that this owner may not set is skipped.
 create or replace function holdfast.limit_tenant_login(login text, connections int, settings jsonb) returns void language plpgsql as $$
 declare
   setting record;
@@ -27,13 +27,13 @@ begin
     begin
       execute format('alter role %I set %I = %L', login, setting.key, setting.value);
     exception when insufficient_privilege then
-      null; -- temp_file_limit, on a server where the owner is no superuser
+      null; -- temp_file_limit, if the owner is not a superuser
     end;
   end loop;
 end $$;
 revoke execute on function holdfast.limit_tenant_login from public;
 
--- Ends a login's sessions and removes it, with what it made: large objects, temporary tables.
+-- Ends the sessions of a login and drops it, with the objects that it created: large objects, temporary tables.
 create or replace function holdfast.drop_tenant_login(login text) returns void language plpgsql as $$
 begin
   if not exists (select from pg_catalog.pg_roles where rolname = login) then

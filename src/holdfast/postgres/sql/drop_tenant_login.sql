@@ -1,2 +1,2 @@
--- End the sessions of a tenant's login and remove its role.
+-- Ends the sessions of a tenant's login and drops its role.
 select holdfast.drop_tenant_login($1)

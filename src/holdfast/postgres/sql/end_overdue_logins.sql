@@ -1,5 +1,5 @@
 -- Ends sessions of tenants' logins whose transaction is idle for longer than $1, whose statement takes longer than $2, or that
--- somebody who is no tenant's login has waited for, for longer than $3. They can lift the limits that their role begins with.
+-- a session other than a tenant's has waited for, for longer than $3. Such sessions can lift the limits that their role starts with.
 select a.usename::text as login, pg_catalog.pg_terminate_backend(a.pid) as ended,
   case when blocked.yes then 'it blocks others' when a.state = 'active' then 'its statement takes too long'
     else 'its transaction is idle' end as why

@@ -1,2 +1,2 @@
--- A tenant has no login any more.
+-- Deletes the record of a tenant's login.
 delete from holdfast.tenant_login where tenant_id = $1

@@ -1,2 +1,2 @@
--- Whether anything was ever applied to this database.
+-- Whether a migration was ever applied to this database.
 select to_regclass('holdfast.migration') is not null

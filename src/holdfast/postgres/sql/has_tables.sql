@@ -1,4 +1,4 @@
--- Whether the database holds anything of ours or anyone else's in the places that a backup fills.
+-- Whether the schemas that a backup fills have tables or views, ours or others.
 select exists (
   select from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
   where n.nspname in ('public', 'holdfast') and c.relkind in ('r', 'p', 'v')

@@ -1,2 +1,2 @@
--- The function files as they were last applied.
+-- The applied function files and their hashes.
 select name, hash from holdfast.function_file

@@ -1,2 +1,2 @@
--- Limit what a tenant's login takes: connections, and settings by their names.
+-- Limits a tenant's login: connections, and settings by name.
 select holdfast.limit_tenant_login($1, $2, $3)

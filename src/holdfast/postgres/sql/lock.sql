@@ -1,2 +1,2 @@
--- One process at a time; the lock ends with the transaction, so that it works through a pooler.
+-- Lets one process at a time continue. The lock ends with the transaction, so it works through a pooler.
 select pg_advisory_xact_lock($1)

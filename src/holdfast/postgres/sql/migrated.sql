@@ -1,2 +1,2 @@
--- The steps that have run.
+-- The applied migrations and their hashes.
 select name, hash from holdfast.migration

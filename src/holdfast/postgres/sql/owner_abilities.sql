@@ -1,5 +1,5 @@
--- Whether this login can make others, the number that names this database within its server, and whether the engine's login is
--- there, with what this login can give it.
+-- Whether this login can create roles, the OID of this database, and whether the engine's login exists with the rights that this
+-- login can grant it.
 select r.rolsuper or r.rolcreaterole as may_create_roles, d.oid::bigint as database,
   exists (
     select from pg_catalog.pg_roles e where e.rolname = 'holdfast_engine_' || d.oid

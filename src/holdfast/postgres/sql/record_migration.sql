@@ -1,2 +1,2 @@
--- A step has run.
+-- Records an applied migration.
 insert into holdfast.migration (name, hash) values ($1, $2)

@@ -1,2 +1,2 @@
--- Make the role of a tenant's login, or give it this password.
+-- Creates the role of a tenant's login, or changes its password.
 select holdfast.renew_tenant_login($1, $2)

@@ -1,5 +1,5 @@
--- Every tenant's login: whether its role is on this server, its sessions, whether its name shows the tenant's id, as names did
--- once, and whether the server limits its temporary files.
+-- The logins of all tenants: whether the role exists on this server, its sessions, whether its name contains the tenant's id, as earlier
+-- names did, and whether the server limits its temporary files.
 select l.login::text, l.tenant_id, t.name as tenant, l.created_at,
   r.oid is not null as usable,
   r.rolconnlimit as most_sessions,

@@ -1,1 +1,1 @@
-"""MCP over HTTP: both eras on one address."""
+"""MCP over HTTP: the versions with sessions and the version without, on one path."""

@@ -1,4 +1,4 @@
-"""`/mcp`: streamable HTTP of both eras on one address."""
+"""`/mcp`: streamable HTTP, for clients with sessions (2025-11-25 and before) and without (2026-07-28)."""
 
 from http import HTTPStatus
 
@@ -20,7 +20,7 @@ from holdfast.server.problems import WrongMethod
 
 
 class McpEndpoint:
-    """Answers clients of MCP, each in the era that it speaks."""
+    """The endpoint for MCP. It answers each client in the protocol version of the client."""
 
     def __init__(self, gateways: Gateways, authentication: Authentication, calls: Calls) -> None:
         self._authentication = authentication
@@ -28,7 +28,7 @@ class McpEndpoint:
         self._modern = ModernHttp(gateways)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         arrival = await Arrival.of(self._authentication, scope, receive, send)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         version = headers[VERSION].strip().decode("latin-1") if VERSION in headers else None

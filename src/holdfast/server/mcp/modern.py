@@ -1,4 +1,4 @@
-"""MCP of 2026-07-28 over HTTP: one request, and its answer as one JSON object or as a stream that ends with it."""
+"""MCP 2026-07-28 over HTTP: each request gets a JSON object, or an event stream that ends with the response."""
 
 import asyncio
 from collections.abc import Coroutine, Mapping, Sequence
@@ -26,20 +26,20 @@ from holdfast.server.streams import HEARTBEAT, SIGN_OF_LIFE
 from holdfast.server.traffic import QUICK
 
 ACCEPT = b"accept"
-MARGIN = 10.0  # seconds beyond the time of a call that its answer may take
-FORMS = (("application/json", "application/*"), ("text/event-stream", "text/*"))  # what an answer may be
+MARGIN = 10.0  # seconds beyond the timeout of a call, for its response
+FORMS = (("application/json", "application/*"), ("text/event-stream", "text/*"))  # the client must accept both
 
 Given = TypeVar("Given")
 
 
 class ModernHttp:
-    """Answers modern clients."""
+    """Handles the requests of clients without sessions."""
 
     def __init__(self, gateways: Gateways) -> None:
         self._gateways = gateways
 
     async def post(self, arrival: Arrival, message: object) -> None:
-        """Answer a message of a client."""
+        """Handle a POST of a client."""
         try:
             mirror = Mirror(arrival.scope["headers"])
             if not _accepts(mirror.text(ACCEPT) or ""):
@@ -59,7 +59,7 @@ class ModernHttp:
             await self._call(arrival, envelope, gateway, mirror)
 
     async def _take(self, arrival: Arrival, version: str | None) -> None:
-        """Take a notification: there is none that asks for anything, since who goes away cancels by that."""
+        """Accept a notification. None has an effect: a client cancels a request by disconnecting."""
         if version is not None and version != MODERN:
             raise unsupported(version)
         await arrival.answer(b"", status=HTTPStatus.ACCEPTED)
@@ -71,7 +71,7 @@ class ModernHttp:
             body, status = answered(envelope.id, result), HTTPStatus.OK
         except ClientDisconnect:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told by its own protocol
+        except Exception as error:  # noqa: BLE001 - the client gets every error as an MCP error
             told = error_of(error, modern=True, request_id=arrival.visit.request_id)
             body, status = refused(envelope.id, told), _status_of(error)
         await exchange.end(body, status)
@@ -96,7 +96,7 @@ class ModernHttp:
 
 
 class Exchange:
-    """One request and its answer: one JSON object, or a stream once something was told before it."""
+    """One request and its response: a JSON object, or an event stream if something is sent before the response."""
 
     def __init__(self, arrival: Arrival, *, patience: float) -> None:
         self._arrival = arrival
@@ -104,15 +104,18 @@ class Exchange:
         self._sending = asyncio.Lock()
         self._streams = False
         self._ended = False
-        self._end_by: Exception | None = None  # why the work has to end
-        self._spoke = 0.0  # when something was sent last
+        self._end_by: Exception | None = None  # the reason to cancel the work
+        self._spoke = 0.0  # the time of the last event
         self._watching: asyncio.Task[None] | None = None
 
     async def run(self, work: Coroutine[Any, Any, Given]) -> Given:
-        """What the work gives; it is cancelled when the client goes away, ClientDisconnect, or may not be here."""
+        """Return the result of the work. Cancel it if the client disconnects or its access ends, and raise the reason.
+
+        Raises ClientDisconnect if the client disconnects.
+        """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         assert task is not None
-        timer = loop.call_later(QUICK, self._watch, task)  # what is quick is not worth a look
+        timer = loop.call_later(QUICK, self._watch, task)  # a fast call is not watched
         try:
             return await work
         except asyncio.CancelledError:
@@ -126,11 +129,11 @@ class Exchange:
                 await asyncio.wait([self._watching])
 
     async def notify(self, method: str, params: Mapping[str, Any]) -> None:
-        """Tell something before the answer, on the stream, which begins with the first."""
+        """Send a notification before the response. The first one starts the stream."""
         await self._send(framed(render({"jsonrpc": "2.0", "method": method, "params": params})))
 
     async def end(self, body: bytes, status: int) -> None:
-        """Send the answer, as the end of the stream if there is one."""
+        """Send the response, as the last event if there is a stream."""
         async with self._sending:
             self._ended = True
             if self._streams:
@@ -140,7 +143,7 @@ class Exchange:
 
     async def _send(self, data: bytes) -> None:
         async with self._sending:
-            if self._ended:  # by something that was left behind
+            if self._ended:  # a task of the call still runs
                 return
             if not self._streams:
                 self._streams = True
@@ -152,15 +155,15 @@ class Exchange:
         self._watching = asyncio.create_task(self._stay(task), name="mcp call")
 
     async def _stay(self, task: "asyncio.Task[Any]") -> None:
-        """Let a call last, have it look alive, and cancel it when nobody who may call waits for it any more."""
-        with suppress(Overloaded):  # then it has the time that any request has
+        """Extend the timeout of a call, send keep-alives, and cancel it if the client disconnects or loses access."""
+        with suppress(Overloaded):  # it keeps the usual timeout
             self._arrival.visit.stay(self._patience)
         gone, self._spoke = asyncio.ensure_future(disconnected(self._arrival)), monotonic()
         with self._arrival.standing.watched() as ended:
             try:
                 while not (await _first([gone, ended], HEARTBEAT - monotonic() + self._spoke)):
                     if monotonic() - self._spoke >= HEARTBEAT:
-                        await self._send(SIGN_OF_LIFE)  # so that nobody on the way takes it for dead
+                        await self._send(SIGN_OF_LIFE)  # so that no proxy closes an idle connection
                 self._end_by = ended.result() if ended.done() else ClientDisconnect()
             except HoldfastError as error:
                 self._end_by = error
@@ -170,18 +173,18 @@ class Exchange:
 
 
 async def _first(futures: "Sequence[asyncio.Future[Any]]", seconds: float) -> bool:
-    """Wait until one is done, or so long; whether one is."""
+    """Wait until one is done, at most `seconds`. Return whether one is done."""
     done, _ = await asyncio.wait(futures, timeout=max(0.01, seconds), return_when=asyncio.FIRST_COMPLETED)
     return bool(done)
 
 
 @lru_cache(100)
 def _accepts(accept: str) -> bool:
-    """Whether a client takes both forms of an answer."""
+    """Whether a client accepts both JSON and event streams."""
     kinds = {kind.partition(";")[0].strip().lower() for kind in accept.split(",")}
     return "*/*" in kinds or all(kinds.intersection(forms) for forms in FORMS)
 
 
 def _status_of(error: Exception) -> int:
-    """What HTTP says of an error: that the protocol itself refuses a request; else that it was answered."""
+    """Return the HTTP status of an error: that of a protocol error, else 200."""
     return error.status if isinstance(error, McpError) else HTTPStatus.OK

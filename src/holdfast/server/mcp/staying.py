@@ -1,4 +1,4 @@
-"""Clients of MCP that stay to be told things, by server-sent events."""
+"""Event streams to MCP clients, as server-sent events."""
 
 import asyncio
 from contextlib import ExitStack
@@ -10,33 +10,33 @@ from starlette.requests import ClientDisconnect
 from holdfast.server.arrivals import Arrival
 from holdfast.server.streams import HEARTBEAT, SIGN_OF_LIFE
 
-SLOW: Final = 30.0  # seconds that a client may take to read what it is told
-RETRY: Final = 1000  # milliseconds after which a client that lost its stream comes back
+SLOW: Final = 30.0  # seconds that a client has to read an event
+RETRY: Final = 1000  # milliseconds after which a client reconnects when it has lost its stream
 STREAM: Final = [
     (b"content-type", b"text/event-stream"),
-    (b"x-accel-buffering", b"no"),  # some proxies would otherwise keep it until there is enough of it
+    (b"x-accel-buffering", b"no"),  # some proxies buffer the stream otherwise
 ]
 
 
 def framed(message: bytes, position: str | None = None) -> bytes:
-    """A message as a stream carries it; JSON has no line breaks. `position`: from where a client goes on."""
+    """Encode a message for the stream. The JSON has no line breaks. `position`: where a client resumes."""
     id = b"" if position is None else b"id: %b\n" % position.encode()
     return b"%bevent: message\ndata: %b\n\n" % (id, message)
 
 
 def primed(position: str) -> bytes:
-    """What a stream begins with, so that a client that loses it knows where to go on, and when."""
+    """Encode the first event of a stream. It tells the client where to resume, and after how long."""
     return b"id: %b\nretry: %d\ndata: \n\n" % (position.encode(), RETRY)
 
 
 async def disconnected(arrival: Arrival) -> None:
-    """Wait until the client has gone away."""
+    """Wait until the client has disconnected."""
     while (await arrival.receive())["type"] != "http.disconnect":
         pass
 
 
 class Staying:
-    """A client that stays, as long as `async with` lasts; `woken` is set when there may be something to tell."""
+    """An open stream to a client, inside `async with`. Others set `woken` when there may be something to send."""
 
     def __init__(self, arrival: Arrival) -> None:
         self._arrival = arrival
@@ -61,13 +61,13 @@ class Staying:
             await self._arrival.send({"type": "http.response.body", "body": b""})
 
     async def begin(self, first: bytes = b"") -> None:
-        """Begin the stream."""
+        """Start the response."""
         self._begun = True
         await self._arrival.send({"type": "http.response.start", "status": 200, "headers": [*STREAM]})
         await self.send(first or SIGN_OF_LIFE)
 
     async def send(self, data: bytes) -> None:
-        """Tell something; ClientDisconnect where nobody reads it."""
+        """Send data. Raises ClientDisconnect if the client does not read it in time."""
         try:
             async with asyncio.timeout(SLOW):
                 await self._arrival.send({"type": "http.response.body", "body": data, "more_body": True})
@@ -76,7 +76,10 @@ class Staying:
         self._spoke = monotonic()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait until woken, or so long; False when the server stops, and ClientDisconnect when the client is gone."""
+        """Wait until woken, at most `seconds`. Return False if the server is stopping.
+
+        Raises ClientDisconnect if the client has disconnected, and an error if its access has ended.
+        """
         woken = asyncio.ensure_future(self.woken.wait())
         ends = [woken, self._gone, self._stopping, self._ended]
         try:

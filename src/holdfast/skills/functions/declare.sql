@@ -1,10 +1,10 @@
--- What a program declares becomes rows of the origin `code`, in one transaction: tools, skills, links. What is as it was is not written
--- again, and what whoever administers the tenant has said stays. Programs of different names leave one another's rows alone; those without a
--- name share theirs. `is_whole`: the program declares nothing else, and so what it declared before is `gone`, and not active any more.
+-- Functions that store the declarations of an app as rows of the origin `code`, in one transaction: tools, skills, links. Unchanged rows are not
+-- written again, and changes by an administrator are kept. Apps with different names (`program`) leave each other's rows alone; those without a name
+-- share theirs. `is_whole`: these are all declarations of the app, so rows that it no longer declares become `gone` and inactive.
 
--- Stores the tools of a program. A row that is not its own is left alone, and told by its `taken`, the origin, and `owner`, which names the
--- program or source; or, where a tool's method is that of a row that is not its own, by `service`, and `owner` names that tool. What is gone
--- is looked for in the modules of these tools: a program may be served in parts.
+-- Stores the tools of an app. A tool of someone else is left alone and returned with its origin in `taken` and the app or source in `owner`. If a
+-- tool of someone else has the method of a declared tool, `taken` is `service` and `owner` is that tool. Only tools in the modules of these tools can
+-- become gone, because an app can be served in parts.
 create or replace function holdfast.declare_tools(tenant uuid, program text, items jsonb[], is_whole boolean)
 returns table (name text, id uuid, version bigint, taken text, owner text) language plpgsql as $$
 #variable_conflict use_column
@@ -31,7 +31,7 @@ begin
   if found then
     return;
   end if;
-  -- A method that goes from one of its tools to another is nobody's in between: each is written after the other.
+  -- A method that moves from one tool of the app to another is first cleared, because the tools are written one after the other.
   moved := array(
     select t.tool_id from unnest(items) g (item) join public.tool_t t on t.host_id = tenant and t.service = g.item ->> 'service'
     where t.name <> g.item ->> 'name');
@@ -63,9 +63,9 @@ end $$;
 revoke execute on function holdfast.declare_tools from public;
 grant execute on function holdfast.declare_tools to holdfast_app;
 
--- Stores the skills of a program, those that others are parts of first; `below[n]` is what the nth is a part of, `owners` are the names of
--- the skills that the files lie beside. `outcome`: stored; else what is wrong with `subject`: taken (somebody has stored it, or the program
--- `owner` declares it), parent, circle (`names` as of holdfast.put_skill). What is gone is told by the name of the program alone.
+-- Stores the skills of an app, parents first. `below[n]` is the parent of the nth skill; `owners` are the names of the skills that have the files.
+-- `outcome`: stored; or what is wrong with `subject`: taken (someone has stored it, or the app `owner` declares it), parent (does not exist), circle
+-- (`names` as in holdfast.put_skill). The name of the app alone decides which skills become gone; without a name, none do.
 create or replace function holdfast.declare_skills(
   tenant uuid, program text, called text[], below text[], items jsonb[], owners text[], paths text[], contents bytea[], executables boolean[],
   is_whole boolean, out outcome text, out subject text, out owner text, out names text[]
@@ -107,9 +107,9 @@ end $$;
 revoke execute on function holdfast.declare_skills from public;
 grant execute on function holdfast.declare_skills to holdfast_app;
 
--- Links the skills of a program, each list as pairs: tools with the access that is granted, needs with whether they are required; and its
--- agents, to skills in their order. A link that somebody else has changed since is theirs, and one that nobody declares any more is taken
--- away if it was a program's. `outcome`: stored; else what keeps `owner` from being linked to `other`: missing (`absent`), circle (`names`).
+-- Links the skills of an app: tools, as lists of name, granted access and config; dependencies, as lists of name and whether it is required; and its
+-- agents, to skills in order. A link that someone else has changed is kept. A link that is no longer declared is removed if an app wrote it last.
+-- `outcome`: stored; or why `owner` cannot be linked to `other`: missing (`absent`), circle (`names`).
 create or replace function holdfast.declare_links(
   tenant uuid, called text[], tools jsonb[], needs jsonb[], agents text[], assigned jsonb[],
   out outcome text, out owner text, out other text, out absent text, out names text[]

@@ -1,6 +1,6 @@
--- Writes what the indexer made of skills or tools, given as JSON (id, terms, embedded), and their `vectors`, in the same order, null where
--- there is none; the ids of those that it wrote. One whose name or description is no longer what was read is left alone.
--- The registry's row is locked first, as everybody does who changes what it counts, so that none waits for another in a circle.
+-- Writes the indexer's results for skills or tools: JSON with id, terms and embedded, and `vectors` in the same order, null for none. Returns the ids
+-- of the written entries. An entry whose name or description has changed since it was read is left alone.
+-- The registry's row is locked first, as in every function that changes the registry, to prevent deadlocks.
 create or replace function holdfast.index_registry(
   tenant uuid, of_kind text, names text[], descriptions text[], items jsonb, vectors halfvec[]
 ) returns uuid[] language plpgsql set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$

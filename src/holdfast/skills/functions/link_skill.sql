@@ -1,8 +1,8 @@
--- What a skill works with, what it needs, and which agents have it. Each function makes a link or changes it, and says `outcome`: stored;
--- missing (`absent` is what is not there); conflict (`version` is the current one, null where there is no link). `expected` null: however it
--- is. `given` has the columns that are said, the others stay as they are. A link that is as it was is not written again.
+-- Links of skills: to tools, to the skills that they need, and from agents. Each function creates or changes a link. `outcome`: stored; missing
+-- (`absent` is what does not exist); conflict (`version` is the current one, null if there is no link). `expected` null: any version. `given` has the
+-- given columns; the others are unchanged. An unchanged link is not written again.
 
--- An `access_level` of null is what the tool takes.
+-- Links a skill to a tool. An `access_level` of null is the access that the tool needs.
 create or replace function holdfast.link_tool(
   tenant uuid, of_skill text, to_tool text, given jsonb, expected bigint, person text,
   out outcome text, out version bigint, out absent text
@@ -43,8 +43,8 @@ end $$;
 revoke execute on function holdfast.link_tool from public;
 grant execute on function holdfast.link_tool to holdfast_app;
 
--- One more `outcome`: circle, where the other needs this one already (`names` from the other to this one). What is not active, or only of
--- use, counts: it can become more.
+-- Makes a skill depend on another one. One more `outcome`: circle, if the other one already depends on this one (`names` is the path from the other
+-- one to this one). Inactive and optional dependencies count, because they can become active and required.
 create or replace function holdfast.link_need(
   tenant uuid, of_skill text, to_skill text, given jsonb, expected bigint, person text,
   out outcome text, out version bigint, out absent text, out names text[]

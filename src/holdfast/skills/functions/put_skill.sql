@@ -1,7 +1,7 @@
--- Stores a skill that no program declares, or changes one of the expected version. `given` has the columns that are said, the others stay as
--- they are; its `parent` is the name of the skill that it is a part of.
--- `outcome`: stored; missing; conflict (`version` is the current one); code (a program's, and its alone to change); parent (there is none of
--- that name); circle (`names`: it, what it would be a part of, and so on until it comes again).
+-- Creates a skill that no app declares, or changes one with the expected version. `given` has the given columns; the others are unchanged. Its
+-- `parent` is the name of the parent skill.
+-- `outcome`: stored; missing; conflict (`version` is the current one); code (an app declares it, and only the app can change it); parent (it does not
+-- exist); circle (`names`: the parent, its parent, and so on up to the skill itself).
 create or replace function holdfast.put_skill(
   tenant uuid, called text, given jsonb, paths text[], contents bytea[], executables boolean[], expected bigint, person text,
   out outcome text, out version bigint, out names text[]
@@ -33,7 +33,7 @@ end $$;
 revoke execute on function holdfast.put_skill from public;
 grant execute on function holdfast.put_skill to holdfast_app;
 
--- Has a skill be used, or not: that is for who administers the tenant, wherever the skill comes from. `outcome`: stored, missing, conflict.
+-- Activates or deactivates a skill of any origin, for administrators. `outcome`: stored, missing, conflict.
 create or replace function holdfast.activate_skill(
   tenant uuid, called text, is_active boolean, expected bigint, person text, out outcome text, out version bigint
 ) language plpgsql as $$
@@ -50,9 +50,9 @@ end $$;
 revoke execute on function holdfast.activate_skill from public;
 grant execute on function holdfast.activate_skill to holdfast_app;
 
--- Removes a skill, with its files, its links to tools, what it needs, and its assignments to agents. `outcome`: removed; missing; conflict;
--- code (a program's; one that is not active can be removed: no program may have it any more, and one that has it brings it again); needed
--- (`parts` are below it, `dependents` name it among what they need).
+-- Removes a skill, with its files, its links to tools, its dependencies and its assignments to agents. `outcome`: removed; missing; conflict; code
+-- (an app declares it; an inactive one can be removed, because no app may have it any more, and an app that has it declares it again); needed
+-- (`parts` are its parts, `dependents` depend on it).
 create or replace function holdfast.remove_skill(
   tenant uuid, called text, expected bigint, person text,
   out outcome text, out version bigint, out parts text[], out dependents text[]

@@ -1,6 +1,6 @@
--- Stores where tools come from: a new source, or what is said anew of one that is there; `given` has its columns.
--- `outcome`: stored; same (it was so before, and is not written again); taken (there is one of that name); missing; conflict (`version` is the
--- current one). `revision` is the registry's before any change: what its caller changes from here on comes after it.
+-- Creates a source, or changes an existing one; `given` has its columns.
+-- `outcome`: stored; same (unchanged, and not written again); taken (the name exists); missing; conflict (`version` is the current one). `revision`
+-- is the registry's before any change: changes that the caller makes afterwards have higher revisions.
 create or replace function holdfast.put_source(
   tenant uuid, called text, is_new boolean, given jsonb, expected bigint, person text,
   out outcome text, out source uuid, out version bigint, out revision bigint

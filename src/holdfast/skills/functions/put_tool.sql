@@ -1,6 +1,6 @@
--- Stores a tool that neither a program nor a source has, or changes one of the expected version.
--- `outcome`: stored; missing; conflict (`version` is the current one); code or source (theirs alone to change; `source` names the latter);
--- service (its method is that of another tool, which `source` names).
+-- Creates a tool that belongs to no app and no source, or changes one with the expected version.
+-- `outcome`: stored; missing; conflict (`version` is the current one); code or source (only the app or source can change it; `source` is the source's
+-- name); service (another tool has the method; `source` is its name).
 create or replace function holdfast.put_tool(
   tenant uuid, called text, given jsonb, expected bigint, person text, out outcome text, out version bigint, out source text
 ) language plpgsql as $$
@@ -30,7 +30,7 @@ end $$;
 revoke execute on function holdfast.put_tool from public;
 grant execute on function holdfast.put_tool to holdfast_app;
 
--- Changes what whoever administers the tenant says of a tool, wherever it comes from: whether it is active, and its permissions.
+-- Changes what administrators control in a tool of any origin: whether it is active, and its permissions.
 -- `outcome`: stored, missing, conflict.
 create or replace function holdfast.administer_tool(
   tenant uuid, called text, given jsonb, expected bigint, person text, out outcome text, out version bigint
@@ -50,7 +50,7 @@ end $$;
 revoke execute on function holdfast.administer_tool from public;
 grant execute on function holdfast.administer_tool to holdfast_app;
 
--- Takes tools away, with the links of skills to them. They are there, and the caller holds the registry.
+-- Deletes tools and the links of skills to them. They must exist, and the caller must hold the registry's lock.
 create or replace function holdfast.delete_tools(tenant uuid, ids uuid[], person text) returns void language plpgsql as $$
 #variable_conflict use_column
 begin
@@ -70,8 +70,8 @@ end $$;
 revoke execute on function holdfast.delete_tools from public;
 grant execute on function holdfast.delete_tools to holdfast_app;
 
--- Removes a tool that neither a program nor a source has. `outcome`: removed, missing, conflict, code, source (`source` names it).
--- One of a program that is not active can be removed, as of a skill (holdfast.remove_skill); one of a source when that has it no longer.
+-- Removes a tool that belongs to no app and no source. `outcome`: removed, missing, conflict, code, source (`source` is the source's name).
+-- An inactive tool of an app can be removed, like a skill (holdfast.remove_skill); a tool of a source, if the source no longer has it.
 create or replace function holdfast.remove_tool(
   tenant uuid, called text, expected bigint, person text, out outcome text, out version bigint, out source text
 ) language plpgsql as $$

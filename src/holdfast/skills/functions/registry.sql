@@ -1,5 +1,5 @@
--- Changes of a tenant's registry come one after another: whoever makes one holds the registry's row first, before any other row. So no two
--- changes make a circle together, and none waits for another that waits for it.
+-- Locks the registry of a tenant. Each change locks this row first, before any other row. So changes are serialized: two concurrent changes cannot
+-- create a cycle together, and they cannot deadlock.
 create or replace function holdfast.lock_registry(tenant uuid) returns void language plpgsql as $$
 begin
   insert into public.registry (host_id) values (tenant) on conflict do nothing;
@@ -8,7 +8,7 @@ end $$;
 revoke execute on function holdfast.lock_registry from public;
 grant execute on function holdfast.lock_registry to holdfast_app;
 
--- The number of the change that the caller makes; whoever keeps a copy of the registry sees by it that it is no longer current.
+-- Returns the next revision, for the change that the caller makes. Holders of a cached copy see by it that their copy is out of date.
 create or replace function holdfast.next_revision(tenant uuid) returns bigint language plpgsql as $$
 #variable_conflict use_column
 declare
@@ -23,7 +23,7 @@ end $$;
 revoke execute on function holdfast.next_revision from public;
 grant execute on function holdfast.next_revision to holdfast_app;
 
--- Keeps what was changed, all of it as one revision; null is what was not there before, or is not there any more.
+-- Stores changes in the history, all with the same new revision. A null in `befores` is a creation, a null in `afters` a removal.
 create or replace function holdfast.note_changes(
   tenant uuid, kinds text[], names text[], befores jsonb[], afters jsonb[], person text
 ) returns void language plpgsql as $$
@@ -44,8 +44,8 @@ end $$;
 revoke execute on function holdfast.note_changes from public;
 grant execute on function holdfast.note_changes to holdfast_app;
 
--- How a skill leads to another by what it needs, or by what it is a part of (`kind`: needs, parent): the names on the way, both ends
--- included; null where no way leads there. Each skill is looked at once, however many ways lead to it.
+-- Returns the names on a path from one skill to another, including both, by dependencies or by parents (`kind`: needs, parent); null if there is no
+-- path. Each skill is visited once, however many paths lead to it.
 create or replace function holdfast.way_between(tenant uuid, kind text, begin_id uuid, end_id uuid) returns text[] language plpgsql as $$
 declare
   seen uuid[] := array[begin_id];

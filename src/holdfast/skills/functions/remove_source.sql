@@ -1,5 +1,5 @@
--- Removes a source with its tools. `outcome`: removed (`tools`: those that went with it); missing; conflict (`version` is the current one);
--- linked (`tools`: those that skills work with, as `tool (skill, …)`), unless it is to be done all the same.
+-- Removes a source and its tools. `outcome`: removed (`tools`: the removed ones); missing; conflict (`version` is the current one); linked (`tools`:
+-- those that skills have, as `tool (skill, …)`), unless it is forced.
 create or replace function holdfast.remove_source(
   tenant uuid, called text, is_forced boolean, expected bigint, person text,
   out outcome text, out version bigint, out tools text[]

@@ -1,14 +1,14 @@
--- The active skills and tools that answer a question best, with the parts that their scores are the sums of: how near they are by meaning,
--- which words they share with it, and which of these stand in their names.
+-- The active skills and tools that match a query best, with the parts that add up to their scores: similarity of meaning, common words, and common
+-- words in the name.
 --
--- Two steps, as in memory: first the pool, which is the nearest by vector and the best by words; then one statement weighs the pool. Every
--- vector of the tenant is compared, and a word counts by how rare it is among all that the tenant has of the kinds asked for. The planner
--- is left no choice, for on a fresh table it knows nothing.
+-- Works in two steps, as the search of memories: first it collects the pool of the nearest by vector and the best by words, then one statement scores
+-- the pool. Every vector of the tenant is compared. The weight of a word depends on how rare it is among all entries of the given kinds that the
+-- tenant has. Planner settings fix the plan, because a fresh table has no statistics.
 --
--- Of the kind `removed` is a last row that says that there are words or vectors of what plain SQL has removed (sql/forget_removed.sql).
+-- A last row of the kind `removed` reports terms or vectors of entries that plain SQL has deleted (sql/forget_removed.sql).
 --
--- `asked` are the words of the question, `named` the same words as they are kept of names. `vectors` are of the question, by each of
--- `models`; `unrelated` is the cosine that these give to texts that have nothing in common. `within`: what may be found; null: everything.
+-- `asked` are the words of the query, `named` the same words as terms of names. `vectors` are those of the query by each of `models`; `unrelated` is
+-- the cosine that a model gives to unrelated texts. `within`: the ids that may be found; null: all.
 create or replace function holdfast.search_registry(
   tenant uuid, kinds text[], wanted int, within uuid[], asked bigint[], named bigint[], models text[], vectors halfvec[],
   unrelated float8[], w_words float8, w_name float8, usual_length float8
@@ -23,7 +23,7 @@ declare
   known bigint[];
   worths float8[];
   telling bigint[];
-  asked_of text; -- an element of an array would be taken out of it anew for every row
+  asked_of text; -- a variable, because an array element would be extracted again for every row
   question halfvec;
   length int;
   pool uuid[];
@@ -45,7 +45,7 @@ begin
       where x.host_id = tenant and x.kind = any(kinds) and x.term = any(asked || named) group by x.term
     ) i
   ) c;
-  -- Words that are everywhere are weighed, but nothing is found by them: that would be to read everything.
+  -- Very common words count in the score, but do not add entries to the pool: that would read almost everything.
   telling := array(
     select w.term from unnest(known, worths) as w (term, worth) where w.worth >= (select max(m.worth) / 4 from unnest(worths) as m (worth)));
   pool := array(

@@ -1,6 +1,6 @@
--- `tools`, the name by which plain SQL knows the tools with how often they were called: a view that is read.
+-- The view `tools`, for plain SQL: tools with their call counts. Read only.
 
--- The JSON Schema of a tool's arguments, as skills/parameters.py puts it together.
+-- Returns the JSON Schema of a tool's arguments, built as in skills/parameters.py.
 create or replace function holdfast.tool_schema(tool public.tool_t) returns jsonb language plpgsql stable as $$
 declare
   rest constant jsonb := tool.schema_rest;
@@ -27,7 +27,7 @@ end $$;
 revoke execute on function holdfast.tool_schema from public;
 grant execute on function holdfast.tool_schema to holdfast_app, holdfast_tenant;
 
--- `openapi_schema` is the operation of a tool that came from such a document, else what a model is told of it.
+-- `openapi_schema` is the operation of a tool from an OpenAPI document; for other tools, the specification that a model sees.
 create or replace view public.tools (
   host_id, id, app_name, name, display_name, description, openapi_schema, permissions, is_active, call_count, avg_latency_ms, created_at,
   updated_at

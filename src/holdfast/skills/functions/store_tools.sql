@@ -1,4 +1,4 @@
--- A name led by another: one that is too long for models is cut, and told from others by a hash.
+-- Returns a name with a prefix. A name that is too long for models is cut and gets a hash.
 create or replace function holdfast.led_name(prefix text, name text) returns text language plpgsql immutable as $$
 declare
   whole constant text := prefix || '_' || name;
@@ -9,10 +9,10 @@ end $$;
 revoke execute on function holdfast.led_name from public;
 grant execute on function holdfast.led_name to holdfast_app;
 
--- Stores what a source has now, each tool by its operation there. One that is there keeps its name; a new one takes the name that is wanted
--- or, where somebody has that, the same led by the source's, and then by a hash of the operation. What the source no longer has is deleted, or
--- only deactivated where a skill works with it, an agent names it, or an administrator has said something of it: when it comes again, it is as
--- it was. What became of each: `change` is added, changed, same, removed or deactivated.
+-- Stores the current tools of a source, by operation. An existing tool keeps its name. A new one gets the wanted name or, if that is taken, the name
+-- with the source's name as prefix, or with that and a hash of the operation. A tool that the source no longer has is deleted. It is only deactivated
+-- if a skill has it, an agent names it, or an administrator has set its permissions or deactivated it; if its operation comes back, it returns to its
+-- former state. Returns the `change` of each tool: added, changed, same, removed or deactivated.
 create or replace function holdfast.store_tools(
   tenant uuid, source uuid, operations text[], wanted text[], items jsonb[], person text
 ) returns table (name text, operation text, change text) language plpgsql as $$

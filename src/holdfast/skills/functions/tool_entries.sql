@@ -1,4 +1,4 @@
--- Tools as they are read: `told` is all that a call takes, as one value. A row has a column of another table only where it is asked for.
+-- Tools for reading. `told` is everything that a call needs, as one value. Other tables are read only if a query uses their columns.
 create or replace view holdfast.tool_entries with (security_invoker = true) as
 select t.host_id, t.tool_id, t.name, t.aggregate_version, t.version, t.app_name, t.display_name, t.implementation_type, t.origin, t.source_id,
   o.name as source, t.operation, t.permissions, t.active and o.active is not false as active, t.created_at, t.update_ts, t.update_user,

@@ -1,5 +1,4 @@
--- Forgets by what skills or tools are found; whoever removes these rows, or writes other words of them, calls it before, in the same
--- transaction.
+-- Deletes the terms and vectors of skills or tools. Must be called before their rows are deleted or get other terms, in the same transaction.
 create or replace function holdfast.unindex(tenant uuid, of_kind text, ids uuid[]) returns void language plpgsql
 set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 begin

@@ -1,4 +1,4 @@
--- Takes a link away: `kind` as the registry's history has it, `owner` is whose it is, `other` what it leads to.
+-- Removes a link. `kind` is as in the registry's history, `owner` is the skill or agent that has the link, `other` its target.
 -- `outcome`: removed, missing, conflict (`version` is the current one).
 create or replace function holdfast.unlink(
   tenant uuid, kind text, owner text, other text, expected bigint, person text, out outcome text, out version bigint

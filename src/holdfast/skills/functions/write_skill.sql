@@ -1,4 +1,4 @@
--- A skill as its history tells of it: without what is derived from its text, and with the hashes of its files.
+-- Returns a skill for the history: without data derived from its text, and with the hashes of its files.
 create or replace function holdfast.skill_told(skill public.skill_t) returns jsonb language plpgsql stable as $$
 begin
   return to_jsonb(skill) - '{description_embedding,terms,embedded}'::text[] || jsonb_build_object('files', (
@@ -8,8 +8,8 @@ end $$;
 revoke execute on function holdfast.skill_told from public;
 grant execute on function holdfast.skill_told to holdfast_app;
 
--- Stores a skill: `given` has the columns that are said, the others stay as they are; without `paths` its files do, too. One that is as it
--- was is not written again. Its version.
+-- Stores a skill and returns its version. `given` has the given columns; the others are unchanged, and so are its files if `paths` is null. An
+-- unchanged skill is not written again.
 create or replace function holdfast.write_skill(
   tenant uuid, called text, given jsonb, paths text[], contents bytea[], executables boolean[], person text
 ) returns bigint language plpgsql as $$

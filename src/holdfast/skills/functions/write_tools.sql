@@ -1,4 +1,4 @@
--- A tool as its history tells of it: without what is derived from its text, and with its parameters.
+-- Returns a tool for the history: without data derived from its text, and with its parameters.
 create or replace function holdfast.tool_told(tool public.tool_t) returns jsonb language plpgsql stable as $$
 begin
   return to_jsonb(tool) - '{description_embedding,terms,embedded}'::text[] || jsonb_build_object('parameters', (
@@ -10,8 +10,8 @@ end $$;
 revoke execute on function holdfast.tool_told from public;
 grant execute on function holdfast.tool_told to holdfast_app;
 
--- Stores tools: each item has the columns that are said, the others stay as they are, and its `parameters` where these are said. Tools that
--- are as they were are not written again. What became of each: `change` is added, changed or same.
+-- Stores tools. Each item has the given columns, and `parameters` if these are given; the others are unchanged. Unchanged tools are not written
+-- again. Returns the `change` of each tool: added, changed or same.
 create or replace function holdfast.write_tools(tenant uuid, ids uuid[], items jsonb[], person text)
 returns table (id uuid, version bigint, change text) language plpgsql as $$
 #variable_conflict use_column
@@ -36,7 +36,7 @@ begin
     cross join lateral (
       select case when t.tool_id is not null then holdfast.tool_told(t) end as before,
         jsonb_populate_record(case when t.tool_id is null then bare else t end, g.item || jsonb_build_object('tool_id', g.id)) as item
-      offset 0 -- so that each is made once
+      offset 0 -- so that each is computed once
     ) c
   where c.before - aside is distinct from (to_jsonb(c.item) - aside)
     || jsonb_build_object('parameters', coalesce(g.item -> 'parameters', c.before -> 'parameters', '[]'));

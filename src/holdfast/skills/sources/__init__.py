@@ -1,1 +1,1 @@
-"""Where tools come from beside programs: documents of back ends, each kind read by a `Source`."""
+"""Sources of tools: documents of back ends, each kind read by a `Source`."""

@@ -1,4 +1,4 @@
-"""What is told of sources: what they are, what they gave, and what became of that."""
+"""Reports about sources: their settings, their tools, and the result of an import."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,9 +14,9 @@ SourceKind = Literal["openapi"]
 
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
-    """A source: `location` is where its document is read from, empty where it was given by hand; `label` its version.
+    """A source. `location` is where its document was read, empty if it was passed in; `label` is its version.
 
-    `tools` and `skipped` are numbers. `missing_secrets` are named and not there: calls that need one are refused.
+    `tools` and `skipped` are counts. `missing_secrets` are named but do not exist; calls that need one are refused.
     """
 
     id: UUID
@@ -40,7 +40,7 @@ class SourceEntry:
 
 @dataclass(frozen=True, slots=True)
 class SourceTool:
-    """A tool of a source. `gone`: the document has it no longer; `notes`: where it says less than the document."""
+    """A tool of a source. `gone`: the document no longer has it. `notes`: what it leaves out of the document."""
 
     name: str
     operation: str
@@ -52,7 +52,7 @@ class SourceTool:
 
 @dataclass(frozen=True, slots=True)
 class SourceDetails:
-    """A source with all that it gave. `missing_auth`: schemes that its tools ask for, and no secret is named for."""
+    """A source with its tools and skipped operations. `missing_auth`: security schemes without a secret."""
 
     source: SourceEntry
     tools: tuple[SourceTool, ...]
@@ -62,7 +62,7 @@ class SourceDetails:
 
 @dataclass(frozen=True, slots=True)
 class ChangedTool:
-    """A tool that is not what it was, and what is different of it."""
+    """A changed tool, and what has changed."""
 
     name: str
     what: tuple[str, ...]
@@ -70,10 +70,10 @@ class ChangedTool:
 
 @dataclass(frozen=True, slots=True)
 class SourceReport:
-    """What an import did, or would do; tools by their names.
+    """What an import changed, or would change; tools by name.
 
-    `deactivated`: the document has them no longer, and as skills work with them they were not removed. `written`:
-    whether anything was.
+    `deactivated`: the document no longer has them. They were not removed, because a skill or an agent uses them, or an
+    administrator has changed them. `written`: whether anything was stored.
     """
 
     source: SourceEntry
@@ -89,5 +89,5 @@ class SourceReport:
 
     @property
     def missing_secrets(self) -> tuple[str, ...]:
-        """Secrets that the source names, and that are not there."""
+        """Secrets that the source names but that do not exist."""
         return self.source.missing_secrets

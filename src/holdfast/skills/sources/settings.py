@@ -1,4 +1,4 @@
-"""What is said of a source: what of its document is taken, and how its back end is reached. Pure."""
+"""Settings of a source: which operations of its document become tools, and how its back end is reached. Pure."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,9 +15,9 @@ from holdfast.skills.tool import LONGEST_TIMEOUT
 
 MAX_ADDRESS = 2000  # characters
 MAX_ENTRIES = 1000  # of a choice, of headers, of schemes
-MAX_ENTRY = 2000  # characters of one
+MAX_ENTRY = 2000  # characters of an entry
 
-# Headers that are about the connection and the body: not for a source to say.
+# Headers of the connection and the body, which a source cannot set.
 _OURS = frozenset({
     "accept-encoding", "connection", "content-length", "content-type", "cookie", "expect", "host", "keep-alive",
     "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -29,38 +29,38 @@ HEADER_NAME = r"[!#$%&'*+.^_`|~0-9a-zA-Z-]{1,200}"
 HEADER_VALUE = r"[^\x00-\x08\x0a-\x1f\x7f]*"
 _HEADER = re.compile(HEADER_NAME)
 _UNSENDABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
-# What a header or a part of a query is called that holds what nobody else may know.
+# Names of headers and query parameters that contain secrets.
 _TELLING = re.compile(r"(?i)(?:.*[_-])?(?:authorization|auth|api-?key|key|token|secret|password|passwd|signature|sig)")
 _MENTION = re.compile(r"\{\{\s*secret:\s*([^{}]*?)\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What of a document becomes tools, and how these are called."""
+    """Which operations of a document become tools, and how these are called."""
 
     choice: Choice = field(default_factory=Choice)
     backend: Backend = field(default_factory=Backend)
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The names of the secrets that its back end is shown."""
+        """The names of the secrets that are sent to its back end."""
         mentioned = (name for value in self.backend.headers.values() for name in _MENTION.findall(value))
         return tuple(sorted({*self.backend.auth.values(), *mentioned}))
 
     def to_json(self) -> dict[str, Any]:
-        """As it is stored."""
+        """Return the stored form."""
         choice = {each.name: getattr(self.choice, each.name) for each in fields(Choice)}
         return {"choice": msgspec.to_builtins(choice), "backend": self.backend.to_json()}
 
 
 def settings_of(stored: Mapping[str, Any]) -> Settings:
-    """The settings as they are stored."""
+    """Return the settings of the stored form."""
     choice = msgspec.convert(stored.get("choice", {}), Choice)
     return Settings(choice, msgspec.convert(stored.get("backend", {}), Backend))
 
 
 def check_name(name: str) -> None:
-    """Refuse what no source can be called."""
+    """Refuse an invalid name of a source."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"a source cannot be called {name!r:.100}",
@@ -70,7 +70,7 @@ def check_name(name: str) -> None:
 
 
 def checked(name: str, settings: Settings) -> Settings:
-    """The settings of a source, if they can be used."""
+    """Return the settings of a source, if they are valid."""
     check_name(name)
     backend, choice = settings.backend, settings.choice
     base_url = None if backend.base_url is None else checked_address(backend.base_url, "its base URL").rstrip("/")
@@ -92,7 +92,7 @@ def checked(name: str, settings: Settings) -> Settings:
 
 
 def checked_address(text: str, what: str) -> str:
-    """An address on the web that nobody's name or password stands in."""
+    """Return a web address, if it is valid and contains no user name or password."""
     try:
         parts = urlsplit(text)
         fit = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
@@ -106,7 +106,7 @@ def checked_address(text: str, what: str) -> str:
 
 
 def check_location(url: str) -> None:
-    """Refuse to keep where a document is, if that could not be shown."""
+    """Refuse the address of a document if it is invalid or contains a secret, as others can see it."""
     checked_address(url, "where its document is")
     for name in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)):
         if _TELLING.fullmatch(name):

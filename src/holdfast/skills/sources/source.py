@@ -1,4 +1,4 @@
-"""Where tools come from: a document is read, and what is chosen of it becomes tools."""
+"""The protocol of sources: a document is read, and the chosen operations become tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,11 @@ from holdfast.skills.tool import Tool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What of a document becomes tools: what it marks itself, and what is chosen here.
+    """Which operations of a document become tools, in addition to those that the document marks.
 
-    `everything`: all operations. `operations` by their id or as `GET /customers/{id}`; `tags`; `paths` as a beginning
-    (`/customers` has all below it) or a pattern (`/v1/*/items`). What the document forbids stays out, chosen or not.
+    `everything`: all operations. `operations`: by id or as `GET /customers/{id}`. `tags`: by tag. `paths`: by prefix
+    (`/customers` includes all below it) or pattern (`/v1/*/items`). Operations that the document forbids are left out,
+    even if chosen.
     """
 
     everything: bool = False
@@ -23,10 +24,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class ImportedTool:
-    """A tool, and what it is in its document.
+    """A tool, and its operation in the document.
 
-    `operation` is what it is known by there, whatever its name becomes; `raw` is what the document says of it; `notes`
-    tell where the tool says less than the document.
+    `operation` identifies it in the document, independent of its name. `raw` is its part of the document. `notes` say
+    what the tool leaves out of the document.
     """
 
     tool: Tool
@@ -38,7 +39,7 @@ class ImportedTool:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """What became no tool, where it stands in the document, and why. `chosen`: somebody wanted it."""
+    """An operation that became no tool, its path in the document, and why. `chosen` is false if nobody chose it."""
 
     operation: str
     path: str
@@ -48,7 +49,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What a document gave: each of its operations is a tool or was skipped, in the document's order."""
+    """The result of an import: each operation is a tool or was skipped. Tools are in the document's order."""
 
     title: str
     version: str
@@ -57,11 +58,11 @@ class Imported:
 
 
 class Source(Protocol):
-    """Reads documents of one kind. The same bytes give the same tools; nothing is fetched."""
+    """Reads documents of one kind. The same bytes give the same tools. Nothing is fetched."""
 
     def read(self, data: bytes, choice: Choice, *, location: str = "", base_url: str | None = None) -> Imported:
-        """The tools of a document, or InvalidInput that says where it is wrong.
+        """Return the tools of a document. An InvalidInput names the place of an error.
 
-        `location` is the address it was read from. With a `base_url` its tools have paths below that as addresses.
+        `location` is the address of the document. With a `base_url`, the URLs of the tools are paths below it.
         """
         ...

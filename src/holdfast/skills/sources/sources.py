@@ -1,4 +1,4 @@
-"""Sources: documents of back ends, whose operations are tools."""
+"""Stores sources: documents of back ends, whose operations are tools."""
 
 import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -24,14 +24,14 @@ from holdfast.skills.sources.source import Choice, Imported, ImportedTool, Skipp
 from holdfast.skills.tools import Diff, Tools, by_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
-MOST_ABANDONED = 4  # imports that nobody waits for any more, and that still run
+MOST_ABANDONED = 4  # running imports whose callers gave up
 MAX_TITLE = 500  # characters
 
-# Gives what is at an address on the web; TooLarge where that has more bytes than asked for.
+# Returns the content of a web address. Raises TooLarge if it has more bytes than given.
 Fetch = Callable[[str, int], Awaitable[bytes]]
 Security = tuple[tuple[Scheme, ...], ...]
 
-# What people call the columns of a tool that a document changes; others go by their own names.
+# Words for the columns of a tool that a document changes. Other columns keep their names.
 _WORDS = {
     "api_endpoint": "address",
     "api_method": "method",
@@ -39,7 +39,7 @@ _WORDS = {
     "openapi_schema": "document",
     "schema_rest": "parameters",
 }
-# What is told already by another of them.
+# Words that are left out if one of the others is there.
 _IMPLIED = {
     "title": {"description"},
     "request": {"address", "method", "parameters"},
@@ -51,7 +51,7 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A document that was read, and what of it is stored beside its tools."""
+    """A parsed document, and what is stored of it besides its tools."""
 
     imported: Imported
     location: str
@@ -70,7 +70,7 @@ class _Reading:
 
 
 class _Rehearsed(Exception):
-    """Ends a transaction that was only to show what it would do."""
+    """Rolls back the transaction of a dry run, and carries its report."""
 
     def __init__(self, report: SourceReport) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class _Rehearsed(Exception):
 
 
 class Sources:
-    """Stores and finds the sources of one tenant; what an import changes, it changes whole or not at all."""
+    """Stores and finds the sources of one tenant. An import is all or nothing."""
 
     def __init__(self, database: Database, tools: Tools, fetch: Fetch, *, reader: Source | None = None) -> None:
         self._database = database
@@ -99,14 +99,14 @@ class Sources:
         timeout: float | None = None,
         by: str = "",
     ) -> SourceReport:
-        """Make tools of a document, or of what is at `url`; of a document, `url` is where it was read.
+        """Import tools from a document, or from the one at `url`. With a document, `url` is where it was read.
 
-        `auth` names for each scheme of the document the secret that it is shown; `{{secret:NAME}}` in `headers` stand
-        for secrets, too. Calls go to `base_url`, if it is given, and not to the document's own servers.
+        `auth` maps the security schemes of the document to names of secrets. `{{secret:NAME}}` in `headers` stands for
+        a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers.
         """
         backend = Backend(base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout)
         settings = checked(name, Settings(choice or Choice(), backend))
-        if await self._database.one(sql("source"), name) is not None:  # before a document is read for nothing
+        if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _taken(name)
         reading = await self._read(name, settings, document, url or "")
         if not reading.imported.tools:
@@ -124,10 +124,10 @@ class Sources:
         dry_run: bool = False,
         by: str = "",
     ) -> SourceReport:
-        """Read a source's document anew, from where it was read, from `url`, or as it is given; tell what is different.
+        """Read a source's document again, from its location, from `url`, or as given. Report what changed.
 
-        Nothing is written where nothing is different, or in a `dry_run`. A document that would have secrets be shown at
-        another address than before is refused, unless that is accepted.
+        Nothing is written if nothing changed, or in a `dry_run`. A document that would send secrets to another address
+        than before is refused, unless `accept_address` is set.
         """
         row = await self._row(name, version)
         settings = settings_of(row["settings"])
@@ -151,9 +151,9 @@ class Sources:
         accept_address: bool = False,
         by: str = "",
     ) -> SourceReport:
-        """Say anew what is given, and leave the rest; where that changes the tools, the document is read again.
+        """Change the given settings; others are unchanged. If that changes the tools, read the document again.
 
-        Of a document, `url` is where it was read. As to `accept_address`, see `reload`.
+        With a document, `url` is where it was read. For `accept_address`, see `reload`.
         """
         row = await self._row(name, version)
         old = settings_of(row["settings"])
@@ -174,7 +174,7 @@ class Sources:
         return await self._store(name, settings, reading, version, by=by)
 
     async def get(self, name: str) -> SourceDetails:
-        """A source, its tools, and what of its document became none."""
+        """Return a source, its tools and its skipped operations."""
         row = await self._row(name)
         tools = await self._database.all(sql("source_tools"), row["source_id"])
         notes = row["report"].get("notes", {})
@@ -197,15 +197,15 @@ class Sources:
         )
 
     async def list(self) -> tuple[SourceEntry, ...]:
-        """All of them, by name."""
+        """List all sources, by name."""
         return await self._entries(await self._database.all(sql("sources")))
 
     async def remove(
         self, name: str, *, force: bool = False, version: int | None = None, by: str = ""
     ) -> tuple[str, ...]:
-        """Remove a source; the names of its tools, which go with it.
+        """Remove a source and its tools; return the names of the tools.
 
-        It is refused while skills work with one of them, unless it is `force`d: then they do without.
+        Refuse while skills have one of the tools, unless `force` is set; then the skills lose them.
         """
         row = await self._database.one(sql("remove_source"), store(name), force, version, by_of(by))
         assert row is not None
@@ -221,7 +221,7 @@ class Sources:
         return tuple(row["tools"])
 
     async def _read(self, name: str, settings: Settings, document: bytes | None, location: str) -> _Reading:
-        """A document and its tools; the loop does other things meanwhile."""
+        """Fetch a document if it is not given, and parse it in a thread."""
         if location:
             check_location(location)
         if document is None:
@@ -237,7 +237,7 @@ class Sources:
         return _Reading(imported, location, hash)
 
     async def _check_address(self, row: Row, settings: Settings, imported: Imported) -> None:
-        """Refuse to show secrets where nobody has asked to: a document may be another's by now."""
+        """Refuse to send secrets to a new address: someone else may have replaced the document."""
         if not settings.secrets or settings.backend.base_url is not None:
             return
         known = await self._database.all(sql("source_tools"), row["source_id"])
@@ -262,7 +262,7 @@ class Sources:
         dry_run: bool = False,
         by: str = "",
     ) -> SourceReport:
-        """Store a source and its tools in one transaction; without a `reading` its tools stay as they are."""
+        """Store a source and its tools in one transaction. Without a `reading`, its tools are unchanged."""
         given = {"settings": settings.to_json(), **(reading.columns() if reading else {})}
 
         async def work(tx: Transaction) -> SourceReport:
@@ -333,12 +333,12 @@ class Sources:
 
 
 def unknown_source(name: str) -> NotFound:
-    """There is no such source."""
+    """Return the error for an unknown source."""
     return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")
 
 
 def _imported(reader: Source, document: bytes, settings: Settings, location: str) -> tuple[Imported, bytes]:
-    """What a document gives; what of that cannot be stored is skipped, and says why."""
+    """Parse a document. Tools that cannot be stored are skipped, with the reason."""
     backend = settings.backend
     imported = reader.read(document, settings.choice, location=location, base_url=backend.base_url)
     if imported.tools and backend.base_url is None and not any(map(_is_absolute, imported.tools)):
@@ -365,7 +365,7 @@ def _imported(reader: Source, document: bytes, settings: Settings, location: str
 
 
 def origin_of(url: str | None) -> str:
-    """Scheme, host and port of an address; nothing of a path."""
+    """Return scheme, host and port of an address; an empty text for a path."""
     parts = urlsplit(url or "")
     return f"{parts.scheme}://{parts.netloc}".lower() if parts.netloc else ""
 
@@ -405,7 +405,7 @@ def _security(stored: Any) -> Security:
 
 
 def _missing_auth(asked: Iterable[Security], backend: Backend) -> tuple[str, ...]:
-    """The schemes by which tools want to know who calls, as far as none of their alternatives can be shown."""
+    """Return the security schemes that lack a secret, of tools for which no alternative is complete."""
     missing: set[str] = set()
     for alternatives in asked:
         lacking = [{scheme.name for scheme in each} - backend.auth.keys() for each in alternatives]
@@ -415,7 +415,7 @@ def _missing_auth(asked: Iterable[Security], backend: Backend) -> tuple[str, ...
 
 
 def _what(columns: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
-    """What is different of a tool, in words: what others imply is left out."""
+    """Return what changed in a tool, in words, without what other words imply."""
     words = {_WORDS.get(column, column) for column in columns}
     words -= {word for word, others in _IMPLIED.items() if word in words and others & words}
     named = ", ".join(parameters)
@@ -423,7 +423,7 @@ def _what(columns: Iterable[str], parameters: Iterable[str]) -> tuple[str, ...]:
 
 
 def _refuse(row: Row, name: str, version: int | None) -> None:
-    """Tell why nothing was done, if nothing was."""
+    """Raise the error of an outcome that changed nothing."""
     match row["outcome"]:
         case "missing":
             raise unknown_source(name)
@@ -436,7 +436,7 @@ def _refuse(row: Row, name: str, version: int | None) -> None:
 
 
 def _no_tools(name: str, imported: Imported) -> InvalidInput:
-    """A source without a tool would be of no use to anybody."""
+    """Return the error for a document without tools, which would make a useless source."""
     chosen = [f"{each.operation}: {each.reason}" for each in imported.skipped if each.chosen]
     why = (
         "; ".join(chosen[:3]) if chosen else "none of its operations is marked `x-ai-enabled: true`, and none is chosen"

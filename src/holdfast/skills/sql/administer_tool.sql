@@ -1,2 +1,2 @@
--- Activates a tool or not, or says who may use it.
+-- Activates or deactivates a tool, or sets its permissions.
 select * from holdfast.administer_tool($1, $2, $3, $4, $5)

@@ -1,5 +1,5 @@
--- What an agent can use: the skills assigned to it, in order, and all that these lead to, with the tools of each; and the revision that this is
--- as of. One statement, so that both are of one moment.
+-- The catalogue of an agent: its assigned skills, in order, all skills to which these lead, with the tools of each, and the registry's revision. One
+-- statement, so that catalogue and revision are from the same snapshot.
 with recursive assigned as materialized (
   select a.skill_id, a.config, a.priority, a.sequence_id
   from agent_definition_t d join agent_skill_t a on a.host_id = d.host_id and a.agent_def_id = d.agent_def_id

@@ -1,2 +1,2 @@
--- Stores the tools of a program.
+-- Stores the tools of an app.
 select * from holdfast.declare_tools($1, $2, $3, $4)

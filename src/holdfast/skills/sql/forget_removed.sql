@@ -1,4 +1,4 @@
--- Forgets by what skills and tools were found that plain SQL has removed.
+-- Deletes the terms and vectors of skills and tools that plain SQL has deleted.
 with postings as (
   delete from registry_term x where x.host_id = $1
     and not exists (select from skill_t s where s.host_id = $1 and s.skill_id = x.id and x.kind = 'skill')

@@ -1,2 +1,2 @@
--- Forgets how often resources have changed that have not for a while.
+-- Deletes the change counts of resources that have not changed for a while.
 delete from resource_update u where u.tenant_id = $1 and u.at < holdfast.now() - $2::interval

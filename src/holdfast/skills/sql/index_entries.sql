@@ -1,2 +1,2 @@
--- Writes words and vectors of skills or tools ($2); the ids of those whose names and descriptions are still what was read.
+-- Writes terms and vectors of skills or tools ($2). Returns the ids of those whose name and description are unchanged since they were read.
 select holdfast.index_registry($1, $2, $3, $4, $5, $6)

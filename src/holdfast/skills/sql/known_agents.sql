@@ -1,2 +1,2 @@
--- Those of these agents that there are.
+-- Those of these agents that exist.
 select name from agent_definition_t where host_id = $1 and name = any($2)

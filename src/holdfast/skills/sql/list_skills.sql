@@ -1,4 +1,4 @@
--- Skills in the order of their names, after one of them; only those that are active or not, where that is asked for.
+-- Skills by name, after a given name; optionally only active or only inactive ones.
 select s.*, p.name as parent
 from skill_t s left join skill_t p on p.host_id = $1 and p.skill_id = s.parent_skill_id
 where s.host_id = $1 and s.name > $2 and ($4::boolean is null or s.active = $4)

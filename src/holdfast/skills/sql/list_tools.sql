@@ -1,4 +1,4 @@
--- Tools in the order of their names, after one of them; only those of a source, a kind, a skill, active or not, where that is asked for.
+-- Tools by name, after a given name; optionally only those of a source, a kind or a skill, or only active or inactive ones.
 select e.* from holdfast.tool_entries e
 where e.host_id = $1 and e.name > $2 and ($4::text is null or e.source = $4) and ($5::text is null or e.implementation_type = $5)
   and ($6::boolean is null or e.active = $6) and ($7::text is null or e.tool_id in (

@@ -1,4 +1,4 @@
--- What a skill needs; a row without another skill where that is nothing, no row where there is no such skill.
+-- The dependencies of a skill. One row without a dependency if there are none; no row if the skill does not exist.
 select s.name as skill, n.name as needed, d.required, d.active, d.aggregate_version, d.update_user, d.update_ts
 from skill_t s
   left join (skill_dependency_t d join skill_t n on n.host_id = $1 and n.skill_id = d.depends_on_skill_id)

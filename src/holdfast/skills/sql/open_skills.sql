@@ -1,6 +1,6 @@
--- Instructions of skills ($2) and tools ($3) with all that a call takes, those that are still active, and the revision that this is as of.
--- Where a conversation is given ($4), it is noted there which skills ($6) the agent ($5) has loaded: what is loaded anew is the newest, and has
--- room before others. All in one round trip: a model waits.
+-- The instructions of skills ($2), and tools ($3) with everything that a call needs, if they are still active, and the registry's revision. With a
+-- conversation ($4), stores that the agent ($5) has loaded the skills $6 in it: the skill loaded last is the newest, and takes precedence when space
+-- is short. All in one round trip, because a model waits.
 with noted as (
   insert into conversation_skill (tenant_id, root, agent, skill_id)
   select $1, $4, $5, s.skill_id from skill_t s

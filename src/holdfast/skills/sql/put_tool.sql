@@ -1,2 +1,2 @@
--- Stores or changes a tool.
+-- Creates or changes a tool.
 select * from holdfast.put_tool($1, $2, $3, $4, $5)

@@ -1,4 +1,4 @@
--- The models that skills and tools have vectors of: a few steps into the indexes, however many vectors there are.
+-- The models of the vectors of skills and tools. Takes a few index lookups, independent of the number of vectors.
 with recursive of_skills (model) as (
   select min(s.embedded) from skill_t s where s.host_id = $1 and s.embedded > ''
   union all

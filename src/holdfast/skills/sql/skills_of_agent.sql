@@ -1,5 +1,4 @@
--- The skills of an agent, in the order in which its prompt has them; a row without a skill where there are none, no row where there is no
--- such agent.
+-- The skills of an agent, in the order of its prompt. One row without a skill if there are none; no row if the agent does not exist.
 select a.name as agent, s.name as skill, g.config, g.priority, g.sequence_id, g.active, g.aggregate_version, g.update_user, g.update_ts
 from agent_definition_t a
   left join (agent_skill_t g join skill_t s on s.host_id = $1 and s.skill_id = g.skill_id)

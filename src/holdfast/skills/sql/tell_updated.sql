@@ -1,2 +1,2 @@
--- Has every node look which resources have changed. Nothing is written that must last, so the commit does not wait for the disk.
+-- Notifies every node that resources have changed. Nothing durable is written, so the commit does not wait for the disk.
 select pg_notify('holdfast_gateway', '') from set_config('synchronous_commit', 'off', true)

@@ -1,2 +1,2 @@
--- One tool, with what people are told of it.
+-- One tool, with the data for people.
 select * from holdfast.tool_entries where host_id = $1 and name = $2

@@ -1,2 +1,2 @@
--- A tool as it is now, with all that a call takes.
+-- The current state of a tool, with everything that a call needs.
 select told from holdfast.tool_entries where host_id = $1 and tool_id = $2

@@ -1,4 +1,4 @@
--- Skills and tools without a vector, or, where models are given ($2), with one of none of these; but for those that a model has just refused.
+-- Skills and tools without a vector, or, if models are given ($2), with a vector of another model; except those that a model has just refused ($3).
 (
   select 'skill' as kind, skill_id as id, name::text, description::text, embedded from skill_t
   where host_id = $1 and embedded is null and skill_id <> all($3::uuid[]) limit $4

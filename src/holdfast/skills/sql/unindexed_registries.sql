@@ -1,5 +1,5 @@
--- Tenants with skills or tools whose words nobody has read yet; where some model can embed ($1), with some that have no vector; and where
--- models are given ($2), with some that have one of none of these: a look at the index each.
+-- Tenants with skills or tools that have no terms; that have no vector, if a model can embed ($1); or that have a vector of another model than those
+-- in $2, if given. Takes one index lookup each.
 select t.id from tenant t, lateral (
   (select from skill_t s where s.host_id = t.id and s.terms is null limit 1)
   union all

@@ -1,2 +1,3 @@
--- Which model is wanted for each language, by the process that opened last (memory/indexing.py says it): only such a model replaces another.
+-- The wanted model of each language, set by the process that started last (memory/indexing.py). Only a wanted model's vectors replace those of
+-- another.
 select language, model from memory_model

@@ -1,4 +1,4 @@
--- How far groups are, partition by partition, in our log and on Kafka: of the groups that group_gauges.sql tells of, but for the relay ($3).
+-- How far groups have read, per partition, in our log and on Kafka. The groups are those of group_gauges.sql, except the relay ($3).
 with chosen as materialized (
   select distinct tenant.name as tenant, o.tenant_id, o.group_name, o.topic
   from consumer_offset o join tenant on tenant.id = o.tenant_id

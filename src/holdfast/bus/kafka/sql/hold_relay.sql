@@ -1,4 +1,4 @@
--- Renews the shares of topics that this process relays, and takes those that nobody does, each at a new epoch.
+-- Renews the leases of the shares that this process relays, and takes free shares, each at a new epoch.
 update relay_lease set
   epoch = case when holder is distinct from $1 or leased_until <= holdfast.now() then epoch + 1 else epoch end,
   holder = $1, leased_until = holdfast.now() + $2::interval

@@ -1,5 +1,6 @@
--- Moves the relay's positions behind what the broker has acknowledged, in the shares that are still this process's ($8, $9, $10).
--- A topic of the same name that was made since has its own. One that is lost in a crash means that records are sent twice, so the commit does not wait for the disk.
+-- Moves the relay's positions past the records that the broker has acknowledged, in shares that this process still holds ($8, $9, $10).
+-- A topic that was removed is skipped, even if a new one has its name. The commit does not wait for the disk: a position that is lost in a crash
+-- only means that records are sent twice.
 insert into consumer_offset as o (tenant_id, group_name, topic, partition, position)
 select given.tenant_id, $1, given.topic, given.partition, given.position
 from unnest($2::uuid[], $3::text[], $4::uuid[], $5::int[], $6::int[], $7::bigint[]) as given (tenant_id, topic, topic_id, partition, share, position)

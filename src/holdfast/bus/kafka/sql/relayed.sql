@@ -1,4 +1,4 @@
--- Of these partitions ($2, $3), those of which Kafka has more than was delivered ($4 is next), and up to where.
+-- Those of these partitions ($2, $3) of which the relay has sent more than was delivered ($4 is the next offset), and the relay's position.
 select asked.topic, asked.partition, o.position
 from unnest($2::text[], $3::int[], $4::bigint[]) as asked (topic, partition, next)
 join consumer_offset o

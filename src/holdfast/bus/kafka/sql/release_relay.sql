@@ -1,2 +1,2 @@
--- Gives the relay's shares up, for another process to go on at once.
+-- Releases the relay's shares, so that another process can take over at once.
 update relay_lease set leased_until = holdfast.now() where holder = $1

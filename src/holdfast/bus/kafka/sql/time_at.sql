@@ -1,4 +1,4 @@
--- When the record at an offset, or the first after it, was published; where it does not exist yet, a time that none can be before.
+-- When the record at an offset, or the first one after it, was published. If there is none yet, the earliest time that it can have.
 select coalesce(first.at, p.last_at) as at, first.at is not null as known
 from topic_partition p
 left join lateral (

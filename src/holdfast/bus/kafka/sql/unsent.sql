@@ -1,6 +1,7 @@
--- The next records that Kafka has not got ($1 is the relay's group), of the topics in these shares ($2), across tenants: $3 at most, and about $4 bytes;
--- a row for each partition, with its records in their order, column by column. What is on its way already ($5 to $8: up to where, partition by partition)
--- is passed over. Partitions take turns that chance gives. Who is next is found without the values, which are read once, from where they lie.
+-- The next records that Kafka does not have ($1 is the relay's group), of the topics in these shares ($2), of all tenants: at most $3 records and
+-- about $4 bytes. Returns a row per partition, with its records in order, as one array per column. Records that are being sent ($5 to $8: up to
+-- which position, per partition) are skipped. Partitions take turns in random order.
+-- The records are chosen without reading their values; only the values of the chosen ones are read.
 with behind as materialized (
   select p.tenant_id, t.name as tenant, p.topic, p.partition, topic.id as topic_id, topic.partitions, held.share, held.start,
     row_number() over (order by random()) as turn, count(*) over () as number

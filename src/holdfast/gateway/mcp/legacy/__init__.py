@@ -1,1 +1,1 @@
-"""MCP of 2025-11-25 and before: sessions, what was sent to them and what they answered, are rows for every process."""
+"""MCP of 2025-11-25 and before. Sessions, streams and answers are rows, so that any process can serve a client."""

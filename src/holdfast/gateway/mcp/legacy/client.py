@@ -1,7 +1,7 @@
-"""The client of a legacy request: told how it goes, and asked, on the stream of the answer.
+"""The client of a legacy request: gets notifications and questions on the stream of the answer.
 
-Whoever asks waits a moment. Whose answer takes longer, since a person gives it, is run anew from its beginning when it
-is there, as in the modern era: no time of a tool goes by while somebody thinks.
+A tool that asks waits for a moment. If the answer takes longer, because a person gives it, the tool runs again from its
+beginning when the answer has arrived, as in the modern version. The tool's timeout does not run in between.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from holdfast.gateway.mcp.told_client import ToldClient
 from holdfast.mcp.inputs import InputRequest, Reply, wire_of
 from holdfast.skills.client import InputRequired
 
-MOMENT: Final = 2.0  # seconds that a tool itself waits for an answer
+MOMENT: Final = 2.0  # seconds that a running tool waits for an answer
 
 Asked = Callable[[Sequence[str]], AbstractAsyncContextManager[Answers]]
 Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class LegacyClient(ToldClient):
-    """Whoever made one request of a session: `tell` sends a message to them, `asked` is where answers arrive.
+    """The client of one request of a session: `tell` sends it a message, `asked` receives its answers.
 
     `params` are those of the request, `limit` is how many seconds an answer may take.
     """
@@ -49,14 +49,14 @@ class LegacyClient(ToldClient):
         self._detach = detach
         self._capabilities = capabilities
         self._limit = limit
-        self._open: dict[str, tuple[str, InputRequest]] = {}  # by the ids of the questions
+        self._open: dict[str, tuple[str, InputRequest]] = {}  # by question id
         self._arriving: list[Answers] = []
-        self._known: dict[str, Reply | HoldfastError] = {}  # by the names that they were asked under
+        self._known: dict[str, Reply | HoldfastError] = {}  # by the names of the questions
         self._asking = asyncio.Lock()
         self._stack = AsyncExitStack()
 
     async def close(self) -> None:
-        """Nobody waits for an answer any more; the client is told so."""
+        """Stop waiting for answers, and tell the client so."""
         try:
             async with self._stack:
                 for id in self._open:
@@ -67,11 +67,11 @@ class LegacyClient(ToldClient):
             log.warning("what a client was asked could not be taken back: %s", error)
 
     async def detach(self) -> None:
-        """Let the client come back for what follows."""
+        """Let the client disconnect, and come back for the rest."""
         await self._detach()
 
     async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
-        """What the client answers; InputRequired where that takes its time."""
+        """Return the client's answers; raise InputRequired if they take longer."""
         self._refuse_undeclared(requests)
         async with self._asking:
             unknown = {name: request for name, request in requests.items() if name not in self._known}
@@ -87,7 +87,7 @@ class LegacyClient(ToldClient):
         return replies
 
     async def answered(self) -> None:
-        """Wait until what was asked is answered, as long as a client has."""
+        """Wait until all questions are answered; raise TimedOut after `limit` seconds."""
         if not await self._collect(self._limit):
             raise TimedOut(
                 "the client did not answer what it was asked",
@@ -96,7 +96,7 @@ class LegacyClient(ToldClient):
             )
 
     async def _ask(self, requests: Mapping[str, InputRequest]) -> None:
-        """Ask what is not being asked already."""
+        """Send the questions that are not open already."""
         names = {name for name, _ in self._open.values()}
         asked = {f"holdfast-{uuid7().hex}": (name, each) for name, each in requests.items() if name not in names}
         if asked:
@@ -106,7 +106,7 @@ class LegacyClient(ToldClient):
                 await self._tell({"jsonrpc": "2.0", "id": id, **wire_of(request)})
 
     async def _collect(self, seconds: float) -> bool:
-        """Whether all that was asked is answered in time."""
+        """Collect answers. Return whether all questions are answered in time."""
         for came in await asyncio.gather(*(answers.wait(seconds) for answers in self._arriving)):
             for id in self._open.keys() & came.keys():
                 name, request = self._open.pop(id)
@@ -121,7 +121,7 @@ class LegacyClient(ToldClient):
     async def _notification(self, method: str, params: Mapping[str, Any]) -> None:
         try:
             await self._tell({"jsonrpc": "2.0", "method": method, "params": params})
-        except Unavailable as error:  # no call fails because nobody hears how it goes
+        except Unavailable as error:  # a lost notification must not fail the call
             log.warning("a client could not be told how its call goes: %s", error)
 
 
@@ -132,7 +132,7 @@ def _progress_token(params: Mapping[str, Any]) -> str | int | None:
 
 
 def _reply_of(request: InputRequest, message: Mapping[str, Any]) -> Reply | HoldfastError:
-    """What a client has answered, or why that is no answer."""
+    """Return the client's reply, or an error if it refuses or its answer does not fit."""
     result = message.get("result")
     if not isinstance(result, dict):
         error: object = message.get("error")

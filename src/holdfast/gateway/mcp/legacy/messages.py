@@ -1,4 +1,4 @@
-"""Legacy messages (2025-11-25 and before): each belongs to a session, which `initialize` begins."""
+"""Legacy messages (2025-11-25 and before): each belongs to a session, which begins with `initialize`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,40 +15,40 @@ from holdfast.skills.client import InputRequired
 
 INITIALIZE: Final = "initialize"
 CANCELLED: Final = "notifications/cancelled"
-REQUEST_CANCELLED: Final = -32800  # what a cancelled request is answered with: its stream has to end by something
-BATCHES: Final = "2025-03-26"  # the one version that has them
-MAX_ABOUT: Final = 64 * 1024  # bytes that a client may say of itself
+REQUEST_CANCELLED: Final = -32800  # code of a cancelled request: its stream has to end with an answer
+BATCHES: Final = "2025-03-26"  # the only version with batches
+MAX_ABOUT: Final = 64 * 1024  # bytes of capabilities and client info
 
 Kind = Literal["request", "notification", "response"]
 Message = Mapping[str, Any]
 
 
 class State(Protocol):
-    """What a session keeps of the wishes of its client."""
+    """The settings that a client makes in its session."""
 
     async def set_level(self, level: str) -> None:
-        """Logs below a level are not wanted."""
+        """Set the lowest level of the logs that the client receives."""
         ...
 
     async def subscribe(self, uri: str) -> None:
-        """Changes of a resource are wanted."""
+        """Subscribe to changes of a resource."""
         ...
 
     async def unsubscribe(self, uri: str) -> None:
-        """Changes of a resource are not wanted any more."""
+        """Unsubscribe from changes of a resource."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """How a client begins: in which version it is answered, and what it says of itself."""
+    """The `initialize` of a session: the version to answer in, and what the client says about itself."""
 
     version: str
     client: Mapping[str, Any]
 
     @classmethod
     def of(cls, message: Message) -> "Hello":
-        """What `initialize` says; a version that is not known here is answered with our newest."""
+        """Parse `initialize`; for an unknown version, answer with the newest legacy version."""
         params = message.get("params")
         said = cast(dict[str, Any], params) if isinstance(params, dict) else {}
         version, capabilities, info = (said.get(name) for name in ("protocolVersion", "capabilities", "clientInfo"))
@@ -61,7 +61,7 @@ class Hello:
 
     @property
     def answer(self) -> Result:
-        """What the client is told."""
+        """The result of `initialize`."""
         return {
             "protocolVersion": self.version,
             "capabilities": CAPABILITIES,
@@ -72,7 +72,7 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """What a client sends at once: requests, and others, that are not answered; `batch`: as a list."""
+    """The messages that a client posts together: requests, and others, which get no answer; `batch`: as a list."""
 
     requests: Sequence[Message]
     others: Sequence[Message]
@@ -80,7 +80,7 @@ class Posted:
 
     @classmethod
     def of(cls, given: object, version: str, *, most: int) -> "Posted":
-        """What was sent in a session of this version; McpError where it cannot be."""
+        """Parse what a client posts in a session of this version; raise McpError if that is not allowed."""
         batch = isinstance(given, list)
         messages = cast(list[Any], given) if batch else [given]
         if batch and version != BATCHES:
@@ -95,7 +95,7 @@ class Posted:
 
 
 def kind_of(message: object) -> Kind:
-    """What a message is; McpError where it is none."""
+    """Return the kind of a message; raise McpError if it is malformed."""
     said = cast(dict[str, Any], message) if isinstance(message, dict) else {}
     if said.get("jsonrpc") == "2.0":
         if isinstance(said.get("method"), str) and isinstance(said.get("params", {}), dict):
@@ -111,9 +111,9 @@ def kind_of(message: object) -> Kind:
 async def answer(
     request: Request, client: LegacyClient, state: State, *, check: Callable[[], Awaitable[None]] | None = None
 ) -> Result:
-    """The result of a request; `client` is the one that the request has.
+    """Return the result of a request; `client` is the client of the request.
 
-    `check` refuses a caller who may not call any more: it may be long until what runs anew has its answers.
+    `check` rejects a caller who has lost access. It runs before a tool runs again, because answers can take long.
     """
     match request.method:
         case "ping":

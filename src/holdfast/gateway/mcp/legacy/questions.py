@@ -1,4 +1,4 @@
-"""Questions: what clients with a session are asked; the answer may come to any process."""
+"""Questions to clients with a session. The answer can arrive in any process."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -12,22 +12,22 @@ from holdfast.gateway.mcp.legacy.sessions import Session
 from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.postgres.sql import statements
 
-LOOK: Final = 1.0  # seconds between two looks for an answer
-LONGEST_ID: Final = 100  # characters of what we ask under
+LOOK: Final = 1.0  # seconds between two polls for an answer
+LONGEST_ID: Final = 100  # characters of a question id
 
 sql = statements(__name__)
 
 
 class Answers(Protocol):
-    """Where the answers to some questions arrive."""
+    """Waits for the answers to some questions."""
 
     async def wait(self, seconds: float) -> Mapping[str, Any]:
-        """The answers by the ids of the questions: all, or those that came in time."""
+        """Return the answers by question id: all, or those that arrived in time."""
         ...
 
 
 class StoredAnswers(Answers):
-    """Answers that some process has put down."""
+    """Answers that any process has stored."""
 
     def __init__(self, gateway: Gateway, session: Session, ids: Sequence[str]) -> None:
         self._database = gateway.engine.database
@@ -37,11 +37,11 @@ class StoredAnswers(Answers):
         self._came: dict[str, Any] = {}
 
     def hear(self) -> None:
-        """Look now: one may have come."""
+        """Check now: an answer may have arrived."""
         self._woken.set()
 
     async def wait(self, seconds: float) -> Mapping[str, Any]:
-        """The answers by the ids of the questions: all, or those that came in time."""
+        """Return the answers by question id: all, or those that arrived in time."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while len(self._came) < len(self._ids):
@@ -53,7 +53,7 @@ class StoredAnswers(Answers):
 
 
 class Questions:
-    """Keeps what is asked in sessions of one tenant, until it is answered or nobody waits any more."""
+    """Stores the questions in sessions of one tenant while somebody waits for the answers."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -62,7 +62,7 @@ class Questions:
 
     @asynccontextmanager
     async def asked(self, session: Session, ids: Sequence[str]) -> AsyncGenerator[Answers]:
-        """The answers to questions that are about to be asked."""
+        """Store questions before they are sent, and yield their answers; delete the questions at the end."""
         answers = StoredAnswers(self._gateway, session, ids)
         async with self._signals.hear(session.key, "answers", answers.hear):
             try:
@@ -73,7 +73,7 @@ class Questions:
                 await self._database.run(sql("forget_questions"), session.key, list(ids))
 
     async def answer(self, session: Session, message: Mapping[str, Any]) -> None:
-        """Put down what a client has answered; what nobody asked is left aside."""
+        """Store a client's answer; ignore it if nobody asked."""
         id = message.get("id")
         if not isinstance(id, str) or len(id) > LONGEST_ID or not id.isascii() or not id.isprintable():
             return

@@ -1,7 +1,7 @@
-"""Sessions of MCP clients of 2025-11-25 and before: rows, so that any process answers any of them.
+"""Sessions of MCP clients of 2025-11-25 and before: rows, so that any process can serve any client.
 
-The id of a session is known to its client alone: the row has a digest of it. It is no proof of anything: a session is
-found for the user, and the agent, that it was begun for, and for nobody else.
+Only the client knows the id of its session; the row has a digest of it. The id proves nothing: a session is found only
+for the user and the agent that began it.
 """
 
 import hashlib
@@ -25,14 +25,14 @@ from holdfast.postgres.database import Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.uri_templates import MAX_URI
 
-FRESH: Final = 1.0  # seconds for which a row is not read again
-TOUCHED: Final = 60.0  # seconds between two notes that a session is used
-REMEMBERED: Final = 10_000  # sessions
+FRESH: Final = 1.0  # seconds for which a cached row is used
+TOUCHED: Final = 60.0  # seconds between two extensions of a session in use
+REMEMBERED: Final = 10_000  # cached sessions
 MOST: Final = 1000  # sessions of one user
-MOST_SUBSCRIPTIONS: Final = 100  # of one session
-UNHELD: Final = timedelta(minutes=3)  # after which a session of HTTP+SSE ends whose stream nobody has
-KEPT: Final = "mcp sessions"  # under which a gateway keeps them
-USUAL_LEVEL: Final = "info"  # of logs, until a client says what it wants
+MOST_SUBSCRIPTIONS: Final = 100  # resources of one session
+UNHELD: Final = timedelta(minutes=3)  # after which an HTTP+SSE session ends whose stream is gone
+KEPT: Final = "mcp sessions"  # key in `Gateway.kept`
+USUAL_LEVEL: Final = "info"  # of logs, until a client sets it
 
 Transport = Literal["http", "sse"]
 
@@ -43,7 +43,7 @@ sql = statements(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What is known of a client that keeps a session; `key` is what its rows go by."""
+    """The session of a client; `key` identifies its rows."""
 
     key: str
     user: str
@@ -53,17 +53,17 @@ class Session:
     client: Mapping[str, Any]
     level: str = USUAL_LEVEL
     subscriptions: frozenset[str] = frozenset()
-    listener: str = ""  # who has its stream; of two the greater
+    listener: str = ""  # token of the connection that has its stream; later ones are greater
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What the client can be asked for."""
+        """What the client can be asked for, as it has declared."""
         return self.client.get("capabilities", {})
 
 
 @dataclass(slots=True)
 class Known:
-    """A session as this process last saw it."""
+    """A session as this process last read it."""
 
     session: Session
     read_at: float
@@ -71,7 +71,7 @@ class Known:
 
 
 class Sessions:
-    """Begins, finds and ends sessions of one tenant; each row is read at most once a second."""
+    """Begins, finds and ends sessions of one tenant. It caches rows for a second."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._database = gateway.engine.database
@@ -81,7 +81,7 @@ class Sessions:
 
     @classmethod
     def of(cls, gateway: Gateway) -> "Sessions":
-        """The sessions of a gateway's tenant."""
+        """Return the sessions of a gateway's tenant."""
         found = gateway.kept.get(KEPT)
         if found is None:
             found = gateway.kept[KEPT] = cls(gateway)
@@ -90,7 +90,7 @@ class Sessions:
     async def begin(
         self, caller: Principal, version: str, client: Mapping[str, Any], *, transport: Transport = "http"
     ) -> tuple[str, Session]:
-        """A new session and its id, which nobody can guess."""
+        """Begin a session. Return its id, which nobody can guess, and the session."""
         id = secrets.token_urlsafe(32)
         session = Session(key_of(id), caller.user, caller.agent, transport, version, client)
         await self._database.value(
@@ -108,7 +108,7 @@ class Sessions:
         return id, session
 
     async def find(self, caller: Principal, id: str, *, transport: Transport = "http") -> Session:
-        """The session of an id; where there is none, or it is somebody else's, the same McpError."""
+        """Return the session of an id. Raise the same McpError if there is none and if it is another caller's."""
         session = await self._find(key_of(id)) if _ID.fullmatch(id) else None
         if session is None or (session.user, session.agent, session.transport) != (
             caller.user,
@@ -119,35 +119,35 @@ class Sessions:
         return session
 
     async def current(self, session: Session) -> Session | None:
-        """A session as it is now; None where it has ended."""
+        """Return the current state of a session; None if it has ended."""
         return await self._find(session.key)
 
     async def introduce(self, session: Session, version: str, client: Mapping[str, Any]) -> None:
-        """Keep what the client of a session says of itself."""
+        """Store what the client of a session says about itself."""
         await self._change(session, "introduce_session", version, client)
 
     def wishes(self, session: Session) -> "Wishes":
-        """Where a session keeps what its client wishes."""
+        """Return the settings of a session, for its client to change."""
         return Wishes(partial(self._change, session))
 
     async def listen(self, session: Session, token: str) -> None:
-        """Have the stream of a session; whoever had it before learns that it is lost."""
+        """Take over the stream of a session; the connection that had it is notified, and closes."""
         await self._database.run(sql("listen"), session.key, token)
         self.forget(session)
         await self._signals.say(session.key, "session")
 
     async def end(self, session: Session) -> None:
-        """End a session everywhere, with all that runs for it."""
+        """End a session in all processes, with all its requests."""
         await self._database.run(sql("end_session"), session.key)
         self.forget(session)
         await self._signals.say(session.key, "session", "calls", "events")
 
     def forget(self, session: Session) -> None:
-        """Read its row when it is asked for next."""
+        """Remove a session from the cache, so that its row is read again."""
         self._known.pop(session.key, None)
 
     async def _change(self, session: Session, statement: str, *values: object) -> int:
-        """How many rows were changed; McpError where the session has ended."""
+        """Change a session's row. Return how many rows were changed; raise McpError if the session has ended."""
         changed = await self._database.run(sql(statement), session.key, *values)
         self.forget(session)
         if changed:
@@ -181,17 +181,17 @@ class Sessions:
 
 
 class Wishes:
-    """What a session keeps of the wishes of its client; `change` runs a statement on its row."""
+    """The settings that a client makes in its session; `change` runs a statement on its row."""
 
     def __init__(self, change: Callable[..., Awaitable[int]]) -> None:
         self._change = change
 
     async def set_level(self, level: str) -> None:
-        """Logs below a level are not wanted."""
+        """Set the lowest level of the logs that the client receives."""
         await self._change("set_log_level", level)
 
     async def subscribe(self, uri: str) -> None:
-        """Changes of a resource are wanted."""
+        """Subscribe to changes of a resource."""
         if len(uri) > MAX_URI:
             raise McpError(INVALID_PARAMS, f"`uri` has at most {MAX_URI} characters")
         if not await self._change("subscribe", store(uri), MOST_SUBSCRIPTIONS):
@@ -199,12 +199,12 @@ class Wishes:
             raise McpError(INVALID_PARAMS, text)
 
     async def unsubscribe(self, uri: str) -> None:
-        """Changes of a resource are not wanted any more."""
+        """Unsubscribe from changes of a resource."""
         await self._change("unsubscribe", store(uri))
 
 
 def key_of(id: str) -> str:
-    """What the rows of a session go by."""
+    """Return the key of a session's rows."""
     return hashlib.sha256(id.encode()).hexdigest()
 
 

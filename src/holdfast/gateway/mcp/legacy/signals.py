@@ -1,7 +1,7 @@
-"""Signals: processes tell one another that rows of a session may have changed. Whoever hears one reads the rows.
+"""Signals: notifications between processes that rows of a session may have changed. Listeners then read the rows.
 
-Every database login can send and hear notifications, so that a signal names nothing: sessions share a few channels, and
-what is said is empty.
+Every database login can send and receive notifications. Therefore a signal carries no data: sessions share a few
+channels, and the payload is empty.
 """
 
 import asyncio
@@ -14,12 +14,12 @@ from holdfast.core.ids import TenantId
 from holdfast.gateway.gateway import Gateway
 from holdfast.postgres.sql import statements
 
-CHANNELS: Final = 64  # that all sessions share
-KEPT: Final = "mcp signals"  # under which a gateway keeps them
-LINGER: Final = 60.0  # seconds for which it is listened to though nobody hears: many hear for a moment only
+CHANNELS: Final = 64  # shared by all sessions
+KEPT: Final = "mcp signals"  # key in `Gateway.kept`
+LINGER: Final = 60.0  # seconds between two checks whether a channel is still in use: many listen only for a moment
 
-# What may have changed: the session itself or who listens to it; its calls (cancelled, or their stream taken up); what
-# is to be sent on a stream; answers of its client.
+# What may have changed: the session or the connection that has its stream; its calls (cancelled, or their stream
+# resumed); messages to send on a stream; answers of its client.
 About = Literal["session", "calls", "events", "answers"]
 Ear = Callable[[], None]
 
@@ -27,7 +27,7 @@ sql = statements(__name__)
 
 
 class Channel:
-    """Those who hear on one channel, and the task that listens for them."""
+    """The callbacks of one channel, and the task that listens for them."""
 
     def __init__(self) -> None:
         self.ears: list[Ear] = []
@@ -37,7 +37,7 @@ class Channel:
 
 
 class Signals:
-    """Tells, and hears, that something happened to sessions of one tenant in any process."""
+    """Sends and receives signals about sessions of one tenant, in all processes."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._database = gateway.engine.database
@@ -46,20 +46,20 @@ class Signals:
 
     @classmethod
     def of(cls, gateway: Gateway) -> "Signals":
-        """The signals of a gateway's tenant."""
+        """Return the signals of a gateway's tenant."""
         found = gateway.kept.get(KEPT)
         if found is None:
             found = gateway.kept[KEPT] = cls(gateway)
         return found
 
     async def say(self, session: str, *about: About) -> None:
-        """Have those who hear of the session look at its rows, in every process."""
+        """Notify the listeners of a session in every process, so that they read its rows."""
         tenant = await self._database.tenant()
         await self._database.run(sql("signal"), sorted({channel_of(tenant, session, each) for each in about}))
 
     @asynccontextmanager
     async def hear(self, session: str, about: About, ear: Ear) -> AsyncGenerator[None]:
-        """Call `ear` when something may have happened to a session, in this process too."""
+        """Call `ear` when something may have happened to a session, in this or another process."""
         name = channel_of(await self._database.tenant(), session, about)
         channel = self._channels.get(name)
         if channel is None:
@@ -74,7 +74,7 @@ class Signals:
             channel.ears.remove(ear)
 
     async def _listen(self, name: str, channel: Channel) -> None:
-        """Listen for all who hear, until nobody has for a while."""
+        """Listen to a channel until nobody has used it for a while."""
         async with self._postgres.listen(name) as wake:
             channel.ready.set()
             while channel.ears or channel.used:
@@ -89,6 +89,6 @@ class Signals:
 
 
 def channel_of(tenant: TenantId, session: str, about: About) -> str:
-    """The channel that a session shares with others."""
+    """Return the channel of a session, which it shares with others."""
     digest = hashlib.blake2s(f"{tenant} {session} {about}".encode(), digest_size=2).digest()
     return f"holdfast_mcp_{int.from_bytes(digest) % CHANNELS}"

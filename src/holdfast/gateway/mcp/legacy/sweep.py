@@ -1,4 +1,4 @@
-"""Sweeping: sessions of MCP clients that were not used for long are ended."""
+"""The sweeper deletes expired sessions of MCP clients."""
 
 import asyncio
 import logging
@@ -9,15 +9,15 @@ from holdfast.core.errors import DatabaseAway, HoldfastError
 from holdfast.postgres.database import Database, Postgres
 from holdfast.postgres.sql import statements
 
-PAUSE: Final = 60.0  # seconds between two looks
-TOGETHER: Final = 500  # sessions deleted at once
+PAUSE: Final = 60.0  # seconds between two sweeps
+TOGETHER: Final = 500  # sessions in one statement
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
 
 
 class SessionSweeper:
-    """Ends the sessions of every tenant that are past their end, as long as `async with` lasts."""
+    """Deletes the expired sessions of every tenant, inside an `async with` block."""
 
     def __init__(self, postgres: Postgres) -> None:
         self._postgres = postgres
@@ -31,7 +31,7 @@ class SessionSweeper:
         await asyncio.wait([self._task])
 
     async def sweep(self) -> int:
-        """End what is past its end; how many."""
+        """Delete expired sessions. Return how many."""
         ended = 0
         for row in await self._postgres.system.all(sql("tenants_with_ended_sessions")):
             try:

@@ -1,4 +1,5 @@
--- Notes that a state was used, unless it was before, and forgets some of those that have expired: there are as few as people allow calls.
+-- Marks a request state as used, unless it was used before, and deletes up to 100 expired ones.
+-- There are few of them: one for each approval that a person answers.
 with expired as (
   delete from used_state u
   using (select nonce from used_state where tenant_id = $1 and expires_at <= holdfast.now() limit 100 for update skip locked) old

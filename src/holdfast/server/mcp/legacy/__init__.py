@@ -1,1 +1,1 @@
-"""MCP of 2025-11-25 and before over HTTP: sessions, streams that are taken up again, and HTTP+SSE."""
+"""MCP 2025-11-25 and before over HTTP: sessions, resumable streams, and HTTP+SSE."""

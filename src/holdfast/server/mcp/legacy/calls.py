@@ -1,7 +1,7 @@
-"""Calls: the requests of clients with sessions that this process works on.
+"""Calls: the requests of clients with sessions that run in this process.
 
-A request is worked on by whoever took it, whether or not its client is still there, until the client itself cancels it,
-in whatever process it says so, or its session or the access that it was made by ends.
+The process that received a request runs it to the end, even if the client disconnects. It stops early if the client
+cancels it, through any process, or if the session or the caller's access ends.
 """
 
 import asyncio
@@ -26,26 +26,26 @@ from holdfast.mcp.protocol import INVALID_REQUEST
 from holdfast.server.arrivals import Arrival
 from holdfast.server.mcp.legacy.exchanges import Exchange
 
-QUICK: Final = 1.0  # seconds after which it is shown that a request is worked on
-BEAT: Final = 4.5  # seconds between two signs that a request is worked on
-MARGIN: Final = 10.0  # seconds beyond the time of a call that its answer may take
-LONGEST_ID: Final = 200  # characters of a request's id that is told to other processes
+QUICK: Final = 1.0  # seconds before the first heartbeat of a request
+BEAT: Final = 4.5  # seconds between two heartbeats
+MARGIN: Final = 10.0  # seconds beyond the timeout of a call, for its response
+LONGEST_ID: Final = 200  # characters of a request id whose cancellation is passed to other processes
 
 SESSION_ENDED: Final = "its session has ended"
 
-Running = dict[tuple[str, str], asyncio.Task[bytes]]  # by the keys of sessions and the ids of requests
+Running = dict[tuple[str, str], asyncio.Task[bytes]]  # by session key and request id
 
 log = logging.getLogger(__name__)
 
 
 class Calls:
-    """All requests that are worked on here, and what clients say beside them."""
+    """Runs the requests of this process, and handles notifications and responses of clients."""
 
     def __init__(self) -> None:
         self._running: Running = {}
 
     async def take(self, gateway: Gateway, session: Session, message: Message) -> None:
-        """Take a notification or a response."""
+        """Handle a notification or a response of a client."""
         if kind_of(message) == "response":
             await Questions(gateway).answer(session, message)
         elif message["method"] == CANCELLED:
@@ -59,14 +59,14 @@ class Calls:
     async def run(
         self, arrival: Arrival, gateway: Gateway, session: Session, requests: Sequence[Message], exchange: Exchange
     ) -> None:
-        """Answer requests, and stay until they are answered."""
+        """Run requests, and return when all are answered."""
         await Answering(arrival, gateway, session, exchange, self._running).run(requests)
 
 
 class Answering:
-    """Requests that came at once, as long as they are worked on.
+    """Runs the requests of one POST.
 
-    Each is answered once, whenever and how often it is cancelled: only the work on it is.
+    Each gets exactly one response, even if it is cancelled: cancellation stops the work, not the response.
     """
 
     def __init__(
@@ -80,17 +80,17 @@ class Answering:
         self._session = session
         self._exchange = exchange
         self._running = running
-        self._working: dict[str, asyncio.Task[bytes]] = {}  # by the ids of the requests
+        self._working: dict[str, asyncio.Task[bytes]] = {}  # by request id
         self._room = asyncio.Semaphore(self._settings.batch_parallel)
         self._why = "the request was cancelled"
         self._begun = monotonic()
         self._heard = asyncio.Event()
 
     async def run(self, requests: Sequence[Message]) -> None:
-        """Answer them."""
+        """Run the requests and send their responses."""
         seconds = self._settings.timeout + 60.0 * self._settings.state_minutes + MARGIN
         async with Signals.of(self._gateway).hear(self._session.key, "calls", self._heard.set):
-            # All are begun before anything is waited for: whatever ends them ends all.
+            # Start all before the first await, so that a cancellation reaches all of them.
             answering = [asyncio.create_task(answer) for answer in [self._begin(each) for each in requests]]
             keeping = asyncio.create_task(self._keep(), name="mcp exchange")
             looking = asyncio.create_task(self._look_when_told(), name="mcp exchange signals")
@@ -107,7 +107,7 @@ class Answering:
             task.result()
 
     def _begin(self, message: Message) -> Coroutine[Any, Any, None]:
-        """Begin to work on a request; what comes of it is its answer."""
+        """Start the work on a request, and return the coroutine that sends its response."""
         id: RequestId = message["id"]
         key = self._session.key, render(id).decode()
         if key in self._running:
@@ -127,7 +127,7 @@ class Answering:
         await self._exchange.respond(body)
 
     async def _work(self, message: Message) -> bytes:
-        """What a request is answered with."""
+        """Return the response to a request."""
         id, params = message["id"], message.get("params", {})
         questions = Questions(self._gateway)
         client = LegacyClient(
@@ -148,17 +148,17 @@ class Answering:
             finally:
                 await client.close()
             return answered(id, result)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the client is told by its own protocol
+        except Exception as error:  # noqa: BLE001 - the client gets every error as an MCP error
             return refused(id, error_of(error, modern=False, request_id=self._arrival.visit.request_id))
 
     async def _keep(self) -> None:
-        """Show that requests that take their time are worked on, and end them with their session and their caller."""
+        """Send heartbeats for long requests. Cancel them when their session or the caller's access ends."""
         await asyncio.sleep(QUICK)
         with self._arrival.standing.watched() as ended:
             while True:
                 try:
                     await self._arrival.standing.check()
-                    await self._look()  # a signal may get lost
+                    await self._look()  # a notification can get lost
                     await self._exchange.beat()
                 except (Unauthenticated, Forbidden):
                     break
@@ -169,7 +169,7 @@ class Answering:
         self._end("the access that it was made by has ended")
 
     async def _look_when_told(self) -> None:
-        """Look at the rows whenever something may have happened to the requests."""
+        """Read the rows after each notification that the requests may have changed."""
         while True:
             await self._heard.wait()
             self._heard.clear()
@@ -179,7 +179,7 @@ class Answering:
                 log.warning("what was told of a call of MCP could not be read, trying again: %s", error)
 
     async def _look(self) -> None:
-        """See by the rows whether requests are cancelled, their session has ended, or their stream was taken up."""
+        """Read from the rows whether requests are cancelled, the session has ended, or the stream was resumed."""
         worked, ids = timedelta(seconds=monotonic() - self._begun), list(self._working)
         state = await self._states.look(self._session, ids, worked=worked, stream=self._exchange.stream)
         if not state.alive:
@@ -191,13 +191,13 @@ class Answering:
             self._exchange.taken_up()
 
     def _end(self, why: str) -> None:
-        """Cancel all work."""
+        """Cancel all requests."""
         self._why = why
         for working in self._working.values():
             _cancel(working)
 
 
 def _cancel(working: asyncio.Task[bytes]) -> None:
-    """Cancel work, once: it may take its time to end in good order."""
+    """Cancel a task, unless it is already being cancelled: a second cancellation would interrupt its clean-up."""
     if not working.cancelling():
         working.cancel()

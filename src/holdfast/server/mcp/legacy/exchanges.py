@@ -1,7 +1,8 @@
-"""Exchanges: the answer to what a client with a session has posted.
+"""Exchanges: the responses to the requests that a client with a session has posted.
 
-It is one JSON object, or, once something is told before it or it takes its time, a stream. What is sent on the stream
-is kept: when the client loses it, the work goes on, and the client takes it up again, here or elsewhere.
+The response is a JSON object, or an event stream if something is sent before it or if it takes long. The messages of
+the stream are stored. If the client loses the stream, the work continues, and the client can resume the stream in any
+process.
 """
 
 import asyncio
@@ -23,8 +24,8 @@ from holdfast.server.arrivals import Arrival
 from holdfast.server.mcp.staying import STREAM, disconnected, framed, primed
 from holdfast.server.streams import SIGN_OF_LIFE
 
-SLOW: Final = 10.0  # seconds that a client may take to read what it is told while its request is worked on
-NEWEST: Final = LEGACY[0]  # the one version whose clients come back for a stream that was only begun
+SLOW: Final = 10.0  # seconds that a client has to read an event while its request runs
+NEWEST: Final = LEGACY[0]  # the only version whose clients resume a stream on which nothing was sent yet
 NOT_ACCEPTABLE: Final = 406
 
 log = logging.getLogger(__name__)
@@ -32,14 +33,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Forms:
-    """Which forms of an answer a client takes."""
+    """The media types that a client accepts."""
 
     json: bool
     stream: bool
 
     @classmethod
     def of(cls, accept: str | None) -> "Forms":
-        """What an Accept header says; without one, both."""
+        """Parse an Accept header. Without one, both are accepted."""
         kinds = {kind.partition(";")[0].strip().lower() for kind in (accept or "*/*").split(",")}
         return cls(
             not kinds.isdisjoint({"*/*", "application/*", "application/json"}),
@@ -47,13 +48,13 @@ class Forms:
         )
 
     def check(self, *, stream: bool = False) -> None:
-        """Refuse a client that takes nothing that it could be answered with; `stream`: it has to be a stream."""
+        """Raise McpError if the client accepts neither; with `stream`, if it does not accept event streams."""
         if not (self.stream or (self.json and not stream)):
             wanted = "text/event-stream" if stream else "application/json and text/event-stream"
             raise McpError(INVALID_REQUEST, f"the client has to accept {wanted}", status=NOT_ACCEPTABLE)
 
     async def answer(self, arrival: Arrival, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
-        """Answer with all of it at once."""
+        """Send the whole response, as JSON if the client accepts it, else as one event."""
         if self.json:
             await arrival.answer(body, headers=headers)
         else:
@@ -62,40 +63,40 @@ class Forms:
 
 
 class Exchange(Protocol):
-    """How a client hears of its requests."""
+    """Sends the responses, notifications and questions of some requests to their client."""
 
     async def tell(self, message: Mapping[str, Any]) -> None:
-        """Tell something before the answer, or ask it; Unavailable where a question would reach nobody."""
+        """Send a notification or a question. Raises Unavailable if a question cannot reach the client."""
         ...
 
     async def respond(self, body: bytes) -> None:
-        """Answer one of the requests."""
+        """Send the response to one of the requests."""
         ...
 
     async def detach(self) -> None:
-        """Let the client come back for what follows, where it can."""
+        """Close the connection, if the client can resume the stream later."""
         ...
 
     async def beat(self) -> None:
-        """Show that the requests are worked on."""
+        """Renew the lease of the stream and send a keep-alive."""
         ...
 
     @property
     def stream(self) -> str | None:
-        """The stream that its client may take up elsewhere."""
+        """The id of the stream, if the client can resume it."""
         ...
 
     def taken_up(self) -> None:
-        """Somebody has taken up the stream, and is told there what follows."""
+        """Stop sending on this connection: the client has resumed the stream on another one."""
         ...
 
     async def close(self) -> None:
-        """Nothing more is said."""
+        """End the exchange."""
         ...
 
 
 class HttpExchange(Exchange):
-    """The answer to a POST: to one request, or to a `batch`."""
+    """The response to a POST of one request or a `batch`."""
 
     def __init__(
         self,
@@ -124,7 +125,7 @@ class HttpExchange(Exchange):
         self._gone: asyncio.Future[None] | None = None
 
     async def tell(self, message: Mapping[str, Any]) -> None:
-        """Tell something before the answer, or ask it."""
+        """Send a notification or a question on the stream."""
         data = render(message)
         _refuse_larger(data, self._max_bytes)
         asks = "id" in message
@@ -136,7 +137,7 @@ class HttpExchange(Exchange):
                 raise Unavailable("the client cannot be asked", why=why, next="Accept text/event-stream.")
 
     async def respond(self, body: bytes) -> None:
-        """Answer one of the requests."""
+        """Send the response to one of the requests. The last one ends the exchange."""
         async with self._sending:
             self._left -= 1
             if self._stream is not None:
@@ -148,18 +149,18 @@ class HttpExchange(Exchange):
                 await self._forms.answer(self._arrival, whole)
 
     async def detach(self) -> None:
-        """End the connection, and go on: the client comes back by itself if it has the newest of these versions."""
+        """Close the connection and continue the work. Only clients of the newest version reconnect by themselves."""
         async with self._sending:
             if self._session.version == NEWEST and self._left and await self._opened() is not None:
                 await self._hang_up()
 
     async def beat(self) -> None:
-        """Show that the requests are worked on."""
+        """Renew the lease of the stream and send a keep-alive. The first call opens the stream."""
         if self._stream is not None:
             await self._streams.renew(self._stream)
         if self._gone is None:
             self._gone = asyncio.ensure_future(disconnected(self._arrival))
-        # What is being sent shows it, too: to wait for somebody who reads slowly might outlast the lease.
+        # A message that is being sent is a keep-alive too. Waiting for a slow reader could outlast the lease.
         if self._sending.locked():
             return
         async with self._sending:
@@ -175,28 +176,28 @@ class HttpExchange(Exchange):
 
     @property
     def stream(self) -> str | None:
-        """The stream that its client may take up elsewhere."""
+        """The id of the stream, once it is open."""
         return None if self._stream is None else self._stream.id
 
     def taken_up(self) -> None:
-        """Somebody has taken up the stream, and is told there what follows."""
+        """Stop sending on this connection: the client has resumed the stream on another one."""
         self._taken = True
 
     async def close(self) -> None:
-        """Nothing more is said."""
+        """Stop waiting for the client to disconnect."""
         if self._gone is not None:
             self._gone.cancel()
             await asyncio.wait([self._gone])
 
     async def _opened(self) -> Stream | None:
-        """The stream of the answer, where the client takes one and its session has not ended."""
+        """Return the stream, opened if necessary. None if the client accepts no stream or its session has ended."""
         if self._stream is None and self._forms.stream:
             stream = await self._streams.open(self._session, self._ids, whole=not self._batch)
             if stream is None:
                 return None
             await self._arrival.send({"type": "http.response.start", "status": 200, "headers": [*STREAM]})
             self._stream = stream
-            if self._session.version == NEWEST:  # others cannot read what has no data
+            if self._session.version == NEWEST:  # clients of other versions cannot parse an event without data
                 await self._send(primed(self._stream.position))
             responses, self._responses = self._responses, []
             for body in responses:
@@ -204,7 +205,7 @@ class HttpExchange(Exchange):
         return self._stream
 
     async def _put(self, data: bytes, *, last: bool = False, asks: bool = False) -> None:
-        """Keep a message, and send it; the last one ends the stream. What cannot be kept is sent all the same."""
+        """Store a message and send it; the last one ends the stream. If it cannot be stored, it is sent anyway."""
         assert self._stream is not None
         keep = self._streams.end if last else self._streams.leave if asks else self._streams.store
         try:
@@ -222,7 +223,7 @@ class HttpExchange(Exchange):
 
     @property
     def _is_read(self) -> bool:
-        """Whether the stream is still read where it began."""
+        """Whether the client still reads the stream on this connection."""
         return self._attached and not self._taken
 
     async def _send(self, data: bytes) -> None:
@@ -241,7 +242,7 @@ class HttpExchange(Exchange):
 
 
 class SseExchange(Exchange):
-    """The answer to a message of HTTP+SSE: all of it goes to whoever has the stream of the session."""
+    """The response to a message of HTTP+SSE: it is stored, and the process of the session's stream sends it."""
 
     def __init__(self, gateway: Gateway, session: Session) -> None:
         self._session = session
@@ -251,33 +252,33 @@ class SseExchange(Exchange):
         self._max_bytes = gateway.engine.config.gateway.max_result_bytes
 
     async def tell(self, message: Mapping[str, Any]) -> None:
-        """Tell something before the answer, or ask it."""
+        """Send a notification or a question. Notifications are dropped when too much is stored."""
         data = render(message)
         _refuse_larger(data, self._max_bytes)
         if "id" in message or not self._stream.is_full:
             await self.respond(data)
 
     async def respond(self, body: bytes) -> None:
-        """Answer one of the requests."""
+        """Store the response to one of the requests, and notify the process of the stream."""
         await self._streams.leave(self._stream, body)
         await self._signals.say(self._session.key, "events")
 
     async def detach(self) -> None:
-        """The session is its stream: there is no coming back."""
+        """Do nothing: a session ends with its stream."""
 
     async def beat(self) -> None:
-        """The one who has the stream shows that it lives."""
+        """Do nothing: the process of the stream sends keep-alives."""
 
     @property
     def stream(self) -> str | None:
-        """The session is its stream."""
+        """None: the stream of the session cannot be resumed."""
         return None
 
     def taken_up(self) -> None:
-        """There is none to take up."""
+        """Do nothing: the stream cannot be resumed."""
 
     async def close(self) -> None:
-        """Nothing more is said."""
+        """Do nothing."""
 
 
 def _refuse_larger(data: bytes, most: int) -> None:

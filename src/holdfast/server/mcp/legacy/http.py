@@ -1,4 +1,4 @@
-"""MCP of 2025-11-25 and before over streamable HTTP: sessions, and streams that can be taken up again."""
+"""MCP 2025-11-25 and before over streamable HTTP: sessions and resumable streams."""
 
 from http import HTTPStatus
 from typing import Final, cast
@@ -22,7 +22,7 @@ from holdfast.server.mcp.staying import Staying, framed, primed
 SESSION: Final = "mcp-session-id"
 VERSION: Final = "mcp-protocol-version"
 LAST_EVENT: Final = "last-event-id"
-LOOK: Final = 1.0  # seconds between two looks for what follows on a stream
+LOOK: Final = 1.0  # seconds between two polls of a resumed stream
 
 
 class LegacyHttp:
@@ -33,7 +33,7 @@ class LegacyHttp:
         self._calls = calls
 
     async def post(self, arrival: Arrival, message: object) -> None:
-        """Answer a message of a client, or several."""
+        """Handle a POST: a message or a batch."""
         try:
             forms = Forms.of(arrival.headers.get("accept"))
             forms.check()
@@ -46,7 +46,7 @@ class LegacyHttp:
             await _refuse(arrival, error, id_of(cast(object, message)))
 
     async def get(self, arrival: Arrival) -> None:
-        """Let a client listen, or take up a stream that it lost."""
+        """Handle a GET: open the stream of a session, or resume a stream that the client lost."""
         try:
             Forms.of(arrival.headers.get("accept")).check(stream=True)
             gateway, session = await self._session(arrival)
@@ -63,7 +63,7 @@ class LegacyHttp:
             await listening.run(first, framed, returned=last is not None)
 
     async def delete(self, arrival: Arrival) -> None:
-        """End a session."""
+        """Handle a DELETE: end the session."""
         try:
             gateway, session = await self._session(arrival)
         except McpError as error:
@@ -93,7 +93,7 @@ class LegacyHttp:
         await self._calls.run(arrival, gateway, session, posted.requests, exchange)
 
     async def _session(self, arrival: Arrival) -> tuple[Gateway, Session]:
-        """The session that a request belongs to; McpError where it belongs to none."""
+        """Return the session of a request. Raises McpError if there is none."""
         version, id = arrival.headers.get(VERSION), arrival.headers.get(SESSION)
         if version is not None and version not in LEGACY:
             text = f"the version {version[:40]!r} is not one of {', '.join(LEGACY)}"
@@ -106,13 +106,13 @@ class LegacyHttp:
 
 
 async def _resume(arrival: Arrival, gateway: Gateway, session: Session, last: str) -> None:
-    """Send what follows on a stream after the last message that a client has, until it is answered."""
+    """Send the messages of a stream after the last one that the client has, until the response ends it."""
     streams, signals = KeptStreams(gateway), Signals.of(gateway)
     stream, number = position_of(last) or ("", 0)
     part = await streams.after(session, stream, number)
     if part is None:
         raise McpError(INVALID_REQUEST, "there is no such stream any more. Send the request again.")
-    token = uuid7().hex  # of two, the later is the greater
+    token = uuid7().hex  # ordered by time: the newest reader has the greatest token and gets the stream
     async with Staying(arrival) as client, signals.hear(session.key, "events", client.woken.set):
         await streams.take_up(session, stream, token)
         await client.begin()

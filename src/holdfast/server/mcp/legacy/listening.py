@@ -1,4 +1,4 @@
-"""Listening: what clients with a session are told by themselves: which lists and resources have changed."""
+"""The stream of a session: notifies a client which lists and resources have changed."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -13,11 +13,11 @@ from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.server.mcp.staying import Staying
 from holdfast.server.streams import HEARTBEAT
 
-LISTEN: Final = "listen"  # what the ids of messages begin with that belong to no request
+LISTEN: Final = "listen"  # prefix of the event ids on this stream, which belongs to no request
 
 
 class Listening:
-    """One client that listens: a session has one such stream, and whoever opened it last has it."""
+    """One client on the stream of its session. A session has one such stream; a new one replaces the old one."""
 
     def __init__(self, client: Staying, gateway: Gateway, session: Session, caller: Principal) -> None:
         self._client = client
@@ -26,12 +26,12 @@ class Listening:
         self._caller = caller
         self._sessions = Sessions.of(gateway)
         self._signals = Signals.of(gateway)
-        self._token = uuid7().hex  # of two, the later is the greater
+        self._token = uuid7().hex  # ordered by time: the newest stream of the session has the greatest token
         self._number = 0
 
     @property
     def position(self) -> str:
-        """The id of the last message."""
+        """The id of the last event."""
         return f"{LISTEN}.{self._token}.{self._number}"
 
     async def run(
@@ -42,9 +42,10 @@ class Listening:
         *,
         returned: bool = False,
     ) -> None:
-        """Tell what changes, and what `more` has, until the client, its session or the server goes.
+        """Send changes, and the messages that `more` returns, until the client, the session or the server ends.
 
-        `returned`: it was away for a while. What it missed is not known, so that all that may have changed is told.
+        `returned`: the client has reconnected. What it missed is unknown, so everything that it follows is reported as
+        changed.
         """
         changes, wanted = Changes.of(self._gateway), _wanted(self._session)
         async with (

@@ -1,7 +1,7 @@
-"""HTTP+SSE, the transport of MCP before streamable HTTP: `GET /mcp/sse` and `POST /mcp/message`.
+"""HTTP+SSE, the MCP transport before streamable HTTP: `GET /mcp/sse` and `POST /mcp/message`.
 
-A session is its stream. What is posted may come to another process than the one that has the stream: what is said in
-answer is left for that one.
+A session ends with its stream. A POST can reach another process than that of the stream: its responses are stored, and
+the process of the stream sends them.
 """
 
 from http import HTTPStatus
@@ -30,11 +30,11 @@ from holdfast.server.problems import WrongMethod
 
 STREAM_PATH: Final = "/mcp/sse"
 MESSAGE_PATH: Final = "/mcp/message"
-OLDEST: Final = LEGACY[-1]  # until the client says which version it has
+OLDEST: Final = LEGACY[-1]  # the version of a session until the client names its own
 
 
 class SseEndpoint:
-    """Answers clients of HTTP+SSE."""
+    """The endpoint for HTTP+SSE."""
 
     def __init__(self, gateways: Gateways, authentication: Authentication, calls: Calls) -> None:
         self._gateways = gateways
@@ -42,7 +42,7 @@ class SseEndpoint:
         self._calls = calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         arrival = await Arrival.of(self._authentication, scope, receive, send)
         method, path = scope["method"], scope["path"].removeprefix(scope.get("root_path", ""))
         if method != (allowed := "GET" if path == STREAM_PATH else "POST"):
@@ -62,7 +62,7 @@ class SseEndpoint:
             await arrival.answer(body, status=error.status)
 
     async def _open(self, arrival: Arrival, gateway: Gateway) -> None:
-        """The stream of a new session, which ends with it."""
+        """Begin a session and send its stream. The session ends with the stream."""
         sessions, streams = Sessions.of(gateway), KeptStreams(gateway)
         async with Staying(arrival) as client:
             id, session = await sessions.begin(arrival.caller, OLDEST, {}, transport="sse")
@@ -70,7 +70,7 @@ class SseEndpoint:
                 address = f"{arrival.scope.get('root_path', '')}{MESSAGE_PATH}?session_id={id}"
                 await Listening(client, gateway, session, arrival.caller).run(
                     b"event: endpoint\ndata: %b\n\n" % address.encode(),
-                    lambda message, _: framed(message),  # without an id: who loses the stream has lost the session
+                    lambda message, _: framed(message),  # without an id: a lost stream cannot be resumed
                     lambda: streams.take(session),
                 )
             finally:
@@ -83,7 +83,7 @@ class SseEndpoint:
         return await Sessions.of(gateway).find(arrival.caller, ids[0], transport="sse")
 
     async def _take(self, arrival: Arrival, gateway: Gateway, session: Session, message: object) -> None:
-        """Take a message, or several; what there is to answer goes to the stream."""
+        """Handle a message or a batch. The responses go to the stream."""
         posted = Posted.of(message, session.version, most=gateway.engine.config.gateway.max_batch)
         await arrival.answer(b"", status=HTTPStatus.ACCEPTED)
         for each in posted.others:

@@ -1,7 +1,7 @@
-"""OpenAPI 3.x and Swagger 2.0 documents, read and made into tools: bytes in, tools out, and nothing else happens.
+"""Imports OpenAPI 3.x and Swagger 2.0 documents: bytes in, tools out, without side effects.
 
-`read_document` reads JSON or YAML; `import_document` makes tools of the operations that are chosen, named by the rules
-in `names`, with schemas that a model can read (`schemas`, `pruning`) and requests that a runner can send.
+`read_document` parses JSON or YAML. `import_document` makes tools of the chosen operations, named by the rules in
+`names`, with schemas that a model can read (`schemas`, `pruning`) and requests that a runner can send.
 """
 
 from holdfast.skills.sources.openapi.documents import Document, read_document

@@ -1,4 +1,4 @@
-"""Where a back end is reached: the address of an operation, from the servers that its document names."""
+"""Addresses of operations, from the servers in their document."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from urllib.parse import urljoin, urlsplit
 
 from holdfast.skills.sources.openapi.references import Unusable
 
-MAX_URL = 1024  # characters: as much as a row of a tool has place for
+MAX_URL = 1024  # characters: the size of the column
 
 _VARIABLE = re.compile(r"\{([^{}]*)\}")
 
@@ -15,11 +15,11 @@ _VARIABLE = re.compile(r"\{([^{}]*)\}")
 def address(
     servers: Sequence[tuple[Any, str]], path: str, *, location: str, base_url: str | None, notes: list[str]
 ) -> str:
-    """The address of a path, with its parameters in braces.
+    """Return the address of a path, with its parameters in braces.
 
-    `servers` are lists of servers, each with its place in the document; the first that is there counts. A relative
-    address starts at the document's `location`; where that is not known, or there is a `base_url`, it stays a path.
-    What of a server's address cannot be used is added to `notes`.
+    `servers` are lists of servers, each with its path in the document; the first list that is not empty counts. A
+    relative address refers to the document's `location`. It stays a path if the location is not known or there is a
+    `base_url`. Unusable parts of a server's address are added to `notes`.
     """
     below = path.partition("#")[0]
     if base_url is not None:
@@ -42,7 +42,7 @@ def address(
 
 
 def swagger_servers(root: dict[str, Any], operation: dict[str, Any]) -> list[Any]:
-    """The servers that a Swagger 2.0 document means by schemes, host and basePath."""
+    """Return the servers of a Swagger 2.0 document, from schemes, host and basePath."""
     listed: Any = operation.get("schemes") or root.get("schemes")
     schemes = [
         scheme for scheme in cast(list[Any], listed if isinstance(listed, list) else []) if isinstance(scheme, str)

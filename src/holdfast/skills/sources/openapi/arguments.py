@@ -1,4 +1,4 @@
-"""Arguments of a tool: what an operation takes in its address, headers, cookies and body, as one object."""
+"""Arguments of a tool: everything that an operation takes in its URL, headers, cookies and body, as one object."""
 
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -10,14 +10,14 @@ from holdfast.skills.sources.openapi.schemas import Fragment, references_of
 
 @dataclass(slots=True)
 class Arguments:
-    """Grows by one argument after another; the order in which they come decides who keeps a shared name."""
+    """Collects arguments one by one. The first of several with the same name keeps it."""
 
     properties: dict[str, Any] = field(default_factory=dict[str, Any])
     required: list[str] = field(default_factory=list[str])
     notes: list[str] = field(default_factory=list[str])
 
     def add(self, name: str, place: str, schema: Any, *, required: bool) -> str:
-        """Take an argument that goes to a place by a name; what it is called."""
+        """Add an argument with a name in a place. Return the argument's name."""
         argument = argument_name(name, place, self.properties)
         self.properties[argument] = schema if isinstance(schema, dict) else {}
         if required:
@@ -25,7 +25,7 @@ class Arguments:
         return argument
 
     def fragment(self) -> Fragment:
-        """The schema of all of them."""
+        """Return the schema of all arguments."""
         schema: dict[str, Any] = {"type": "object", "properties": self.properties, "additionalProperties": False}
         if self.required:
             schema["required"] = self.required
@@ -33,7 +33,7 @@ class Arguments:
 
 
 def told(schema: Any, said: dict[str, Any]) -> dict[str, Any]:
-    """A schema with what is said around it: of a parameter or a body, which is nearer than what is said of its type."""
+    """Return a schema with the description of its parameter or body, which overrides that of its type."""
     found: dict[str, Any] = dict(cast(dict[str, Any], schema)) if isinstance(schema, dict) else {}
     description = described(said.get("description"))
     if description is not None:

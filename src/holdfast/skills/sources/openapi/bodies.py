@@ -1,7 +1,8 @@
-"""Bodies of an operation: which type of content is sent, and which arguments it is made of.
+"""Bodies of an operation: which content type is sent, and which arguments it consists of.
 
-A JSON object of a few properties becomes arguments of its own, so that a model reads one flat list; anything else is
-one argument, `body`. The fields of a form are always arguments: each may have a style of its own. Bytes are base64.
+The properties of a small JSON object become separate arguments, so that a model reads one flat list. So do the fields
+of a form, regardless of their number, because each can have its own style. Any other body is one argument, `body`.
+Bytes are base64.
 """
 
 import re
@@ -24,7 +25,7 @@ _TEXT = re.compile(
 )
 _PREFERRED = ("application/json", MULTIPART, FORM)
 _FIELD_STYLES: tuple[Style, ...] = ("form", "spaceDelimited", "pipeDelimited", "tabDelimited", "deepObject")
-# What an object may say and be nothing but its properties.
+# Keywords that an object with nothing but properties can have.
 _FLAT = frozenset({
     "type", "properties", "required", "additionalProperties", "description", "deprecated", "examples", "default",
     "$ref", "allOf",
@@ -33,7 +34,7 @@ _FLAT = frozenset({
 
 @dataclass(slots=True)
 class Members:
-    """The properties of an object, wherever they are said."""
+    """The properties of an object, collected from all its schemas."""
 
     properties: dict[str, Any] = field(default_factory=dict[str, Any])
     required: set[str] = field(default_factory=set[str])
@@ -41,7 +42,7 @@ class Members:
 
 
 def take_body(said: dict[str, Any], place: str, schemas: Schemas, into: Arguments) -> Body | None:
-    """Make arguments of a request body that stands at `place`."""
+    """Convert a request body at `place` to arguments."""
     content: Any = said.get("content")
     if not isinstance(content, dict) or not content:
         into.notes.append(f"{place}: left out, it says no type of content")
@@ -60,7 +61,7 @@ def take_body(said: dict[str, Any], place: str, schemas: Schemas, into: Argument
 
 
 def preferred(content_types: list[str]) -> str:
-    """The type of content that says most of what a model can write."""
+    """Return the content type that describes best what a model can write."""
 
     def rank(content_type: str) -> int:
         kind = content_type.partition(";")[0].strip().lower()
@@ -74,7 +75,7 @@ def preferred(content_types: list[str]) -> str:
 
 
 def members(fragment: Fragment, schemas: Schemas, place: str) -> Members | None:
-    """The properties of an object that says nothing else, however many schemas say them; None: it is no such object."""
+    """Return the properties of an object, from all its schemas; None if it is more than its properties."""
     found = Members()
     followed: set[str] = set()
     waiting = [fragment]
@@ -105,7 +106,7 @@ def _take_json(
     kind: str, fragment: Fragment, said: dict[str, Any], required: bool, place: str, schemas: Schemas, into: Arguments
 ) -> Body:
     flat = members(fragment, schemas, place)
-    # Properties that are required of a body that is not would be required for nothing.
+    # An optional body with required properties stays one argument: they are required only if it is sent.
     fits = flat is not None and len(flat.properties) <= MOST_FLAT and (required or not flat.required)
     if flat is None or not fits or flat.properties.keys() & into.properties.keys():
         into.notes += fragment.notes
@@ -179,7 +180,7 @@ def _is_binary(schema: Any) -> bool:
 
 
 def _in_base64(schema: Any) -> Any:
-    """The schema of a part that is sent as bytes: a text, or a list of such."""
+    """Return the schema of a part that is sent as bytes: a text, or a list of texts."""
     said = cast(dict[str, Any], schema) if isinstance(schema, dict) else {}
     about = {keyword: said[keyword] for keyword in ("description", "deprecated") if keyword in said}
     text = {"type": "string", **BASE64}

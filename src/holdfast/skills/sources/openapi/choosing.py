@@ -1,8 +1,7 @@
-"""Which operations of a document become tools: those that it marks with `x-ai-enabled`, and those that are chosen.
+"""Chooses the operations of a document that become tools: those marked `x-ai-enabled`, and those chosen.
 
-The nearest mark counts: of the operation, of its path, of one of its tags, of the document. `false` at an operation is
-the last word, whoever chooses it; elsewhere it is outdone by a choice. What is neither true nor false is taken for
-`false`, and told.
+The nearest mark counts: that of the operation, its path, one of its tags, or the document. `false` at an operation is
+final; elsewhere a choice overrides it. A mark that is neither true nor false counts as `false`, and is reported.
 """
 
 from collections.abc import Mapping
@@ -20,7 +19,7 @@ UNREADABLE = f"its mark `{MARK}` is neither true nor false, and so it is left ou
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An operation as it is asked for."""
+    """The properties by which an operation is chosen."""
 
     method: str
     path: str
@@ -31,13 +30,13 @@ class Asked:
 
     @property
     def key(self) -> str:
-        """What it is known by in its document."""
+        """The key that identifies it in its document."""
         return f"{self.method} {self.path}"
 
 
 @dataclass(slots=True)
 class Chooser:
-    """Applies a choice to the operations of one document, and remembers what of the choice met none."""
+    """Applies a choice to the operations of one document, and records what of the choice matched none."""
 
     choice: Choice
     root_mark: object
@@ -45,7 +44,7 @@ class Chooser:
     _met: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def refusal(self, asked: Asked) -> str | None:
-        """Why an operation is left out; None: it is to be a tool."""
+        """Return why an operation is left out, or None if it becomes a tool."""
         chosen = self._is_chosen(asked)
         if asked.own_mark is not None and asked.own_mark is not True:
             return FORBIDDEN if asked.own_mark is False else UNREADABLE
@@ -55,7 +54,7 @@ class Chooser:
         return NOT_CHOSEN if all(mark is False for mark in marks) else UNREADABLE
 
     def unmet(self) -> list[Skipped]:
-        """What was chosen and is not in the document."""
+        """Return what was chosen but is not in the document."""
         chosen = self.choice
         asked = [("operation", name) for name in chosen.operations]
         asked += [("tag", name) for name in chosen.tags]
@@ -74,7 +73,7 @@ class Chooser:
         return self.choice.everything or bool(met)
 
     def _marks(self, asked: Asked) -> list[object]:
-        """The nearest marks: one of them, or those of several tags."""
+        """Return the nearest mark, or those of several tags."""
         tags = [self.tag_marks.get(tag) for tag in asked.tags]
         for marks in ([asked.own_mark], [asked.path_mark], tags, [self.root_mark]):
             if said := [mark for mark in marks if mark is not None]:
@@ -83,7 +82,7 @@ class Chooser:
 
 
 def chooser(choice: Choice, root: Mapping[str, Any]) -> Chooser:
-    """The choice, applied to a document."""
+    """Return the chooser of a document."""
     listed = root.get("tags")
     tags = [
         cast(dict[str, Any], tag)
@@ -94,7 +93,7 @@ def chooser(choice: Choice, root: Mapping[str, Any]) -> Chooser:
 
 
 def is_below(path: str, pattern: str) -> bool:
-    """Whether a path is what a beginning or a pattern of paths means."""
+    """Whether a path matches a prefix or a pattern."""
     if any(sign in pattern for sign in "*?["):
         return fnmatchcase(path, pattern)
     beginning = pattern.rstrip("/")

@@ -1,4 +1,4 @@
-"""Documents that describe an API, as they are read: OpenAPI 3.x and Swagger 2.0, written in JSON or in YAML."""
+"""Parses documents that describe an API: OpenAPI 3.x and Swagger 2.0, in JSON or YAML."""
 
 import codecs
 import re
@@ -12,17 +12,17 @@ from holdfast.skills.sources.openapi.yaml_reader import read_yaml
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 MAX_DOCUMENT_VALUES = 3_000_000  # a document of 14 MB has 900,000
 
-Version = Literal["2.0", "3.0", "3.1"]  # 3.1 stands for what comes after it, too
+Version = Literal["2.0", "3.0", "3.1"]  # 3.1 includes later versions
 
 _JSON_STARTS = (b"{", b"[")
-# What PostgreSQL cannot hold may be written as an escape: NUL, and half a surrogate pair.
+# Escapes of NUL and lone surrogates, which PostgreSQL cannot store.
 _ESCAPED = re.compile(rb"\\(0|x00|u0000|U00000000|[uU](0000)?[dD][89a-fA-F][0-9a-fA-F]{2})")
 _UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A description of an API. `location` is the address it was read from: its own relative addresses start there."""
+    """A description of an API. `location` is its address, to which its relative addresses refer."""
 
     root: dict[str, Any] = field(repr=False)
     version: Version
@@ -32,7 +32,7 @@ class Document:
 
 
 def read_document(data: bytes, *, location: str = "") -> Document:
-    """The document, or InvalidInput that says in which line or at which path it is wrong."""
+    """Parse a document. An InvalidInput names the line or path of an error."""
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InvalidInput(
             "the document is too large",
@@ -54,7 +54,7 @@ def read_document(data: bytes, *, location: str = "") -> Document:
 
 
 def misshapen(path: str, why: str, next: str) -> InvalidInput:
-    """What a document of the wrong structure is refused with."""
+    """Return the error for a document of the wrong structure."""
     where = f"at `{path}` " if path else ""
     return InvalidInput("the document describes no API that can be read", why=f"{where}{why}", next=next, path=path)
 

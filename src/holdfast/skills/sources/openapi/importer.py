@@ -1,4 +1,4 @@
-"""OpenAPI and Swagger documents become tools, one per operation that is chosen."""
+"""Imports OpenAPI and Swagger documents: one tool per chosen operation."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from holdfast.skills.tool import Access, Tool
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 READING = frozenset({"GET", "HEAD", "QUERY"})
 IDEMPOTENT = READING | {"PUT", "DELETE", "OPTIONS"}
-UNSENT = frozenset({"TRACE", "CONNECT"})  # they are about the connection
+UNSENT = frozenset({"TRACE", "CONNECT"})  # methods for the connection
 MAX_DESCRIPTION = 4000  # characters
 SHORT_DESCRIPTION = 1000
 MAX_NOTES = 20
@@ -32,7 +32,7 @@ MAX_NOTES = 20
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation, its path's entry, and its place in the document."""
+    """An operation, the entry of its path, and its place in the document."""
 
     method: str
     path: str
@@ -42,7 +42,7 @@ class Operation:
 
     @property
     def asked(self) -> Asked:
-        """As it is chosen by."""
+        """The properties by which it is chosen."""
         id, tags = self.said.get("operationId"), self.said.get("tags")
         named = [tag for tag in cast(list[Any], tags if isinstance(tags, list) else []) if isinstance(tag, str)]
         id = id if isinstance(id, str) else ""
@@ -50,15 +50,15 @@ class Operation:
 
 
 class OpenAPI:
-    """The source that OpenAPI 3.x and Swagger 2.0 documents are."""
+    """The source for OpenAPI 3.x and Swagger 2.0 documents."""
 
     def read(self, data: bytes, choice: Choice, *, location: str = "", base_url: str | None = None) -> Imported:
-        """The tools of a document, or InvalidInput that says where it is wrong."""
+        """Return the tools of a document. An InvalidInput names the place of an error."""
         return import_document(read_document(data, location=location), choice, base_url=base_url)
 
 
 def import_document(document: Document, choice: Choice, *, base_url: str | None = None) -> Imported:
-    """The tools that are chosen of a document; what cannot be one is skipped, and nothing raises."""
+    """Return the chosen tools of a document. Operations that cannot be a tool are skipped, without an error."""
     importer = _Importer(document, base_url)
     skipped: list[Skipped] = []
     operations = list(importer.operations(skipped))
@@ -82,7 +82,7 @@ def import_document(document: Document, choice: Choice, *, base_url: str | None 
 
 
 class _Importer:
-    """Makes tools of the operations of one document."""
+    """Converts the operations of one document to tools."""
 
     def __init__(self, document: Document, base_url: str | None) -> None:
         self._document = document
@@ -94,7 +94,7 @@ class _Importer:
         self._security = Security(document.root, self._references, swagger=self._is_swagger)
 
     def operations(self, skipped: list[Skipped]) -> Iterator[Operation]:
-        """The operations in the document's order; what is none is skipped."""
+        """Yield the operations in the document's order, and add invalid ones to `skipped`."""
         paths: dict[str, Any] = self._document.root.get("paths") or {}
         for path, said in paths.items():
             if path.startswith("x-") or said is None:
@@ -120,7 +120,7 @@ class _Importer:
         return {**item, **{key: value for key, value in said.items() if key != "$ref"}} if item is not said else item
 
     def tool(self, operation: Operation, name: str) -> ImportedTool:
-        """The operation as a tool; Unusable if it cannot be one."""
+        """Return the tool of an operation. Raise Unusable if it cannot be one."""
         said, place, method = operation.said, operation.place, operation.method
         if method in UNSENT or not (method.isascii() and method.isalpha() and len(method) <= 10):
             raise Unusable(place, f"{method[:20]} is no method that a tool is called by")

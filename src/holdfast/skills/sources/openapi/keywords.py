@@ -1,7 +1,7 @@
-"""Keywords of JSON Schema 2020-12: what may stand under each, and which of them hold schemas.
+"""Keywords of JSON Schema 2020-12: their valid values, and which of them hold schemas.
 
-Descriptions of APIs say things that no validator takes (`required: true`, `maxLength: "5"`, patterns of another
-language). A keyword whose value is none of its own says nothing, and is left out.
+Descriptions of APIs contain values that no validator accepts (`required: true`, `maxLength: "5"`, patterns of another
+language). A keyword with an invalid value is left out.
 """
 
 import functools
@@ -12,7 +12,7 @@ from typing import Any, cast
 import jsonschema_rs
 
 TYPES = frozenset({"null", "boolean", "object", "array", "number", "string", "integer"})
-# What is written where a type is meant, and what is meant; "" is any.
+# Words that documents use as types, and the types that they mean; "" is any type.
 MEANT = {
     "any": "", "bool": "boolean", "byte": "string", "date": "string", "datetime": "string", "dict": "object",
     "double": "number", "enum": "string", "file": "string", "float": "number", "int": "integer", "int32": "integer",
@@ -31,17 +31,17 @@ SINGLES = (
     "unevaluatedProperties",
 )  # fmt: skip
 HOLDERS = frozenset((*MAPS, *LISTS, *SINGLES))
-# Where a looser schema inside makes a tighter one outside.
+# Keywords in which a looser schema makes the outer one tighter.
 FRAGILE = frozenset({"not", "if", "then", "else", "unevaluatedItems", "unevaluatedProperties", "maxContains"})
 
 MAX_DESCRIPTION = 1000  # characters
 MAX_EXAMPLE = 80
-# What a document says can keep nobody busy: patterns look ahead within limits, or not at all.
+# Limits the backtracking and the size of a document's patterns, so that none takes unbounded time.
 _REGEX = jsonschema_rs.FancyRegexOptions(backtrack_limit=100_000, size_limit=1024 * 1024)
 
 
 def subschemas(schema: dict[str, Any]) -> Iterator[Any]:
-    """The schemas right inside of a schema."""
+    """Yield the schemas directly inside a schema."""
     for keyword, value in schema.items():
         if keyword not in HOLDERS:
             continue
@@ -54,37 +54,37 @@ def subschemas(schema: dict[str, Any]) -> Iterator[Any]:
 
 
 def number(value: Any) -> Any:
-    """A number, or None."""
+    """Return a finite number, or None."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return value if math.isfinite(value) else None
 
 
 def count(value: Any) -> int | None:
-    """A number of things, or None."""
+    """Return a whole number of at least zero, or None."""
     found = number(value)
     return int(found) if found is not None and found >= 0 and found == int(found) else None
 
 
 def step(value: Any) -> Any:
-    """A number above zero, or None."""
+    """Return a number above zero, or None."""
     found = number(value)
     return found if found is not None and found > 0 else None
 
 
 def text(value: Any) -> str | None:
-    """A text, or None."""
+    """Return a text, or None."""
     return value if isinstance(value, str) else None
 
 
 def flag(value: Any) -> bool | None:
-    """True; what is false goes without saying."""
+    """Return True, or None for other values, as false is the default."""
     return True if value is True else None
 
 
 @functools.lru_cache(maxsize=10_000)
 def is_pattern(pattern: str) -> bool:
-    """Whether our validator can look for it."""
+    """Whether the validator accepts a pattern."""
     try:
         compiled({"pattern": pattern})
     except ValueError:
@@ -93,12 +93,12 @@ def is_pattern(pattern: str) -> bool:
 
 
 def pattern(value: Any) -> str | None:
-    """A pattern that can be looked for, or None."""
+    """Return a pattern that the validator accepts, or None."""
     return value if isinstance(value, str) and is_pattern(value) else None
 
 
 def short(value: str, limit: int) -> str:
-    """A text of at most so many characters, cut at a word."""
+    """Shorten a text to at most `limit` characters, at a word."""
     if len(value) <= limit:
         return value
     cut = value[: limit - 1]
@@ -106,13 +106,13 @@ def short(value: str, limit: int) -> str:
 
 
 def described(value: Any) -> str | None:
-    """A description, or None."""
+    """Return a description, shortened, or None."""
     found = value.strip() if isinstance(value, str) else ""
     return short(found, MAX_DESCRIPTION) or None
 
 
 def names(value: Any) -> list[str] | None:
-    """Names, each once, or None."""
+    """Return names without duplicates, or None."""
     if not isinstance(value, list):
         return None
     found = cast(list[Any], value)
@@ -120,12 +120,12 @@ def names(value: Any) -> list[str] | None:
 
 
 def values(value: Any) -> list[Any] | None:
-    """Values of which one is meant, or None."""
+    """Return the values of an enum, or None."""
     return cast(list[Any], value) if isinstance(value, list) and value else None
 
 
 def is_of(value: Any, types: Any) -> bool:
-    """Whether a value is of a type, or of one of several."""
+    """Whether a value has a type, or one of several."""
     if isinstance(types, list):
         return any(is_of(value, kind) for kind in cast(list[str], types))
     if isinstance(value, bool):
@@ -136,14 +136,14 @@ def is_of(value: Any, types: Any) -> bool:
 
 
 def compiled(schema: dict[str, Any] | bool) -> jsonschema_rs.Draft202012Validator:
-    """A validator, or ValueError that says why the schema is none."""
+    """Return a validator. Raise ValueError with the reason if the schema is invalid."""
     try:
         return jsonschema_rs.Draft202012Validator(schema, pattern_options=_REGEX, offline=True)
     except jsonschema_rs.ReferencingError as error:
         raise ValueError(str(error)) from None
 
 
-# What a keyword that holds no schema becomes; None: it says nothing.
+# Convert the values of keywords that hold no schema; None: the keyword is left out.
 PLAIN: dict[str, Callable[[Any], Any]] = {
     "description": described,
     "format": text,

@@ -1,17 +1,17 @@
-"""Names of tools, by rules that keep them stable: a name depends on the operation, not on others or on their order.
+"""Names of tools. They are stable: a name depends on its operation, not on others or on their order.
 
     GET /customers/{id}                     get_customers_by_id
     GET /orders/{id}/items/{item}           get_orders_by_id_items_by_item
     POST /v1/pay-outs:cancel                post_v1_pay_outs_cancel
 
-The method in lower case, then the parts of the path; a parameter is `by_` and its name; whatever is no letter of a-z
-and A-Z and no digit becomes one `_`. Operations whose names are the same in one document each get `_` and six
-hexadecimal digits of the SHA-256 of `METHOD /path`; a name of more than 64 characters is cut at a `_` and gets them,
-too. Operations that are not chosen count for this as well: choosing more of them renames none.
+A name has the method in lower case, then the parts of the path. A parameter is `by_` and its name. Characters other
+than a-z, A-Z and digits become one `_`. Operations of one document with the same name each get `_` and six hexadecimal
+digits of the SHA-256 of `METHOD /path`. A name of more than 64 characters is cut at a `_` and gets them, too.
+Operations that are not chosen also count, so choosing more of them renames none.
 
-Arguments keep their names; what models' APIs do not take in them (all but letters, digits, `_`, `.` and `-`) becomes
-`_`. Of the same name in several places the first keeps it, in the order path, query, header, cookie, body; the others
-get the place: `id`, `id_query`, `id_body`.
+Arguments keep their names. Characters that models' APIs do not accept (all but letters, digits, `_`, `.` and `-`)
+become `_`. If several places have the same name, the first keeps it, in the order path, query, header, cookie, body.
+The others get the place as a suffix: `id`, `id_query`, `id_body`.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ _UNFIT_ARGUMENT = re.compile(r"[^a-zA-Z0-9_.-]+")
 
 
 def tool_names(operations: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The tool's name of each operation of a document, given by method and path, by its key `METHOD /path`."""
+    """Return the tool names of a document's operations (method and path), by `METHOD /path`."""
     plain = {f"{method} {path}": _plain(method, path) for method, path in operations}
     shared = Counter(plain.values())
     return {
@@ -36,7 +36,7 @@ def tool_names(operations: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def argument_name(name: str, place: str, taken: Collection[str]) -> str:
-    """What the argument is called that goes to a `place` by a `name`, when others are `taken`."""
+    """Return the argument's name for a `name` in a `place`, different from those in `taken`."""
     fit = _UNFIT_ARGUMENT.sub("_", name)
     if fit != name:
         fit = fit.strip("_") or "argument"

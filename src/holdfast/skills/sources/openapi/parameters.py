@@ -1,4 +1,4 @@
-"""Parameters of an operation: what goes into the address, headers and cookies."""
+"""Parameters of an operation, which are sent in the URL, headers and cookies."""
 
 import re
 from collections.abc import Collection
@@ -9,7 +9,7 @@ from holdfast.skills.sources.openapi.arguments import Arguments, told
 from holdfast.skills.sources.openapi.references import References, Unusable
 from holdfast.skills.sources.openapi.schemas import Schemas
 
-Said = tuple[dict[str, Any], str]  # a parameter and its place in the document
+Said = tuple[dict[str, Any], str]  # a parameter and its path in the document
 
 PLACES: tuple[Location, ...] = ("path", "query", "header", "cookie")
 _STYLES: dict[Location, tuple[Style, ...]] = {
@@ -18,7 +18,7 @@ _STYLES: dict[Location, tuple[Style, ...]] = {
     "header": ("simple",),
     "cookie": ("form",),
 }
-# The standard says to ignore the first three; the others are the connection's, and not for a caller to say.
+# The standard ignores the first three. The others belong to the connection, and a caller cannot set them.
 _NOT_ARGUMENTS = frozenset({
     "accept", "content-type", "authorization", "accept-encoding", "connection", "content-length", "expect", "host",
     "keep-alive", "proxy-authorization", "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
@@ -28,9 +28,9 @@ _PLACEHOLDER = re.compile(r"\{([^{}/?]+)\}")
 
 
 def listed(item: dict[str, Any], operation: dict[str, Any], place: str, references: References) -> list[Said]:
-    """The parameters of an operation, those of its path included; one of its own goes before one of its path.
+    """List the parameters of an operation and of its path; those of the operation override those of the path.
 
-    `place` is the operation's.
+    `place` is the operation's path in the document.
     """
     found: dict[tuple[str, str], Said] = {}
     for said, path in ((item, place.rpartition(".")[0]), (operation, place)):
@@ -52,7 +52,7 @@ def listed(item: dict[str, Any], operation: dict[str, Any], place: str, referenc
 def take_parameters(
     said: Collection[Said], path: str, place: str, shown: Collection[Scheme], schemas: Schemas, into: Arguments
 ) -> tuple[Parameter, ...]:
-    """Make arguments of the parameters of `path`; `shown` are the schemes for which a secret goes instead of one."""
+    """Convert the parameters of `path` to arguments, except those that schemes in `shown` fill with a secret."""
     found: list[Parameter] = []
     wanted = list(dict.fromkeys(_PLACEHOLDER.findall(path)))
     secret = {(scheme.kind, scheme.parameter.lower()) for scheme in shown}
@@ -119,7 +119,7 @@ def _schema_of(parameter: dict[str, Any], where: str) -> tuple[Any, str | None, 
         content_type, media = next(iter(cast(dict[str, Any], content).items()))
         schema: Any = cast(dict[str, Any], media).get("schema") if isinstance(media, dict) else None
         return schema, content_type, f"{where}.content.{content_type}.schema"
-    if "schema" not in parameter and "type" in parameter:  # as Swagger 2.0 says it, in documents of a later version
+    if "schema" not in parameter and "type" in parameter:  # form of Swagger 2.0 in a later document
         kept = {keyword: value for keyword, value in parameter.items() if keyword not in ("in", "name", "required")}
         return kept, None, where
     return parameter.get("schema"), None, f"{where}.schema"

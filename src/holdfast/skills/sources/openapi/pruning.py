@@ -1,8 +1,8 @@
-"""Schemas of arguments, whole where they are small, and cut where a model would drown in them.
+"""Prunes the schemas of arguments: small ones stay whole, and those too large for a model are cut.
 
-A schema carries the definitions that it reaches, and no others. One that is larger than a model should read is cut at
-a depth: what lies deeper is told by its type and its description alone, so that it takes anything of that type.
-A definition counts as deep as the highest place that refers to it, and stands there once for all places.
+A schema contains only the definitions that it reaches. A schema that is too large is cut at a depth: deeper parts keep
+only their type and description, so they accept anything of that type. A definition is as deep as the highest place that
+refers to it, and is included once for all places.
 """
 
 from collections.abc import Collection
@@ -21,7 +21,7 @@ STUB_DESCRIPTION = 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """A schema with its definitions, what was left out of it, and the depth at which it was cut, if it was."""
+    """A schema with its definitions, notes about what was left out, and the depth at which it was cut, if it was."""
 
     schema: dict[str, Any]
     notes: list[str]
@@ -30,7 +30,7 @@ class Pruned:
 
 @dataclass(slots=True)
 class _Level:
-    """Definitions by the depth at which they are reached, and the deepest level that may fit."""
+    """The depth at which each definition is reached, and the deepest level that may fit."""
 
     depths: dict[str, int] = field(default_factory=dict[str, int])
     deepest: int = DEEPEST
@@ -38,7 +38,7 @@ class _Level:
 
 @dataclass(slots=True)
 class _Node:
-    """A schema: what of it can be cut, its size without the schemas inside, which those are, and what it refers to."""
+    """A schema, its keywords for a cut, its size without inner schemas, these schemas, and its reference."""
 
     schema: dict[str, Any]
     kept: dict[str, Any]
@@ -49,14 +49,14 @@ class _Node:
 
 
 class Pruning:
-    """Makes schemas of arguments out of the fragments of one document."""
+    """Builds schemas of arguments from the fragments of one document."""
 
     def __init__(self, schemas: Schemas) -> None:
         self._schemas = schemas
         self._nodes: dict[int, _Node] = {}
 
     def pruned(self, root: Fragment, path: str) -> Pruned:
-        """The schema of an operation that stands at `path`, with all it needs."""
+        """Return the schema of an operation at `path`, with all that it needs."""
         whole = self._whole(root, path)
         if whole is not None:
             return whole
@@ -91,13 +91,13 @@ class Pruning:
         return Pruned(schema, [*root.notes, *(note for name in sorted(found) for note in found[name].notes)])
 
     def _levels(self, root: Fragment, path: str) -> _Level:
-        """How deep definitions are, level by level, as far down as may fit."""
+        """Return the depths of definitions, level by level, as far down as may fit."""
         found = _Level()
         level: list[Any] = [root.schema]
         size = 0
         for depth in range(DEEPEST + 1):
             below: list[Any] = []
-            for schema in level:  # grows while it is read: what is referred to is as deep as what refers to it
+            for schema in level:  # grows during the loop: a definition is as deep as its reference
                 if not isinstance(schema, dict):
                     continue
                 node = self._node(cast(dict[str, Any], schema))
@@ -170,7 +170,7 @@ class Pruning:
 
 
 def _outline(schema: Any) -> dict[str, Any]:
-    """What is told of a schema that is cut."""
+    """Return what a cut schema keeps."""
     if not isinstance(schema, dict):
         return {}
     said = cast(dict[str, Any], schema)
@@ -185,7 +185,7 @@ def _size(schema: Any) -> int:
 
 
 def _shortened(schema: dict[str, Any], limit: int) -> dict[str, Any]:
-    """The schema with so much of each argument's description; the last resort, for hundreds of arguments."""
+    """Cut each argument's description to `limit` characters; the last resort, for hundreds of arguments."""
     properties: dict[str, Any] = {}
     for name, inner in schema["properties"].items():
         properties[name] = {keyword: value for keyword, value in inner.items() if keyword != "description"}

@@ -1,4 +1,4 @@
-"""References in a document, followed inside of it: nothing is fetched."""
+"""Resolves references inside a document. Nothing is fetched."""
 
 import re
 from typing import Any, cast
@@ -10,7 +10,7 @@ _INDEX = re.compile("[0-9]{1,9}")
 
 
 class Unusable(Exception):
-    """A part of the document cannot be used: where it stands, and why."""
+    """A part of the document cannot be used. Has its path and the reason."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"{path}: {reason}")
@@ -19,14 +19,14 @@ class Unusable(Exception):
 
 
 class References:
-    """Finds what references of one document stand for."""
+    """Resolves the references of one document."""
 
     def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
         self._found: dict[str, tuple[Any, str]] = {}
 
     def target(self, reference: object, path: str) -> tuple[Any, str]:
-        """What a reference at `path` stands for, and where that is; Unusable if it is nowhere in the document."""
+        """Return the target of a reference at `path`, and its path. Raise Unusable if it does not exist."""
         if not isinstance(reference, str):
             raise Unusable(path, "its $ref is no text")
         found = self._found.get(reference)
@@ -35,7 +35,7 @@ class References:
         return found
 
     def followed(self, node: Any, path: str) -> tuple[dict[str, Any], str]:
-        """The object at `path`, or the one that it refers to in the end."""
+        """Return the object at `path`, or the one to which its references lead, and its path."""
         for _ in range(MOST_HOPS):
             if not isinstance(node, dict):
                 raise Unusable(path, "it is no object")
@@ -64,5 +64,5 @@ class References:
 
 
 def tokens(reference: str) -> list[str]:
-    """The names on the way that a reference inside of a document takes."""
+    """Return the names in the path of a local reference."""
     return [unquote(token).replace("~1", "/").replace("~0", "~") for token in reference.split("/")[1:]]

@@ -1,8 +1,8 @@
-"""Schemas of a document as JSON Schema 2020-12, each part of the document once, with references kept as references.
+"""Converts schemas of a document to JSON Schema 2020-12. Each part is converted once; references are kept.
 
-What a request cannot say is left out: `readOnly` properties, examples of objects, and all that no validator knows.
-What is left out or cut makes a schema looser, never tighter; so `oneOf` becomes `anyOf`: alternatives that differ in
-what was left out would refuse one another. The back end is asked in any case, and knows best.
+Content that does not belong in a request is left out: `readOnly` properties, examples of objects, and keywords that
+validators do not know. Leaving out or cutting makes a schema looser, never tighter. So `oneOf` becomes `anyOf`:
+alternatives that differ in what was left out would exclude each other. The back end checks each request in any case.
 """
 
 import hashlib
@@ -36,13 +36,13 @@ _NAME = re.compile(r"[^A-Za-z0-9_.-]+")
 _AT_HOME = {
     True: re.compile(r"#/definitions/([A-Za-z0-9_.-]+)"),
     False: re.compile(r"#/components/schemas/([A-Za-z0-9_.-]+)"),
-}  # by whether it is Swagger
-_QUIET = frozenset({"required", "description", "uniqueItems", "deprecated"})  # not worth a note
+}  # by whether the document is Swagger
+_QUIET = frozenset({"required", "description", "uniqueItems", "deprecated"})  # left out without a note
 
 
 @dataclass(slots=True)
 class Fragment:
-    """A schema as it was converted, the definitions that it refers to, and what was left out of it."""
+    """A converted schema, the definitions that it refers to, and notes about what was left out."""
 
     schema: Any = None
     references: dict[str, None] = field(default_factory=dict[str, None])
@@ -51,7 +51,7 @@ class Fragment:
 
     @property
     def size(self) -> int:
-        """How many bytes of JSON it takes."""
+        """The size in bytes of JSON."""
         if self._size is None:
             self._size = len(msgspec.json.encode(self.schema))
         return self._size
@@ -68,17 +68,17 @@ class Schemas:
         self._origins: dict[str, str] = {}
 
     def fragment(self, schema: Any, path: str) -> Fragment:
-        """The schema that stands at `path`. It is shared: nobody may change it."""
+        """Return the converted schema at `path`. It is shared and must not be modified."""
         known = self._fragments.get(id(schema))
         if known is None:
             fragment = Fragment()
             fragment.schema = self._schema(schema, path, fragment)
-            # What is known by its address has to live.
+            # Keeps the schema alive, because its id is the key.
             known = self._fragments[id(schema)] = (schema, fragment)
         return known[1]
 
     def definition(self, name: str, path: str) -> Fragment:
-        """The schema that is called by a name in references; Unusable where the document has none."""
+        """Return the schema with this name in references. Raise Unusable if the document has none."""
         node, place = self._references.target(self._origins[name], path)
         return self.fragment(node, place)
 
@@ -93,7 +93,7 @@ class Schemas:
         found: dict[str, Any] = {}
         if "$ref" in said:
             found["$ref"] = self._reference(said["$ref"], path, into)
-            if self._version != "3.1":  # what stands beside a reference is to be ignored, which harms nobody here
+            if self._version != "3.1":  # other keywords beside a reference are to be ignored
                 said = {keyword: said[keyword] for keyword in ("description", "nullable") if keyword in said}
         self._take_type(said, path, found, into)
         for keyword, value in said.items():
@@ -136,9 +136,9 @@ class Schemas:
 
     def _take_plain(self, keyword: str, value: Any, path: str, found: dict[str, Any], into: Fragment) -> None:
         if keyword in ("exclusiveMaximum", "exclusiveMinimum") and isinstance(value, bool):
-            return  # OpenAPI 3.0: a flag of the limit; see _take_rest
+            return  # OpenAPI 3.0: applies to the limit; see _take_rest
         if keyword == "format" and value == "binary" and found.get("type") == "string":
-            found |= BASE64  # as text is the only way that a model can write it
+            found |= BASE64  # a model can write bytes only as text
             return
         taken = PLAIN[keyword](value)
         if taken is not None:
@@ -156,7 +156,7 @@ class Schemas:
             place = f"{path}.{keyword}.{name}"
             if keyword == "patternProperties" and not is_pattern(name):
                 into.notes.append(f"{place}: left out, its pattern cannot be looked for")
-                found["additionalProperties"] = True  # what it allowed stays allowed
+                found["additionalProperties"] = True  # the names of the pattern stay allowed
             elif keyword != "properties" or not self._is_read_only(inner, place):
                 taken[name] = self._schema(inner, place, into)
         found[keyword] = taken
@@ -218,7 +218,7 @@ class Schemas:
         self._take_values(said, path, found, into)
 
     def _take_enum(self, path: str, found: dict[str, Any], into: Fragment) -> None:
-        # YAML makes numbers of `1.0` and booleans of `true`, and the author meant texts.
+        # YAML reads `1.0` as a number and `true` as a boolean where the author meant text.
         listed = [_as_text(value) for value in found["enum"]] if found["type"] == "string" else found["enum"]
         listed = [value for value in listed if is_of(value, found["type"])]
         if not listed:
@@ -232,7 +232,7 @@ class Schemas:
         if found.get("type") == "string":
             default = _as_text(default)
         if default is not None:
-            # A default that its own schema refuses would be filled in, and refuse every call.
+            # A call with a default that its own schema refuses would fail.
             if _fits(default, found):
                 found["default"] = default
             else:
@@ -246,7 +246,7 @@ class Schemas:
 
 
 def references_of(schema: dict[str, Any]) -> dict[str, None]:
-    """The names of the definitions that a schema refers to."""
+    """Return the names of the definitions that a schema refers to."""
     found: dict[str, None] = {}
     waiting: list[Any] = [schema]
     while waiting:

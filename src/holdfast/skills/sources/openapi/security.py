@@ -1,4 +1,4 @@
-"""How an operation wants to know who calls: alternatives of schemes, as far as a secret can be shown for them."""
+"""Security requirements of an operation: alternative schemes for which a secret can be sent."""
 
 from typing import Any, cast
 
@@ -22,7 +22,10 @@ class Security:
         self._default: Any = root.get("security")
 
     def alternatives(self, operation: dict[str, Any], path: str) -> tuple[Alternatives, list[str]]:
-        """What an operation at `path` asks for, and what of it is left out; Unusable if nothing else is left."""
+        """Return the alternatives of an operation at `path`, and notes about those that were left out.
+
+        Raise Unusable if none is left.
+        """
         listed: Any = operation.get("security", self._default)
         if not isinstance(listed, list) or not listed:
             return (), []

@@ -1,4 +1,4 @@
-"""Swagger 2.0 as OpenAPI 3 says it: parameters, bodies and forms. References stay what they are."""
+"""Converts Swagger 2.0 to OpenAPI 3: parameters, bodies and forms. References are unchanged."""
 
 from typing import Any, cast
 
@@ -12,7 +12,7 @@ _STYLES = {"ssv": "spaceDelimited", "tsv": "tabDelimited", "pipes": "pipeDelimit
 def upgraded(
     parameters: list[Said], root: dict[str, Any], operation: dict[str, Any], notes: list[str]
 ) -> tuple[list[Said], dict[str, Any] | None]:
-    """The parameters of an operation and its body, as OpenAPI 3 says them; what it cannot say is added to `notes`."""
+    """Return the parameters and body of an operation as in OpenAPI 3; add what it cannot express to `notes`."""
     kept = [(_parameter(said), place) for said, place in parameters if said["in"] not in ("body", "formData")]
     body = next((said for said, _ in parameters if said["in"] == "body"), None)
     form = {place: said for said, place in parameters if said["in"] == "formData"}

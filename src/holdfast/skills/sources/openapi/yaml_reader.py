@@ -1,9 +1,9 @@
-"""YAML as descriptions of APIs are written in: what JSON could say as well, and nothing that acts.
+"""Reads the YAML of API descriptions: only what JSON can also express, and nothing executable.
 
-Values are those of YAML 1.2's core schema: a date, `yes` and `=` are text, and so is every key. Values are made from
-libyaml's events: a quarter of the time of PyYAML's loader, and places, depth and aliases are seen as they come.
-What libyaml refuses although others take it is replaced first: control characters, tabs before block text, and the
-escapes that JSON has for emoji.
+Values follow the core schema of YAML 1.2: a date, `yes` and `=` are text, and so is every key. Values are built from
+libyaml's events. That takes a quarter of the time of PyYAML's loader, and gives access to positions, depth and aliases.
+Input that libyaml refuses although other parsers accept it is replaced first: control characters, tabs before block
+text, and JSON's escapes of emoji.
 """
 
 import math
@@ -19,16 +19,16 @@ from holdfast.core.errors import InvalidInput
 from holdfast.core.text import MAX_JSON_DEPTH
 
 PIECE = 1_000_000  # characters
-MOST_ALIASED = 500_000  # values that aliases may add: a document of a few lines could stand for billions
+MOST_ALIASED = 500_000  # values that aliases may add: a few lines could expand to billions
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
-# A character beyond U+FFFF as JSON escapes it, or half of one.
+# JSON's escape of a character above U+FFFF (a surrogate pair), or of a lone surrogate.
 _PAIR = re.compile(
     r"\\\\|\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u[dD][89a-fA-F][0-9a-fA-F]{2}"
 )
 _TABS_ALONE = re.compile("^[ \t]*\t[ \t]*$", re.MULTILINE)
 _TABS_FIRST = re.compile("^( *)(\t+)", re.MULTILINE)
-_TAB = "\ue009"  # of the private use area: stands for a tab that libyaml takes for a mistake
+_TAB = "\ue009"  # a private-use character that replaces a tab which libyaml refuses
 _TAB_REFUSED = "found a tab character where an indentation space is expected"
 
 _NULL = frozenset({"", "~", "null", "Null", "NULL"})
@@ -36,12 +36,12 @@ _BOOLEANS = {text: text[0] in "tT" for text in ("true", "True", "TRUE", "false",
 _INTEGER = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]{1,4000}|0x[0-9a-fA-F]{1,4000}")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _MAY_BE_NUMBER = frozenset("+-.0123456789")
-_parser = cast(Callable[[str], Any], vars(cyaml)["CParser"])  # which its types do not know
+_parser = cast(Callable[[str], Any], vars(cyaml)["CParser"])  # missing in its type stubs
 _TEXT_TAG = "tag:yaml.org,2002:str"
 
 
 def read_yaml(text: str) -> Any:
-    """The value of one YAML document, or InvalidInput that says in which line it is wrong."""
+    """Return the value of one YAML document. An InvalidInput names the line of an error."""
     text = "".join(_CONTROL.sub(" ", piece) for piece in _pieces(text))
     if "\\u" in text:
         text = _PAIR.sub(_paired, text)
@@ -63,7 +63,7 @@ def read_yaml(text: str) -> Any:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """The text in pieces that end with a line, where they can: nothing else runs while one is searched."""
+    """Yield the text in pieces that end with a line if possible: nothing else runs while one is searched."""
     start = 0
     while start < len(text):
         end = text.rfind("\n", start, start + PIECE) + 1 or start + PIECE
@@ -72,7 +72,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _read_with_tabs(text: str, first: yaml.MarkedYAMLError) -> Any:
-    # Where the tabs were indentation after all, the first error is the one that tells.
+    # If the tabs were indentation after all, the first error is the useful one.
     marked = _TABS_FIRST.sub(lambda found: found[1] + _TAB * len(found[2]), text)
     try:
         return _Values(_parser(marked), tabs=True).document()
@@ -87,7 +87,7 @@ class _Anchor:
 
 
 class _Values:
-    """Makes values of a parser's events."""
+    """Builds values from a parser's events."""
 
     def __init__(self, parser: Any, *, tabs: bool = False) -> None:
         self._next = parser.get_event
@@ -97,12 +97,12 @@ class _Values:
         self._aliased = 0
 
     def document(self) -> Any:
-        self._next()  # the stream starts
+        self._next()  # start of the stream
         event = self._next()
         if isinstance(event, yaml.StreamEndEvent):
             return None
         value = self._value(self._next(), 0)
-        self._next()  # the document ends
+        self._next()  # end of the document
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
             raise _broken("there is more than one document in it", event.start_mark)
@@ -118,7 +118,7 @@ class _Values:
         anchor = event.anchor
         if anchor is None:
             return self._made_of(event, kind, depth)
-        self._anchors[anchor] = None  # until it is whole: nothing can stand in itself
+        self._anchors[anchor] = None  # until it is complete: a value cannot contain itself
         before = self._made
         value = self._made_of(event, kind, depth)
         self._anchors[anchor] = _Anchor(value, self._made - before + 1)
@@ -167,7 +167,7 @@ class _Values:
 
     def _scalar(self, event: Any) -> Any:
         text = self._text(event)
-        if event.style or event.tag == _TEXT_TAG:  # quoted, a block, or called a text
+        if event.style or event.tag == _TEXT_TAG:  # quoted, a block, or tagged as text
             return text
         if text in _NULL:
             return None

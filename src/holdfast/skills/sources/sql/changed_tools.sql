@@ -1,4 +1,4 @@
--- What changed of the tools that were changed after a revision: which columns, and which parameters.
+-- What changed in the tools that were changed after a revision: the columns and the parameters.
 select c.name, array(
     select a.key from jsonb_each(c.after) a
     where c.before -> a.key is distinct from a.value and a.key <> all('{aggregate_version,update_ts,update_user}') order by a.key

@@ -1,4 +1,4 @@
--- A source, with how many tools it has.
+-- A source, with the number of its tools and of its skipped operations.
 select o.*, counted.tools, jsonb_array_length(coalesce(o.report -> 'skipped', '[]')) as skipped
 from tool_source o cross join lateral (
   select count(*) as tools from tool_t t where t.host_id = $1 and t.source_id = o.source_id and not t.gone

@@ -1,4 +1,4 @@
--- All sources, by name, with how many tools each has; how many operations were left out, without the reasons for each.
+-- All sources, by name, with the numbers of their tools and of their skipped operations.
 select o.*, counted.tools, jsonb_array_length(coalesce(o.report -> 'skipped', '[]')) as skipped
 from tool_source o cross join lateral (
   select count(*) as tools from tool_t t where t.host_id = $1 and t.source_id = o.source_id and not t.gone

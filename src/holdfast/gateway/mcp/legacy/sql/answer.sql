@@ -1,2 +1,2 @@
--- A client has answered what it was asked; what nobody asked, or what is answered already, is no answer.
+-- Stores a client's answer, unless nobody asked the question or it is already answered.
 update mcp_question q set answer = $4 where q.tenant_id = $1 and q.session_key = $2 and q.id = $3 and q.answer is null

@@ -1,5 +1,5 @@
--- What has happened to requests ($3) that are worked on for a while ($4): whether their session lives, which of them are cancelled,
--- and whether their stream ($5) is read by somebody who took it up.
+-- What has happened to requests ($3) that have run for a while ($4): whether their session is alive, which of them are cancelled,
+-- and whether the client has resumed their stream ($5).
 select
   exists (select from mcp_session s where s.tenant_id = $1 and s.key = $2 and s.ends_at > holdfast.now()) as alive,
   array(

@@ -1,4 +1,4 @@
--- A client has cancelled a request of its session; the newest are kept, so many at most.
+-- Stores the cancellation of a request, unless the session already has $4 of them.
 insert into mcp_cancellation (tenant_id, session_key, request)
 select $1, s.key, $3 from mcp_session s
 where s.tenant_id = $1 and s.key = $2

@@ -1,4 +1,4 @@
--- Ends a stream by a last message, unless somebody else has: it is told once.
+-- Ends a stream with a last message, unless it has already ended: there is only one last message.
 with ended as (
   update mcp_stream s set ended_at = holdfast.now() where s.tenant_id = $1 and s.session_key = $2 and s.id = $3 and s.ended_at is null
   returning s.id

@@ -1,2 +1,2 @@
--- What the client of a session says of itself, where the session was there before.
+-- Stores what the client says about itself, for a session that existed before `initialize`.
 update mcp_session s set protocol_version = $3, client = $4 where s.tenant_id = $1 and s.key = $2

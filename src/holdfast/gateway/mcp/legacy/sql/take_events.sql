@@ -1,4 +1,4 @@
--- What waits for the one who has the stream of a session of HTTP+SSE, so much of it at once: whoever takes it sends it.
+-- Takes at most $3 messages for the stream of an HTTP+SSE session. The process that takes them sends them.
 with oldest as (
   select e.stream, e.number from mcp_event e
   where e.tenant_id = $1 and e.session_key = $2 order by e.stream, e.number limit $3
