@@ -1,5 +1,6 @@
 """The public names of the package."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -31,3 +32,7 @@ def test_the_package_runs_as_a_program() -> None:
 
     assert (done.returncode, done.stderr) == (0, "")
     assert re.fullmatch(r"holdfast \d+\.\d+\.\d+\S*\n", done.stdout)
+
+
+def test_importing_the_program_s_module_runs_nothing() -> None:
+    assert importlib.import_module("holdfast.__main__").main
