@@ -24,7 +24,7 @@ from measure import Cost, Table, arguments, scratch
 
 from holdfast.core.settings import EmbeddingSettings
 from holdfast.embeddings import Embeddings, Store
-from holdfast.embeddings.known import KNOWN
+from holdfast.embeddings.known_models import KNOWN
 
 OURS = "Embeddings.vectors"
 BATCHES = {"fastembed, as it comes": 256, "fastembed, batches of 32": 32, "fastembed, one text a batch": 1}

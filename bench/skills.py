@@ -34,8 +34,8 @@ from peers.disclosers import (
 )
 from pydantic import TypeAdapter
 
-from holdfast.agents.budget import KnownCounts
-from holdfast.agents.skill_section import Skilled, skill_section
+from holdfast.agents.budget import CachedCounter
+from holdfast.agents.skill_section import AgentSkills, skill_section
 from holdfast.agents.skill_tools import loaded_skills
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
@@ -44,8 +44,8 @@ from holdfast.llm.tokens import ESTIMATE
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.folder import DataFolder
 from holdfast.skills.arguments import check
-from holdfast.skills.finding import Finding
-from holdfast.skills.indexing import RegistryIndexer
+from holdfast.skills.registry_indexer import RegistryIndexer
+from holdfast.skills.search import RegistrySearch
 from holdfast.skills.tool import Tool
 
 PACKAGES = (
@@ -181,12 +181,12 @@ async def tasks(bench: Bench, engine: Engine) -> None:
 async def steps(bench: Bench, engine: Engine) -> None:
     """What a turn and `use_skill` add."""
     talk = await engine.conversations.create(app="shop", user="ann", agent=STEP_BY_STEP)
-    counter = KnownCounts(ESTIMATE)  # as turns have it
+    counter = CachedCounter(ESTIMATE)  # as turns have it
     whole = await engine.catalogs.whole(STEP_BY_STEP, counter)
 
     async def prompt() -> None:
         catalog, opened = await engine.catalogs.loaded(STEP_BY_STEP, talk.id)
-        skilled = Skilled(catalog, loaded_skills(opened), whole)
+        skilled = AgentSkills(catalog, loaded_skills(opened), whole)
         assert skill_section(skilled, listing=100_000, loading=100_000, counter=counter).section.text
 
     async def opening() -> None:
@@ -211,7 +211,7 @@ async def search(bench: Bench, engine: Engine, tools: int) -> None:
     async with engine.postgres.owner() as owner:  # as the server does of itself within a minute
         for name in ("tool_t", "registry_term", "registry_vector"):
             await owner.script(f"vacuum (analyze) {name}")
-    by_both = Finding(engine.database, cast(Embeddings, NoCost()), engine.catalogs)
+    by_both = RegistrySearch(engine.database, cast(Embeddings, NoCost()), engine.catalogs)
     size = f"{tools:,} tools"
 
     async def among_all() -> None:

@@ -18,7 +18,7 @@ from holdfast.core.config import Config, load_config
 from holdfast.embeddings import onnx
 from holdfast.embeddings.store import ModelFiles
 from holdfast.engine import Engine, open_engine
-from holdfast.postgres.database import Owner, open_owner
+from holdfast.postgres.database import OwnerConnection, open_owner
 from holdfast.postgres.embedded import DATABASE, EmbeddedServer
 from holdfast.postgres.migrate import migrate
 from holdfast.postgres.options import Options
@@ -83,10 +83,10 @@ def server(fast_folder: Path) -> Iterator[EmbeddedServer]:
 @pytest.fixture(scope="session", autouse=True)
 def loaded_models() -> Iterator[None]:
     """Load each embedding model once per test process: it takes 0.25 s, and thousands of engines open."""
-    loaded: dict[tuple[Path, int, int], onnx.Model] = {}
-    load = onnx.Model
+    loaded: dict[tuple[Path, int, int], onnx.OnnxModel] = {}
+    load = onnx.OnnxModel
 
-    def loaded_once(files: ModelFiles) -> onnx.Model:
+    def loaded_once(files: ModelFiles) -> onnx.OnnxModel:
         found = files.onnx.stat()
         key = (files.onnx, found.st_mtime_ns, found.st_size)
         if key not in loaded:
@@ -94,7 +94,7 @@ def loaded_models() -> Iterator[None]:
         return loaded[key]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(onnx, "Model", loaded_once)
+        patch.setattr(onnx, "OnnxModel", loaded_once)
         yield
 
 
@@ -132,7 +132,7 @@ def remote_url(remote: RemoteServer) -> str:
 
 
 @pytest.fixture
-async def owner(database_url: str) -> AsyncIterator[Owner]:
+async def owner(database_url: str) -> AsyncIterator[OwnerConnection]:
     """The owner of the test's database."""
     async with open_owner(database_url, Options()) as owner:
         yield owner

@@ -10,7 +10,7 @@ from langchain_postgres import PostgresChatMessageHistory
 from holdfast.conversations import Node
 from holdfast.core.ids import TenantId
 from holdfast.engine import Engine
-from holdfast.postgres.database import Owner
+from holdfast.postgres.database import OwnerConnection
 from holdfast.postgres.logins import LoginLimits, TenantLogins
 
 VIEW = "chat_message_history"
@@ -72,6 +72,6 @@ async def login_of(engine: Engine, tenant: TenantId) -> AsyncGenerator[Login]:
         await logins.remove(tenant)
 
 
-def tenant_logins(engine: Engine, owner: Owner, *, secret: bytes = b"secret", **limits: Any) -> TenantLogins:
+def tenant_logins(engine: Engine, owner: OwnerConnection, *, secret: bytes = b"secret", **limits: Any) -> TenantLogins:
     """The service for tenants' logins."""
     return TenantLogins(owner, engine.place.owner_url, secret, LoginLimits(**limits))

@@ -32,7 +32,7 @@ import psutil
 COMMANDS = "holdfast.cli.main"
 LATE = ("HOLDFAST_", "PG", "PYTEST_", "XDG_", "EDITOR", "HOME", "SHELL", "TMPDIR", "VISUAL")  # no import uses these
 ON_DEMAND = (  # loaded by programs that come to need them
-    *("holdfast.adapters.hosting", "holdfast.default", "holdfast.engine", "holdfast.llm.scripted"),
+    *("holdfast.adapters.engine_thread", "holdfast.default", "holdfast.engine", "holdfast.llm.scripted"),
     *("holdfast.postgres.backup", "holdfast.server.serving", "pydantic.type_adapter", "rich.console", "rich.table"),
 )
 NUMBER = struct.Struct("i")

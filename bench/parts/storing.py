@@ -16,7 +16,7 @@ from holdfast.engine import Engine
 from holdfast.memory import Memories
 from holdfast.memory.owners import Owners
 from holdfast.memory.recall import Recall
-from holdfast.memory.usage import Usage
+from holdfast.memory.usage import RecallUsage
 from holdfast.postgres.codecs import decode_halfvec, encode_halfvec
 from holdfast.postgres.tenancy import ensure_login
 from parts.banks import Bank, Known
@@ -57,7 +57,7 @@ async def service(
     """Our service with these embeddings and these settings."""
     settings = settings or engine.config.memory
     owners = Owners(engine.database, engine.identities)
-    usage = Usage()
+    usage = RecallUsage()
     sent: list[tuple[str, tuple[object, ...]]] = []
     places = shared_by_tenant(engine.config.limits, "searches", 1000, setting="limits.searches")
     recall = Recall(cast(Any, Tapped(engine.database, sent)), owners, embeddings, usage, settings, places=places)

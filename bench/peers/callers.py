@@ -10,10 +10,10 @@ from importlib.util import find_spec
 from typing import Any, Literal
 from uuid import uuid4
 
-from holdfast.execution.egress import Allowed, Egress
+from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.executor import Executor
 from holdfast.execution.rest import RestRunner
-from holdfast.skills.request import Backend, Body, Field, Parameter, Request, Scheme
+from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter, RequestTemplate
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
@@ -53,15 +53,15 @@ async def secrets(names: Collection[str]) -> Mapping[str, Shown]:
 
 def tools(url: str, *, secret: bool = False) -> dict[Method, Tool]:
     """Our tools for both calls, as an import of the back end's document makes them."""
-    place = Parameter("id", "id", "path", "simple")
+    place = RequestParameter("id", "id", "path", "simple")
     schema = {"type": "object", "properties": {"id": {"type": "integer"}, "fields": {"type": "string"}}}
-    security = ((Scheme("main", "bearer"),),) if secret else ()
+    security = ((AuthScheme("main", "bearer"),),) if secret else ()
     get, post = f"{url}/customers/{{id}}", f"{url}/customers/{{id}}/notes"
-    fields = Parameter("fields", "fields", "query", "form", explode=True)
-    body = Body("application/json", fields=(Field("note", "note"),))
-    requests: dict[Method, Request] = {
-        "GET": Request("GET", get, (place, fields), security=security),
-        "POST": Request("POST", post, (place,), body, security=security),
+    fields = RequestParameter("fields", "fields", "query", "form", explode=True)
+    body = RequestBody("application/json", fields=(BodyField("note", "note"),))
+    requests: dict[Method, RequestTemplate] = {
+        "GET": RequestTemplate("GET", get, (place, fields), security=security),
+        "POST": RequestTemplate("POST", post, (place,), body, security=security),
     }
     backend = Backend(auth={"main": "key"})
     return {
@@ -80,7 +80,7 @@ ARGUMENTS: Mapping[Method, Mapping[str, Any]] = {
 async def runner(url: str, *, secret: bool = False) -> AsyncGenerator[Call]:
     """Our runner."""
     made = tools(url, secret=secret)
-    async with Egress(Allowed.parse(["127.0.0.1"])) as egress:
+    async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
         rest = RestRunner(egress, secrets)
 
         async def call(method: Method) -> Any:
@@ -93,7 +93,7 @@ async def runner(url: str, *, secret: bool = False) -> AsyncGenerator[Call]:
 async def executor(url: str) -> AsyncGenerator[Call]:
     """Our executor with our runner: limits of time and output, and the text that a model reads."""
     made = tools(url)
-    async with Egress(Allowed.parse(["127.0.0.1"])) as egress:
+    async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
         executor = Executor({"rest": RestRunner(egress, secrets)})
 
         async def call(method: Method) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.agents.definitions import Limits as Limits
     from holdfast.agents.events import Event as Event
     from holdfast.app import App as App
-    from holdfast.bus.skills import current_command as current_command
+    from holdfast.bus.handlers import current_command as current_command
     from holdfast.core.config import Config as Config
     from holdfast.core.config import load_config as load_config
     from holdfast.core.errors import AlreadyExists as AlreadyExists

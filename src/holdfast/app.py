@@ -28,22 +28,22 @@ from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, overload
 from weakref import WeakSet
 
-from holdfast.agents.definitions import Agent, Channel, Handler, Limits
-from holdfast.bus.skills import ATTEMPTS, Skill
+from holdfast.agents.definitions import Agent, AgentFunction, Channel, Limits
+from holdfast.bus.handlers import ATTEMPTS, Handler
 from holdfast.core.errors import AlreadyExists, InvalidInput
 from holdfast.skills.completers import Completing
 from holdfast.skills.folders import FolderSkill, load_folders
-from holdfast.skills.function import tool_of
-from holdfast.skills.prompt import Prompt, prompt_of
-from holdfast.skills.resource import OWN_SCHEME, Resource, resource_of
+from holdfast.skills.function_tools import tool_of
+from holdfast.skills.prompt import McpPrompt, prompt_of
+from holdfast.skills.resource import OWN_SCHEME, McpResource, resource_of
 from holdfast.skills.service import service_of
-from holdfast.skills.skill import Declared, File
+from holdfast.skills.skill import DeclaredSkill, SkillContent
 from holdfast.skills.tool import RESERVED, Access, Mode, Tool
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-class Teller(Protocol):
+class UpdatePublisher(Protocol):
     """The part of an engine that an app needs: it publishes changes of resources."""
 
     def updated(self, uri: str) -> None:
@@ -56,16 +56,16 @@ class App:
 
     def __init__(self, name: str = "") -> None:
         self.name = name
-        self._skills: dict[str, Skill] = {}
-        self._expertise: dict[str, Declared] = {}
+        self._skills: dict[str, Handler] = {}
+        self._expertise: dict[str, DeclaredSkill] = {}
         self._tools: dict[str, Tool] = {}
         self._agents: dict[str, Agent] = {}
-        self._resources: dict[str, Resource] = {}
-        self._prompts: dict[str, Prompt] = {}
-        self._tellers: WeakSet[Teller] = WeakSet()
+        self._resources: dict[str, McpResource] = {}
+        self._prompts: dict[str, McpPrompt] = {}
+        self._tellers: WeakSet[UpdatePublisher] = WeakSet()
 
     @property
-    def skills(self) -> Mapping[str, Skill]:
+    def skills(self) -> Mapping[str, Handler]:
         """The handlers of commands, by name."""
         return MappingProxyType(self._skills)
 
@@ -80,17 +80,17 @@ class App:
         return MappingProxyType(self._agents)
 
     @property
-    def resources(self) -> Mapping[str, Resource]:
+    def resources(self) -> Mapping[str, McpResource]:
         """The resources, by URI or URI template."""
         return MappingProxyType(self._resources)
 
     @property
-    def prompts(self) -> Mapping[str, Prompt]:
+    def prompts(self) -> Mapping[str, McpPrompt]:
         """The prompts, by name."""
         return MappingProxyType(self._prompts)
 
     @property
-    def expertise(self) -> Mapping[str, Declared]:
+    def expertise(self) -> Mapping[str, DeclaredSkill]:
         """The skills of agents, by name, as declared with `add_skill` and `add_skills`."""
         return MappingProxyType(self._expertise)
 
@@ -120,7 +120,7 @@ class App:
         def declare(function: Function) -> Function:
             if name in self._skills:
                 raise AlreadyExists(f"the skill {name} is declared twice", next="Give each a name of its own.")
-            self._skills[name] = Skill(name, function, rate, attempts, timeout)
+            self._skills[name] = Handler(name, function, rate, attempts, timeout)
             return function
 
         return declare
@@ -280,7 +280,7 @@ class App:
                 _bring(tool, self._tools)
         names = [each if isinstance(each, str) else each.name for each in given]
         self._add(
-            Declared(
+            DeclaredSkill(
                 name,
                 description,
                 instructions,
@@ -297,7 +297,7 @@ class App:
         for each in load_folders(Path(folder)):
             self._add(_declared(each))
 
-    def _add(self, skill: Declared) -> None:
+    def _add(self, skill: DeclaredSkill) -> None:
         if skill.name in self._expertise:
             raise AlreadyExists(f"the skill {skill.name} is declared twice", next="Give each a name of its own.")
         self._expertise[skill.name] = skill
@@ -388,17 +388,17 @@ class App:
         for teller in [*self._tellers]:
             teller.updated(uri)
 
-    def run_by(self, teller: Teller) -> None:
+    def run_by(self, teller: UpdatePublisher) -> None:
         """Publish changes of resources with this engine too, as long as the engine exists."""
         self._tellers.add(teller)
 
-    def system(self, name: str, *, description: str = "") -> Callable[[Handler], Handler]:
+    def system(self, name: str, *, description: str = "") -> Callable[[AgentFunction], AgentFunction]:
         """Declare a function as an agent. It gets each message as an `Incoming` and returns the answer.
 
         It can be called again after a crash, with the same `run_id`. Only one answer is stored.
         """
 
-        def declare(handler: Handler) -> Handler:
+        def declare(handler: AgentFunction) -> AgentFunction:
             self._declare(Agent(name, "system", description, handler=handler))
             return handler
 
@@ -433,9 +433,9 @@ class App:
         return tool_of(given, name=worked.name, timeout=worked.timeout, mode="event")
 
 
-def _declared(folder: FolderSkill) -> Declared:
-    files = {path: File(content, path in folder.executable) for path, content in folder.files.items()}
-    return Declared(
+def _declared(folder: FolderSkill) -> DeclaredSkill:
+    files = {path: SkillContent(content, path in folder.executable) for path, content in folder.files.items()}
+    return DeclaredSkill(
         folder.name,
         folder.description,
         folder.instructions,
@@ -467,7 +467,7 @@ def _bring(tool: Tool, tools: dict[str, Tool]) -> None:
         )
 
 
-def _tool_of_skill(skill: Skill) -> Tool | None:
+def _tool_of_skill(skill: Handler) -> Tool | None:
     """Return a handler as a tool that workers run; None if it cannot be a tool, because of its name or signature."""
     if skill.name in RESERVED:
         return None

@@ -24,16 +24,16 @@ from holdfast.agents import Approval, Run
 from holdfast.agents.runs import unknown_run
 from holdfast.conversations.contexts import Context, by_user, parse_context
 from holdfast.conversations.conversation import Conversation
+from holdfast.conversations.errors import unknown, unknown_node, unknown_session
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.payloads import role_of
-from holdfast.conversations.refusals import unknown, unknown_node, unknown_session
 from holdfast.core.cursors import Page, read_cursor, unusable, write_cursor
 from holdfast.core.errors import Forbidden, InvalidInput, NotFound
 from holdfast.engine import Engine
-from holdfast.execution.records import Execution, unknown_execution
-from holdfast.memory import Holding, Memory, Owner, Scope, Trust
-from holdfast.skills.permits import opens
-from holdfast.skills.tool import Entry
+from holdfast.execution.executions import Execution, unknown_execution
+from holdfast.memory import Memory, Owner, OwnerMemories, Scope, Trust
+from holdfast.skills.permissions import opens
+from holdfast.skills.tool import ToolEntry
 from holdfast.skills.tools import unknown_tool
 
 SHARED: frozenset[Scope] = frozenset({"agent", "organization"})
@@ -187,7 +187,7 @@ class Authorization:
 
     # Tools
 
-    async def tool(self, name: str) -> Entry:
+    async def tool(self, name: str) -> ToolEntry:
         """Return the tool, if the caller may see it. Only admins can see inactive tools."""
         entry = await self._engine.tools.get(name)
         if not entry.active and not self.is_admin:
@@ -262,14 +262,14 @@ class Authorization:
                 next="Use 'user', 'agent', 'tool' or 'untrusted'.",
             )
 
-    async def memory_owners(self, scope: Scope | None, *, limit: int, cursor: str | None) -> Page[Holding]:
+    async def memory_owners(self, scope: Scope | None, *, limit: int, cursor: str | None) -> Page[OwnerMemories]:
         """List the owners whose memories the caller may read, one memory scope after the other.
 
         For callers who are not admins, the list does not reveal other users or their sessions.
         """
         places = range(len(SECTIONS)) if scope is None else [SECTIONS.index(scope)]
         first, behind = _place(cursor, places)
-        found: list[Holding] = []
+        found: list[OwnerMemories] = []
         for place in range(first, places[-1] + 1):
             if len(found) == limit:
                 return Page(found, write_cursor(START, place))
@@ -316,14 +316,14 @@ class Authorization:
             return Owner("session", session_id, agent)  # an admin's first memory of it creates the session
         return Owner("session", session_id, agent, talk.user, talk.id)
 
-    async def _owners_of(self, scope: Scope, *, limit: int, cursor: str | None) -> Page[Holding]:
+    async def _owners_of(self, scope: Scope, *, limit: int, cursor: str | None) -> Page[OwnerMemories]:
         if self.is_admin or scope in SHARED:
             return await self._engine.memory.owners(scope, limit=limit, cursor=cursor)
         if scope == "user":
             return Page(await self._engine.memory.holdings(scope, [self._caller.user]))
         return await self._own_sessions(limit=limit, cursor=cursor)
 
-    async def _own_sessions(self, *, limit: int, cursor: str | None) -> Page[Holding]:
+    async def _own_sessions(self, *, limit: int, cursor: str | None) -> Page[OwnerMemories]:
         """List the caller's sessions that have memories, the newest conversation first."""
         talks = await self._engine.conversations.list(user=self._caller.user, limit=SESSIONS_READ, cursor=cursor)
         sessions = [Owner("session", talk.session_id, None, talk.user, talk.id) for talk in talks if talk.session_id]

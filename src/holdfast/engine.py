@@ -17,62 +17,62 @@ from holdfast.access.secret import installation_secret
 from holdfast.access.tenants import Tenants
 from holdfast.access.tokens import Tokens
 from holdfast.agents import Agents, Definitions, Serving
-from holdfast.agents.builtin import builtin_tools
-from holdfast.agents.ceilings import Ceilings
-from holdfast.agents.runner import Runner
-from holdfast.agents.sweep import RunSweeper
-from holdfast.agents.turn import Turns as AgentTurns
-from holdfast.agents.underway import Services
-from holdfast.agents.watching import Audience, Watching
+from holdfast.agents.broadcast import Broadcast, Watchers
+from holdfast.agents.builtin_tools import builtin_tools
+from holdfast.agents.operator_limits import OperatorLimits
+from holdfast.agents.runner import AgentRunner
+from holdfast.agents.sweeper import RunSweeper
+from holdfast.agents.turn_loop import TurnLoop as AgentTurns
+from holdfast.agents.turn_state import TurnServices
 from holdfast.app import App
 from holdfast.bus import Commands, DeadLetters, Log, Worker
 from holdfast.bus.background import Background
+from holdfast.bus.buses import Bus, open_bus
+from holdfast.bus.command_queue import CommandQueue
 from holdfast.bus.completions import Completions
-from holdfast.bus.driver import Bus, open_bus
 from holdfast.bus.gauges import Gauges
+from holdfast.bus.handlers import Handler
 from holdfast.bus.ingest import Ingest
-from holdfast.bus.orders import Orders
+from holdfast.bus.notifications import Notifications
 from holdfast.bus.retention import Retention, tend
-from holdfast.bus.skills import Skill
 from holdfast.bus.waiters import Waiters
-from holdfast.bus.wakes import Wakes
-from holdfast.bus.workers import Shop
-from holdfast.conversations import Conversations, Notes, Sessions, Snapshots, State, Turns
+from holdfast.bus.workers import WorkerContext
+from holdfast.conversations import Conversations, Notes, Sessions, Snapshots, State, TurnClaims
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import TenantId
-from holdfast.core.places import places_of
+from holdfast.core.process_limits import places_of
 from holdfast.core.shares import Shares
 from holdfast.embeddings import Embeddings
 from holdfast.execution.admission import Admission
 from holdfast.execution.documents import Documents
-from holdfast.execution.egress import Allowed, Egress
+from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.event_tools import EventTools
-from holdfast.execution.events import EventRunner
+from holdfast.execution.executions import Executions
 from holdfast.execution.executor import Executor
-from holdfast.execution.function import FunctionRunner
-from holdfast.execution.issuers import open_tokens
+from holdfast.execution.function_runner import FunctionRunner
+from holdfast.execution.issuer_connections import open_tokens
 from holdfast.execution.outputs import Outputs
-from holdfast.execution.presence import Presence
-from holdfast.execution.records import Executions
+from holdfast.execution.presence import ToolPresence
 from holdfast.execution.rest.runner import RestRunner
 from holdfast.execution.secrets import Secrets
-from holdfast.execution.sweep import ExecutionSweeper
-from holdfast.execution.usage import Usage as ToolUsage
+from holdfast.execution.sweeper import ExecutionSweeper
+from holdfast.execution.usage import ToolUsage
+from holdfast.execution.worker_runner import WorkerRunner
 from holdfast.llm import Caller
 from holdfast.memory import Memories
 from holdfast.memory.gauges import MemoryGauges
+from holdfast.memory.import_export import MemoryTransfer
 from holdfast.memory.indexes import Indexes
-from holdfast.memory.indexing import Indexer
+from holdfast.memory.memory_indexer import Indexer
 from holdfast.memory.owners import Owners
-from holdfast.memory.plain_sql import tell_settings
 from holdfast.memory.recall import Recall
-from holdfast.memory.sweep import Sweeper
-from holdfast.memory.transfer import Transfer
-from holdfast.memory.usage import Usage
+from holdfast.memory.sql_settings import tell_settings
+from holdfast.memory.sweeper import Sweeper
+from holdfast.memory.usage import RecallUsage
 from holdfast.postgres.database import Database, Postgres, Transaction, open_owner
+from holdfast.postgres.database_errors import REFUSED_LOGIN
 from holdfast.postgres.embedded import EmbeddedServer
-from holdfast.postgres.failures import REFUSED_LOGIN
 from holdfast.postgres.folder import DataFolder
 from holdfast.postgres.logins import LoginLimits
 from holdfast.postgres.migrate import migrate
@@ -81,16 +81,16 @@ from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_login, refuse_bypass
 from holdfast.postgres.version import check_server
 from holdfast.skills.catalog import Catalogs
-from holdfast.skills.declaring import Declaring
-from holdfast.skills.finding import Finding
-from holdfast.skills.history import History
-from holdfast.skills.indexing import RegistryIndexer
+from holdfast.skills.declarations import Declarations
+from holdfast.skills.history import ChangeHistory
+from holdfast.skills.registry_indexer import RegistryIndexer
+from holdfast.skills.resource_updates import ResourceUpdates
+from holdfast.skills.search import RegistrySearch
+from holdfast.skills.skill_transfer import SkillTransfer
 from holdfast.skills.skills import Skills
 from holdfast.skills.sources.sources import Sources
 from holdfast.skills.tool import Kind
 from holdfast.skills.tools import Tools
-from holdfast.skills.transfer import SkillTransfer
-from holdfast.skills.updates import Updates
 
 Result = TypeVar("Result")
 Progress = Callable[[str], None]
@@ -101,7 +101,7 @@ sql = statements("holdfast.postgres.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class EnginePart:
     """A part of the engine and its state. `reduced` means degraded."""
 
     name: str
@@ -110,7 +110,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DatabaseLocation:
     """The URL of the database's owner, the options of connections, and the embedded server, if one is used."""
 
     owner_url: str
@@ -123,17 +123,17 @@ class Shared:
     """The services that the engines of all tenants share."""
 
     config: Config
-    place: Place
+    place: DatabaseLocation
     postgres: Postgres
     secret: bytes
     tenants: Tenants
     keys: Keys
     tokens: Tokens
-    wakes: Wakes
+    wakes: Notifications
     bus: Bus
     background: Background
     embeddings: Embeddings
-    usage: Usage
+    usage: RecallUsage
     indexer: Indexer
     memory_gauges: MemoryGauges
     caller: Caller
@@ -141,7 +141,7 @@ class Shared:
     sealing: bytes  # the encryption key of stored secrets is derived from it
     tool_usage: ToolUsage
     functions: FunctionRunner
-    updates: Updates
+    updates: ResourceUpdates
     connect: Callable[[], Postgres]  # opens another `Postgres`, with a pool of one connection
     tool_calls: Shares
     turns: Shares
@@ -149,7 +149,7 @@ class Shared:
     messages: Shares
     loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
     engines: "OrderedDict[str | TenantId, Engine]" = field(default_factory=OrderedDict)  # pyright: ignore[reportUnknownVariableType]
-    audiences: "WeakValueDictionary[TenantId, Audience]" = field(default_factory=WeakValueDictionary)  # pyright: ignore[reportUnknownVariableType]
+    audiences: "WeakValueDictionary[TenantId, Watchers]" = field(default_factory=WeakValueDictionary)  # pyright: ignore[reportUnknownVariableType]
 
 
 class Engine:
@@ -168,12 +168,12 @@ class Engine:
         self.database: Database = self.postgres.tenant(lambda: self.tenants.id_of(tenant))
         self.log: Log = shared.bus.log(self.database)
         self.dead_letters = DeadLetters(self.database, shared.wakes)
-        orders = Orders(self.database, self.log, shared.wakes, self.config.bus)
+        orders = CommandQueue(self.database, self.log, shared.wakes, self.config.bus)
         completions = Completions(self.database, self.log, shared.wakes, self.config.bus)
         waiters = Waiters(self.database, self.postgres.listen, shared.background)
         ingest = Ingest(self.database, self.log, orders, completions, shared.background)
         self.commands = Commands(self.database, orders, completions, waiters, ingest)
-        self._shop = Shop(
+        self._shop = WorkerContext(
             self.database,
             orders,
             completions,
@@ -187,7 +187,7 @@ class Engine:
         self.conversations = Conversations(self.database, self.identities, self.log)
         self.snapshots = Snapshots(self.database, self.identities)
         self.state = State(self.database, self.log)
-        self.turns = Turns(self.database, self.conversations, self.postgres.listen)
+        self.turns = TurnClaims(self.database, self.conversations, self.postgres.listen)
         self.sessions = Sessions(self.database, self.identities)
         self.notes = Notes(self.database, self.identities)
         self.embeddings = shared.embeddings
@@ -197,21 +197,21 @@ class Engine:
             self.database, owners, self.embeddings, shared.usage, self.config.memory, places=shared.searches
         )
         self.memory = Memories(self.database, owners, self.embeddings, recall, self.config.memory)
-        self.memory_transfer = Transfer(self.database, owners, self.embeddings, self.config.memory)
+        self.memory_transfer = MemoryTransfer(self.database, owners, self.embeddings, self.config.memory)
         self.caller = shared.caller
         self.background = shared.background
         self.tools = Tools(self.database, self._runs)
         self.skills = Skills(self.database, self.tools)
         self.skill_transfer = SkillTransfer(self.database, self._runs)
-        self.history = History(self.database)
+        self.history = ChangeHistory(self.database)
         self.catalogs = Catalogs(self.database, self.tools)
-        self.finding = Finding(self.database, self.embeddings, self.catalogs)
+        self.finding = RegistrySearch(self.database, self.embeddings, self.catalogs)
         self.sources = Sources(self.database, self.tools, Documents(shared.egress).fetch)
         self._wire_execution()
-        ceilings = Ceilings(self.config.agents, self.config.llm)
+        ceilings = OperatorLimits(self.config.agents, self.config.llm)
         self.definitions = Definitions(self.database, self.identities, self.log, ceilings)
         settings = self.config.agents
-        self._watching = Watching(
+        self._watching = Broadcast(
             self.database, self.log, shared.background, shared.audiences, max_bytes=settings.watch_bytes
         )
         self.agents = Agents(
@@ -235,8 +235,8 @@ class Engine:
         self.executor = Executor(
             {"function": shared.functions, "rest": rest},
             admission=Admission(self.database, self.tools, shared.tool_usage),
-            events=EventRunner(self.commands, Outputs(self.database)),
-            presence=Presence(self.database),
+            events=WorkerRunner(self.commands, Outputs(self.database)),
+            presence=ToolPresence(self.database),
             max_whole_bytes=execution.max_response_bytes,
             places=shared.tool_calls,
         )
@@ -288,10 +288,10 @@ class Engine:
         )
         declared = False
 
-        async def skills() -> Mapping[str, Skill]:
+        async def skills() -> Mapping[str, Handler]:
             nonlocal declared
             if not declared:  # the tools must be stored before they are first listed
-                await Declaring(self.database).declare(app.name, brought.values())
+                await Declarations(self.database).declare(app.name, brought.values())
                 declared = True
             return await more.skills()
 
@@ -306,7 +306,7 @@ class Engine:
         app.run_by(self)
         settings = self.config.agents
         turns = AgentTurns(
-            Services(
+            TurnServices(
                 self.database,
                 self.agents.announcements,
                 self.agents.runs,
@@ -323,7 +323,7 @@ class Engine:
                 builtin_tools(self.notes, self.memory),
             )
         )
-        runner = Runner(
+        runner = AgentRunner(
             self.database,
             self.agents.runs,
             self.postgres.listen,
@@ -336,7 +336,7 @@ class Engine:
 
         async def declare() -> None:
             assignments = {agent.name: agent.skills for agent in app.agents.values() if agent.kind == "llm"}
-            stored = await Declaring(self.database).declare(
+            stored = await Declarations(self.database).declare(
                 app.name, brought.values(), app.expertise.values(), assignments, whole=True
             )
             self._shared.functions.declare(stored.values())
@@ -351,27 +351,29 @@ class Engine:
         """Run `work` in a transaction. Retry it after a serialization failure or a deadlock."""
         return await self.database.atomically(work)
 
-    async def parts(self) -> list[Part]:
+    async def parts(self) -> list[EnginePart]:
         """Return the state of each part, for the readiness check and `holdfast doctor`."""
         started = perf_counter()
         try:
             await self.postgres.system.now()
         except HoldfastError as error:
-            return [Part("database", "down", str(error))]
+            return [EnginePart("database", "down", str(error))]
         kind = "remote" if self.place.embedded is None else "embedded"
-        parts = [Part("database", "ok", f"{kind} PostgreSQL, answers in {1000 * (perf_counter() - started):.1f} ms")]
+        parts = [
+            EnginePart("database", "ok", f"{kind} PostgreSQL, answers in {1000 * (perf_counter() - started):.1f} ms")
+        ]
         strangers = await self.keys.made_elsewhere()
         if strangers:
             detail = (
                 f"{strangers} keys were made under another secret: set HOLDFAST_SECRET_FILE to have them recognised"
             )
-            parts.append(Part("keys", "reduced", detail))
+            parts.append(EnginePart("keys", "reduced", detail))
         if self.tokens.failures:
-            parts.append(Part("issuers", "reduced", "; ".join(self.tokens.failures)))
-        parts.append(Part("embeddings", *self.embeddings.state))
-        parts.append(Part("memory", *self._shared.indexer.state))
-        parts.append(Part("model", *self.caller.state))
-        return [*parts, *([Part("log", *self._shared.bus.state)] if self._shared.bus.state else [])]
+            parts.append(EnginePart("issuers", "reduced", "; ".join(self.tokens.failures)))
+        parts.append(EnginePart("embeddings", *self.embeddings.state))
+        parts.append(EnginePart("memory", *self._shared.indexer.state))
+        parts.append(EnginePart("model", *self.caller.state))
+        return [*parts, *([EnginePart("log", *self._shared.bus.state)] if self._shared.bus.state else [])]
 
     def log_gauges(self, tenant: TenantId | None) -> Gauges:
         """Return the gauges of the log, of one tenant or of all."""
@@ -404,7 +406,7 @@ async def open_engine(
         await _check_login(config, place, postgres)
         given = config.secret.get_secret_value() if config.secret else None
         secret = installation_secret(given, DataFolder(config.data).secret)
-        tenants, keys, wakes = Tenants(postgres.system), Keys(postgres, secret), Wakes(postgres.system)
+        tenants, keys, wakes = Tenants(postgres.system), Keys(postgres, secret), Notifications(postgres.system)
         stack.push_async_callback(wakes.close)
         tokens = await stack.enter_async_context(open_tokens(config, tenants))
         await stack.enter_async_context(Retention(postgres.owner, config.bus))
@@ -412,7 +414,7 @@ async def open_engine(
         background = Background()
         stack.push_async_callback(background.close)
         embeddings = await stack.enter_async_context(Embeddings(config.memory.embedding))
-        usage = Usage()
+        usage = RecallUsage()
         stack.push_async_callback(usage.close)
         await tell_settings(postgres.system, config.memory)
         indexer = await stack.enter_async_context(Indexer(postgres, embeddings, config.memory))
@@ -434,10 +436,10 @@ async def open_engine(
 
 async def _open_tools(
     stack: AsyncExitStack, config: Config, postgres: Postgres, embeddings: Embeddings, secret: bytes
-) -> tuple[Egress, bytes, ToolUsage, FunctionRunner, Updates]:
+) -> tuple[Egress, bytes, ToolUsage, FunctionRunner, ResourceUpdates]:
     """Open the services for tools and resources that all tenants share."""
     settings = config.execution
-    allowed = Allowed.parse(settings.allow_private)
+    allowed = AllowedHosts.parse(settings.allow_private)
     egress = await stack.enter_async_context(Egress(allowed, connections=settings.connections, limits=config.limits))
     usage = ToolUsage()
     stack.push_async_callback(usage.close)
@@ -445,18 +447,18 @@ async def _open_tools(
     await stack.enter_async_context(RegistryIndexer(postgres, embeddings))
     given = settings.secret_key
     sealing = given.get_secret_value().encode() if given else secret
-    updates = Updates(postgres.system)
+    updates = ResourceUpdates(postgres.system)
     stack.push_async_callback(updates.close)
     return egress, sealing, usage, FunctionRunner(settings.functions), updates
 
 
 @asynccontextmanager
-async def open_place(config: Config, progress: Progress) -> AsyncGenerator[Place]:
+async def open_place(config: Config, progress: Progress) -> AsyncGenerator[DatabaseLocation]:
     """Hold the embedded server, and start it if necessary; or use the server that the settings name."""
     settings = config.database
     if settings.url is not None:
         owner = settings.owner_url or settings.url
-        yield Place(owner.get_secret_value(), _options(config, None), None)
+        yield DatabaseLocation(owner.get_secret_value(), _options(config, None), None)
         return
     server = EmbeddedServer(config.data)
     progress(f"starting PostgreSQL in {server.folder.root}")
@@ -467,12 +469,12 @@ async def open_place(config: Config, progress: Progress) -> AsyncGenerator[Place
         holding.add_done_callback(lambda held: held.cancelled() or held.exception() or server.release())
         raise
     try:
-        yield Place(server.url, _options(config, lambda: asyncio.to_thread(server.ensure)), server)
+        yield DatabaseLocation(server.url, _options(config, lambda: asyncio.to_thread(server.ensure)), server)
     finally:
         server.release()
 
 
-async def prepare(config: Config, place: Place, progress: Progress | None = None) -> str:
+async def prepare(config: Config, place: DatabaseLocation, progress: Progress | None = None) -> str:
     """Apply the migrations, and return the URL with which the engine runs the statements of tenants."""
     async with open_owner(place.owner_url, place.options) as owner:
         found = await owner.one(sql("server_version"))
@@ -488,7 +490,7 @@ async def prepare(config: Config, place: Place, progress: Progress | None = None
         return await ensure_login(owner, place.owner_url, by_account=place.embedded is not None)
 
 
-async def _check_login(config: Config, place: Place, postgres: Postgres) -> None:
+async def _check_login(config: Config, place: DatabaseLocation, postgres: Postgres) -> None:
     try:
         await refuse_bypass(postgres.system)
     except HoldfastError as error:

@@ -10,9 +10,9 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.agents import Event, Sent
-from holdfast.agents.watching import Watch
+from holdfast.agents.broadcast import Watch
 from holdfast.core.errors import DatabaseAway
-from holdfast.core.sources import environment_name
+from holdfast.core.setting_sources import environment_name
 from holdfast.engine import Engine
 from tests.processes import Process, Processes
 from tests.told import told

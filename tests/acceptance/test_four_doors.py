@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMe
 
 from holdfast.adapters.adk import PostgresSessionService
 from holdfast.adapters.langchain import HoldfastChatMessageHistory
-from holdfast.conversations import Draft
+from holdfast.conversations import NodeInput
 from holdfast.core.config import Config
 from holdfast.engine import Engine
 from tests.logins import Login, tenant_login
@@ -118,10 +118,10 @@ async def write_with_adk(service: PostgresSessionService, session_id: str) -> No
 async def write_with_the_service(engine: Engine, talk: Any) -> None:
     call = {"tool_calls": [{"id": "call-4", "name": "track", "arguments": {"parcel": "8"}}]}
     drafts = [
-        Draft(content=WRITTEN[9][1], context="text:user:ann"),
-        Draft(content="", context="text:agent:support", payload=call),
-        Draft(content=WRITTEN[11][1], context="text:agent:tool", payload={"tool_call_id": "call-4"}),
-        Draft(content=WRITTEN[12][1], context="text:agent:support"),
+        NodeInput(content=WRITTEN[9][1], context="text:user:ann"),
+        NodeInput(content="", context="text:agent:support", payload=call),
+        NodeInput(content=WRITTEN[11][1], context="text:agent:tool", payload={"tool_call_id": "call-4"}),
+        NodeInput(content=WRITTEN[12][1], context="text:agent:support"),
     ]
     await engine.conversations.append_all(talk, drafts)
 

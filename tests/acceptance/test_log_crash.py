@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.config import Config, load_config
-from holdfast.core.sources import environment_name
+from holdfast.core.setting_sources import environment_name
 from holdfast.engine import Engine, open_engine
 from tests.acceptance.folders import first_number
 from tests.conformance.consumers import Effects

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.access.claims import Claimed, claimed
+from holdfast.access.claims import TokenClaims, claimed
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.issuers import Issuer
 
@@ -12,7 +12,7 @@ NOW = 1_800_000_000.0
 READ, WRITE, BOTH = frozenset({"read"}), frozenset({"write"}), frozenset({"read", "write"})
 
 
-def judged(claims: dict[str, Any] | None = None, **settings: Any) -> Claimed:
+def judged(claims: dict[str, Any] | None = None, **settings: Any) -> TokenClaims:
     """What is made of a token that is good for a minute, with these claims."""
     given = {"sub": "ann", "aud": "us", "exp": NOW + 60, **(claims or {})}
     given = {name: value for name, value in given.items() if value is not None}
@@ -23,7 +23,7 @@ def judged(claims: dict[str, Any] | None = None, **settings: Any) -> Claimed:
 def test_a_token_says_who_its_holder_is_in_the_tenant_of_its_issuer() -> None:
     said = judged(tenant="acme")
 
-    assert said == Claimed("acme", "ann", BOTH, None, until=NOW + 120)
+    assert said == TokenClaims("acme", "ann", BOTH, None, until=NOW + 120)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from holdfast.core.ids import TenantId, identity_id
 from holdfast.core.names import MAX_NAME_BYTES
 from holdfast.engine import Engine, open_engine
 from holdfast.memory import user
-from holdfast.memory.indexing import Indexer
+from holdfast.memory.memory_indexer import Indexer
 from tests.lookups import Lookups
 
 pytestmark = pytest.mark.req("ENG-09")

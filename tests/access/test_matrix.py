@@ -8,11 +8,11 @@ from typing import get_args
 import pytest
 import pytest_asyncio
 
+from holdfast.gateway.builtin import own_resources, own_tools
 from holdfast.gateway.jsonrpc.methods import DISCOVER as RPC_DISCOVER
 from holdfast.gateway.mcp.legacy import messages
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.gateway.mcp.modern import DISCOVER, LISTEN
-from holdfast.gateway.own import own_resources, own_tools
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.server.app import OPERATIONS
 from holdfast.server.subprotocols import Frame

@@ -16,7 +16,7 @@ from holdfast.core.errors import BadSetting, Unauthenticated, Unavailable
 from holdfast.core.issuers import AccessSettings, Issuer
 from holdfast.engine import Engine
 from holdfast.execution.documents import Documents
-from holdfast.execution.egress import Allowed, Egress
+from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.postgres.database import Postgres
 from holdfast.postgres.options import Options
 from tests.access.issuing import (
@@ -68,7 +68,7 @@ async def issuer() -> AsyncIterator[IssuerServer]:
 @pytest.fixture
 async def fetch(issuer: IssuerServer) -> AsyncIterator[Fetch]:
     """What fetches from the issuer, and from nowhere else on this machine."""
-    async with Egress(Allowed.parse([issuer.url.removeprefix("http://")])) as egress:
+    async with Egress(AllowedHosts.parse([issuer.url.removeprefix("http://")])) as egress:
         yield Documents(egress, timeout=5).fetch
 
 
@@ -117,7 +117,7 @@ async def test_a_platform_s_tokens_are_taken_by_its_secret_or_by_its_keys(engine
             Issuer(issuer="https://older.example/auth/v1", audience=("authenticated",), secret=SECRET),  # pyright: ignore[reportArgumentType]
             Issuer(issuer=platform.url, audience=("authenticated",), jwks_url=f"{platform.url}/.well-known/jwks.json"),
         ]
-        async with Egress(Allowed.parse([platform.url.split("/")[2]])) as egress:
+        async with Egress(AllowedHosts.parse([platform.url.split("/")[2]])) as egress:
             tokens = Tokens(AccessSettings(issuers=tuple(settings)), engine.tenants, Documents(egress).fetch)
             claims = {"aud": "authenticated", "role": "authenticated", "sub": "7b1e4c0e-8a53-4f0e-9d34-3b7f0a5d7c11"}
             older, newer = (

@@ -17,7 +17,7 @@ from google.genai.types import Content, FileData, FunctionCall, FunctionResponse
 from holdfast.adapters.adk import PostgresSessionService
 from holdfast.adapters.adk_events import FORM, drafts_of, events_of
 from holdfast.adapters.langchain import HoldfastChatMessageHistory
-from holdfast.conversations import Draft, Node
+from holdfast.conversations import Node, NodeInput
 from holdfast.conversations.snapshots import Snapshot
 from holdfast.core.text import loads
 from holdfast.engine import Engine
@@ -280,18 +280,18 @@ async def test_what_others_wrote_is_read_as_events(engine: Engine, service: Post
     calls = [{"id": "c1", "name": "track", "arguments": {"parcel": 7}}]
     files = [{"mime_type": "text/plain", "uri": "https://x/y"}, {"mime_type": "image/png"}]
     drafts = [
-        Draft(content="Be kind.", context="text:system:system"),
-        Draft(content="Where?", context="text:user:ann", payload={"attachments": files}),
-        Draft(content="", context="text:agent:assistant", payload={"tool_calls": calls}),
-        Draft(content="Rome", context="text:agent:tool", payload={"tool_call_id": "c1", "tool_name": "track"}),
-        Draft(
+        NodeInput(content="Be kind.", context="text:system:system"),
+        NodeInput(content="Where?", context="text:user:ann", payload={"attachments": files}),
+        NodeInput(content="", context="text:agent:assistant", payload={"tool_calls": calls}),
+        NodeInput(content="Rome", context="text:agent:tool", payload={"tool_call_id": "c1", "tool_name": "track"}),
+        NodeInput(
             content="gone",
             context="text:agent:tool",
             payload={"tool_call_id": "c1", "tool_name": "track", "error": True},
         ),
-        Draft(content="{}", context="text:agent:tool", payload={"tool_call_id": "c2", "result": {"a": [1]}}),
-        Draft(content="In Rome \0 \ud83d.", context="text:agent:clerk", form="langchain", native='{"type": "ai"}'),
-        Draft(content="", context="event:agent:clerk"),
+        NodeInput(content="{}", context="text:agent:tool", payload={"tool_call_id": "c2", "result": {"a": [1]}}),
+        NodeInput(content="In Rome \0 \ud83d.", context="text:agent:clerk", form="langchain", native='{"type": "ai"}'),
+        NodeInput(content="", context="event:agent:clerk"),
     ]
     nodes = await engine.conversations.append_all(talk.id, drafts, state={"a": 1, "user:b": None})
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters import hosting
-from holdfast.adapters.hosting import Address, Hosted, parse_address
+from holdfast.adapters import engine_thread
+from holdfast.adapters.engine_thread import EngineAddress, SharedEngine, parse_address
 from holdfast.core.config import Config
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, ShuttingDown, Unavailable
 from holdfast.engine import Engine, open_engine
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.req("ADK-01", "STM-01")
 
 PROGRAM = """
 import sys
-from holdfast.adapters.hosting import Hosted
+from holdfast.adapters.engine_thread import Hosted
 
 print(Hosted.of(sys.argv[1]).run_sync(lambda engine: engine.tenants.id_of("default")))
 """
@@ -31,8 +31,8 @@ def settings_of_the_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 
 @pytest.fixture
-def hosted(database_url: str) -> Iterator[Hosted]:
-    hosted = Hosted.of(database_url)
+def hosted(database_url: str) -> Iterator[SharedEngine]:
+    hosted = SharedEngine.of(database_url)
     yield hosted
     hosted.close_sync()
 
@@ -52,23 +52,23 @@ async def tenant_of(engine: Engine) -> object:
 @pytest.mark.parametrize(
     ("text", "address"),
     [
-        ("holdfast://", Address()),
-        ("holdfast:", Address()),
-        ("holdfast:///", Address()),
-        ("holdfast://?tenant=acme", Address(tenant="acme")),
-        ("holdfast:///srv/data", Address(data=Path("/srv/data"))),
-        ("holdfast:///srv/my%20data?tenant=acme", Address(data=Path("/srv/my data"), tenant="acme")),
-        ("holdfast://ann:p%40ss@host:5433/db", Address("postgresql://ann:p%40ss@host:5433/db")),
+        ("holdfast://", EngineAddress()),
+        ("holdfast:", EngineAddress()),
+        ("holdfast:///", EngineAddress()),
+        ("holdfast://?tenant=acme", EngineAddress(tenant="acme")),
+        ("holdfast:///srv/data", EngineAddress(data=Path("/srv/data"))),
+        ("holdfast:///srv/my%20data?tenant=acme", EngineAddress(data=Path("/srv/my data"), tenant="acme")),
+        ("holdfast://ann:p%40ss@host:5433/db", EngineAddress("postgresql://ann:p%40ss@host:5433/db")),
         (
             "holdfast://host/db?sslmode=require&tenant=acme",
-            Address("postgresql://host/db?sslmode=require", tenant="acme"),
+            EngineAddress("postgresql://host/db?sslmode=require", tenant="acme"),
         ),
-        ("holdfast://ann@/db?host=/run/socket", Address("postgresql://ann@/db?host=/run/socket")),
-        ("postgresql://host/db?options=-c%20a%3Db", Address("postgresql://host/db?options=-c%20a%3Db")),
-        ("postgres://host/db?tenant=acme", Address("postgresql://host/db", tenant="acme")),
+        ("holdfast://ann@/db?host=/run/socket", EngineAddress("postgresql://ann@/db?host=/run/socket")),
+        ("postgresql://host/db?options=-c%20a%3Db", EngineAddress("postgresql://host/db?options=-c%20a%3Db")),
+        ("postgres://host/db?tenant=acme", EngineAddress("postgresql://host/db", tenant="acme")),
     ],
 )
-def test_an_address_says_which_database_and_whose_rows(text: str, address: Address) -> None:
+def test_an_address_says_which_database_and_whose_rows(text: str, address: EngineAddress) -> None:
     assert parse_address(text) == address
 
 
@@ -97,11 +97,11 @@ def test_a_refused_address_is_not_shown_for_it_may_hold_a_password() -> None:
 
 
 async def test_on_the_loop_of_the_engine_the_work_runs_at_once(engine: Engine) -> None:
-    assert await Hosted.of(engine).run(loop_of) is asyncio.get_running_loop()
+    assert await SharedEngine.of(engine).run(loop_of) is asyncio.get_running_loop()
 
 
 async def test_another_loop_and_a_plain_thread_hand_the_work_to_the_loop_of_the_engine(engine: Engine) -> None:
-    hosted = Hosted.of(engine)
+    hosted = SharedEngine.of(engine)
 
     loops = [
         await asyncio.to_thread(hosted.run_sync, loop_of),
@@ -113,7 +113,7 @@ async def test_another_loop_and_a_plain_thread_hand_the_work_to_the_loop_of_the_
 
 async def test_what_waits_on_the_loop_of_the_engine_is_refused_and_does_not_hang(engine: Engine) -> None:
     with pytest.raises(InvalidInput, match="wait for itself"):
-        Hosted.of(engine).run_sync(now)
+        SharedEngine.of(engine).run_sync(now)
 
 
 async def test_a_loop_that_has_ended_is_said_and_does_not_hang(config: Config) -> None:
@@ -124,21 +124,21 @@ async def test_a_loop_that_has_ended_is_said_and_does_not_hang(config: Config) -
 
         return asyncio.run(leave())
 
-    hosted = Hosted.of(await asyncio.to_thread(opened_and_left))
+    hosted = SharedEngine.of(await asyncio.to_thread(opened_and_left))
 
     with pytest.raises(Unavailable, match="does not run"):
         await hosted.run(now)
 
 
 async def test_what_the_work_raises_reaches_the_caller(engine: Engine) -> None:
-    hosted = Hosted.of(engine, "nobody")
+    hosted = SharedEngine.of(engine, "nobody")
 
     with pytest.raises(NotFound):
         await asyncio.to_thread(hosted.run_sync, now)
 
 
 async def test_a_caller_that_is_cancelled_goes_on_when_the_work_has_ended(engine: Engine) -> None:
-    hosted = Hosted.of(engine)
+    hosted = SharedEngine.of(engine)
     steps: list[str] = []
     begun = threading.Event()
 
@@ -165,7 +165,7 @@ async def test_a_caller_that_is_cancelled_goes_on_when_the_work_has_ended(engine
     assert steps == ["work ended", "caller went on"]
 
 
-def test_an_address_is_enough_for_code_without_a_loop(hosted: Hosted) -> None:
+def test_an_address_is_enough_for_code_without_a_loop(hosted: SharedEngine) -> None:
     first = hosted.run_sync(now)
 
     assert hosted.run_sync(now) >= first
@@ -173,7 +173,7 @@ def test_an_address_is_enough_for_code_without_a_loop(hosted: Hosted) -> None:
 
 
 def test_all_who_give_one_address_share_an_engine_until_the_last_is_done(database_url: str) -> None:
-    first, second = Hosted.of(database_url), Hosted.of(database_url)
+    first, second = SharedEngine.of(database_url), SharedEngine.of(database_url)
     with ThreadPoolExecutor(8) as threads:
         asked = [threads.submit(hosted.run_sync, loop_of) for hosted in [first, second] * 8]
         loops = {one.result() for one in asked}
@@ -187,18 +187,18 @@ def test_all_who_give_one_address_share_an_engine_until_the_last_is_done(databas
     assert still.is_closed()
 
 
-def test_one_that_was_closed_opens_again_when_it_is_used_again(hosted: Hosted) -> None:
+def test_one_that_was_closed_opens_again_when_it_is_used_again(hosted: SharedEngine) -> None:
     before = hosted.run_sync(loop_of)
     hosted.close_sync()
 
     assert hosted.run_sync(loop_of) is not before
 
 
-def test_the_tenant_comes_from_the_address_or_the_caller(hosted: Hosted, database_url: str) -> None:
+def test_the_tenant_comes_from_the_address_or_the_caller(hosted: SharedEngine, database_url: str) -> None:
     made = [hosted.run_sync(lambda engine, name=name: engine.tenants.create(name)).id for name in ("acme", "other")]
     address = f"{database_url}&tenant=acme"
 
-    asked = [Hosted.of(address), Hosted.of(address, "other")]
+    asked = [SharedEngine.of(address), SharedEngine.of(address, "other")]
 
     assert [one.run_sync(tenant_of) for one in asked] == made
     assert {one.run_sync(loop_of) for one in asked} == {hosted.run_sync(loop_of)}
@@ -207,7 +207,7 @@ def test_the_tenant_comes_from_the_address_or_the_caller(hosted: Hosted, databas
 
 
 def test_an_engine_that_cannot_be_opened_says_why_and_is_tried_again(tmp_path: Path) -> None:
-    hosted = Hosted.of(f"postgresql://nobody@/none?host={tmp_path}")
+    hosted = SharedEngine.of(f"postgresql://nobody@/none?host={tmp_path}")
 
     for _ in range(2):
         with pytest.raises(HoldfastError, match="database cannot be reached"):
@@ -215,7 +215,7 @@ def test_an_engine_that_cannot_be_opened_says_why_and_is_tried_again(tmp_path: P
     hosted.close_sync()
 
 
-def test_work_that_is_under_way_when_the_engine_closes_is_told_so(hosted: Hosted) -> None:
+def test_work_that_is_under_way_when_the_engine_closes_is_told_so(hosted: SharedEngine) -> None:
     begun = threading.Event()
 
     async def wait(_: Engine) -> None:
@@ -230,9 +230,9 @@ def test_work_that_is_under_way_when_the_engine_closes_is_told_so(hosted: Hosted
             waiting.result(10)
 
 
-def test_a_child_process_opens_an_engine_of_its_own(hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_process_opens_an_engine_of_its_own(hosted: SharedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
     before = hosted.run_sync(loop_of)
-    hosts = dict(hosting._hosts)  # pyright: ignore[reportPrivateUsage]
+    hosts = dict(engine_thread._hosts)  # pyright: ignore[reportPrivateUsage]
 
     with monkeypatch.context() as child:
         child.setattr("os.getpid", lambda: -1)

@@ -23,7 +23,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.history import RunnableWithMessageHistory
 
 from holdfast.adapters.langchain import HoldfastChatMessageHistory
-from holdfast.conversations import Draft, Node
+from holdfast.conversations import Node, NodeInput
 from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.engine import Engine
 from tests.logins import tenant_login
@@ -163,7 +163,7 @@ async def test_a_window_counts_messages_and_nothing_else(
         await history.aadd_messages([HumanMessage(str(number))])
         talk = await engine.conversations.find(session_id="web-42")
         assert talk is not None
-        await engine.conversations.append_all(talk.id, [Draft(content="", context="event:agent:support")] * 3)
+        await engine.conversations.append_all(talk.id, [NodeInput(content="", context="event:agent:support")] * 3)
         gone = await engine.conversations.append(talk.id, "gone", context="text:user:ann")
         await engine.conversations.delete(gone.id, version=1)
 
@@ -283,7 +283,7 @@ async def test_what_others_wrote_under_a_key_is_not_written_again_after_a_clear(
     engine: Engine, history: HoldfastChatMessageHistory
 ) -> None:
     talk = await engine.conversations.ensure("web-42", user="ann")
-    event = Draft(content="Hello", context="text:user:ann", key="event-1", form="adk", native="{}")
+    event = NodeInput(content="Hello", context="text:user:ann", key="event-1", form="adk", native="{}")
     await engine.conversations.append_all(talk.id, [event])
     await history.aclear()
 

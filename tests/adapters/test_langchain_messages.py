@@ -20,7 +20,7 @@ from langchain_core.messages import (
 )
 
 from holdfast.adapters.langchain import HoldfastChatMessageHistory, draft_of, message_of
-from holdfast.conversations import Draft, Node
+from holdfast.conversations import Node, NodeInput
 from holdfast.conversations.contexts import Context
 from holdfast.engine import Engine
 from tests.logins import Login, tenant_login
@@ -77,7 +77,7 @@ payloads = st.fixed_dictionaries({}, optional={
     "attachments": st.lists(st.fixed_dictionaries({"uri": texts}), max_size=2),
 })  # fmt: skip
 drafts = st.builds(
-    Draft,
+    NodeInput,
     content=texts,
     context=st.builds(
         Context, st.sampled_from(["text", "text", "event"]), st.sampled_from(["user", "agent", "system", "ui"]),
@@ -93,7 +93,7 @@ async def login(engine: Engine) -> AsyncIterator[Login]:
         yield login
 
 
-def node_of(draft: Draft, *, native: bool = True) -> Node:
+def node_of(draft: NodeInput, *, native: bool = True) -> Node:
     """The node that a draft becomes."""
     payload = None if draft.payload is None else dict(draft.payload)
     return Node(
@@ -182,7 +182,7 @@ async def test_ours_reads_what_langchains_own_client_wrote(login: Login, written
 
 @on_one_database
 @given(written=st.lists(drafts, min_size=1, max_size=4), agent=st.sampled_from([None, "support"]))
-async def test_both_read_alike_what_others_wrote(login: Login, written: list[Draft], agent: str | None) -> None:
+async def test_both_read_alike_what_others_wrote(login: Login, written: list[NodeInput], agent: str | None) -> None:
     talk = await login.engine.conversations.create(session_id=str(uuid4()), agent=agent)
     await login.engine.conversations.append_all(talk.id, written)
     assert talk.session_id is not None

@@ -9,15 +9,15 @@ from uuid import UUID
 
 from holdfast import App
 from holdfast.agents import Event, Run, Sent, Serving
-from holdfast.agents.watching import Watch
+from holdfast.agents.broadcast import Watch
 from holdfast.conversations import Node
 from holdfast.core.config import Config
 from holdfast.core.settings import LlmSettings
 from holdfast.engine import Engine, open_engine
-from holdfast.llm import Caller, Piece, Request
+from holdfast.llm import Caller, ModelRequest, Piece
 from holdfast.llm.scripted import Given, ScriptedModel
 
-Part = Given | Callable[[Request], Given]
+Part = Given | Callable[[ModelRequest], Given]
 PATIENCE = 20  # seconds: a busy machine is no failure
 
 
@@ -27,7 +27,7 @@ class Player:
     name = "scripted"
 
     def __init__(self) -> None:
-        self.requests: list[Request] = []
+        self.requests: list[ModelRequest] = []
         self._parts: deque[Part] = deque()
         self._before: int | None = None
         self._released = asyncio.Event()
@@ -50,7 +50,7 @@ class Player:
         self._before = None
         self._released.set()
 
-    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """The answer, piece by piece."""
         self.requests.append(request)
         part: Part = self._parts.popleft() if self._parts else "Done."

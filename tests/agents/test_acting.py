@@ -5,12 +5,22 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.acting import DENIED, MAX_CALLS, RUN, UNKNOWN, Decision, Told, Wanted, decide, wanted
-from holdfast.agents.journal import Asked, Execution, Past
+from holdfast.agents.journal import RequestedApproval, RunExecution, RunHistory
+from holdfast.agents.tool_calls import (
+    DENIED,
+    MAX_CALLS,
+    RUN,
+    UNKNOWN,
+    CallDecision,
+    CallResult,
+    RequestedCall,
+    decide,
+    wanted,
+)
 from holdfast.core.ids import uuid7
-from holdfast.llm import Reply, ToolCall, Usage
-from holdfast.skills.arguments import Refusal
-from holdfast.skills.function import tool_of
+from holdfast.llm import ModelReply, TokenUsage, ToolCall
+from holdfast.skills.arguments import ArgumentRefusal
+from holdfast.skills.function_tools import tool_of
 from holdfast.skills.offers import offer_of
 from holdfast.skills.tool import Tool
 
@@ -22,41 +32,41 @@ async def track(parcel: str) -> str:
 
 ONCE = tool_of(track)
 OFTEN = tool_of(track, idempotent=True)
-CALL = Wanted("c1", "track", {"parcel": "1"})
-REFUSED = Refusal("track was not called.")
-ASK = Decision(ask="unknown")
+CALL = RequestedCall("c1", "track", {"parcel": "1"})
+REFUSED = ArgumentRefusal("track was not called.")
+ASK = CallDecision(ask="unknown")
 
 
-def reply(*calls: ToolCall, text: str = "") -> Reply:
-    return Reply(text=text, calls=calls, usage=Usage(0, 0), reason="tools", model="scripted")
+def reply(*calls: ToolCall, text: str = "") -> ModelReply:
+    return ModelReply(text=text, calls=calls, usage=TokenUsage(0, 0), reason="tools", model="scripted")
 
 
-def begun(status: Any, *, token: int = 1, call: str = "c1", step: int = 1) -> Execution:
+def begun(status: Any, *, token: int = 1, call: str = "c1", step: int = 1) -> RunExecution:
     output = {"text": "It is there.", "result": "there"} if status in ("done", "failed") else None
-    return Execution(uuid7(), step, call, "track", {"parcel": "1"}, status, token, output, None)
+    return RunExecution(uuid7(), step, call, "track", {"parcel": "1"}, status, token, output, None)
 
 
-def asked(reason: Any, state: Any, comment: str | None = None, *, call: str = "c1") -> Asked:
-    return Asked(1, call, reason, state, comment)
+def asked(reason: Any, state: Any, comment: str | None = None, *, call: str = "c1") -> RequestedApproval:
+    return RequestedApproval(1, call, reason, state, comment)
 
 
 def decided(
     tool: Tool | None,
-    *past: Execution | Asked,
+    *past: RunExecution | RequestedApproval,
     token: int = 2,
     listed: tuple[str, ...] = (),
-    call: Wanted = CALL,
-    doubtful: tuple[Execution, ...] = (),
-) -> Decision:
+    call: RequestedCall = CALL,
+    doubtful: tuple[RunExecution, ...] = (),
+) -> CallDecision:
     return decide(
         call,
         tool,
         step=1,
         token=token,
         listed=listed,
-        past=Past(
-            executions=[each for each in past if isinstance(each, Execution)],
-            asked=[each for each in past if isinstance(each, Asked)],
+        past=RunHistory(
+            executions=[each for each in past if isinstance(each, RunExecution)],
+            asked=[each for each in past if isinstance(each, RequestedApproval)],
             doubtful=doubtful,
         ),
     )
@@ -81,10 +91,10 @@ def test_what_a_call_gave_is_told_and_it_is_not_made_again(status: str, failed: 
 @pytest.mark.req("AGENT-01")
 def test_a_call_that_may_have_been_made_is_made_again_only_where_that_does_no_harm() -> None:
     assert decided(OFTEN, begun("running")) == RUN
-    assert decided(ONCE, begun("running")) == Decision(ask="unknown")
-    assert decided(ONCE, begun("running"), asked("unknown", "pending")) == Decision(ask="unknown")
+    assert decided(ONCE, begun("running")) == CallDecision(ask="unknown")
+    assert decided(ONCE, begun("running"), asked("unknown", "pending")) == CallDecision(ask="unknown")
     assert decided(ONCE, begun("running"), asked("unknown", "approved")) == RUN
-    assert decided(ONCE, begun("running"), Asked(1, "c1", "unknown", "approved", None, used=True)) != RUN
+    assert decided(ONCE, begun("running"), RequestedApproval(1, "c1", "unknown", "approved", None, used=True)) != RUN
     told = decided(ONCE, begun("running"), asked("unknown", "denied", "No.")).told
     assert told is not None
     assert told.failed
@@ -94,9 +104,9 @@ def test_a_call_that_may_have_been_made_is_made_again_only_where_that_does_no_ha
 @pytest.mark.req("AGENT-01", "EXEC-05")
 def test_a_call_that_an_earlier_attempt_may_have_made_is_made_again_only_where_that_does_no_harm() -> None:
     unknown = (begun("unknown", call="other", step=3),)
-    elsewhere = Wanted("c1", "track", {"parcel": "2"})
+    elsewhere = RequestedCall("c1", "track", {"parcel": "2"})
 
-    assert decided(ONCE, doubtful=unknown) == Decision(ask="unknown")
+    assert decided(ONCE, doubtful=unknown) == CallDecision(ask="unknown")
     assert decided(ONCE, asked("unknown", "approved"), doubtful=unknown) == RUN
     assert decided(ONCE, asked("unknown", "denied"), doubtful=unknown).told is not None
     assert decided(OFTEN, doubtful=unknown) == RUN
@@ -106,9 +116,9 @@ def test_a_call_that_an_earlier_attempt_may_have_made_is_made_again_only_where_t
 @pytest.mark.req("AGENT-05")
 @pytest.mark.parametrize(("tool", "listed"), [(ONCE, ("track",)), (tool_of(track, approve=True), ())])
 def test_a_listed_call_is_made_when_it_is_allowed(tool: Tool, listed: tuple[str, ...]) -> None:
-    assert decided(tool, listed=listed) == Decision(ask="listed")
-    assert decided(tool, asked("listed", "pending"), listed=listed) == Decision(ask="listed")
-    assert decided(tool, asked("listed", "approved", call="other"), listed=listed) == Decision(ask="listed")
+    assert decided(tool, listed=listed) == CallDecision(ask="listed")
+    assert decided(tool, asked("listed", "pending"), listed=listed) == CallDecision(ask="listed")
+    assert decided(tool, asked("listed", "approved", call="other"), listed=listed) == CallDecision(ask="listed")
     assert decided(tool, asked("listed", "approved"), listed=listed) == RUN
     told = decided(tool, asked("listed", "denied"), listed=listed).told
     assert told is not None
@@ -119,7 +129,7 @@ def test_a_listed_call_is_made_when_it_is_allowed(tool: Tool, listed: tuple[str,
 def test_that_a_call_was_allowed_does_not_mean_that_it_may_be_made_twice() -> None:
     allowed = asked("listed", "approved")
 
-    assert decided(ONCE, begun("running"), allowed, listed=("track",)) == Decision(ask="unknown")
+    assert decided(ONCE, begun("running"), allowed, listed=("track",)) == CallDecision(ask="unknown")
 
 
 @pytest.mark.req("AGENT-01")
@@ -135,14 +145,20 @@ def test_a_call_that_cannot_be_made_is_told_even_where_it_is_listed() -> None:
 @pytest.mark.req("AGENT-01", "EXEC-05")
 @pytest.mark.parametrize(
     ("tool", "call"),
-    [(None, CALL), (None, Wanted("c1", "track", {}, REFUSED)), (ONCE, Wanted("c1", "track", {}, REFUSED))],
+    [
+        (None, CALL),
+        (None, RequestedCall("c1", "track", {}, REFUSED)),
+        (ONCE, RequestedCall("c1", "track", {}, REFUSED)),
+    ],
 )
-def test_what_was_begun_counts_although_the_tool_went_away_or_changed_since(tool: Tool | None, call: Wanted) -> None:
+def test_what_was_begun_counts_although_the_tool_went_away_or_changed_since(
+    tool: Tool | None, call: RequestedCall
+) -> None:
     done = decided(tool, begun("done"), call=call).told
     again = decided(tool, begun("unknown"), asked("unknown", "approved"), call=call).told
     left = decided(tool, begun("running"), asked("unknown", "denied"), call=call).told
 
-    assert (done, left) == (Told("It is there.", False, "there"), Told(UNKNOWN, True))
+    assert (done, left) == (CallResult("It is there.", False, "there"), CallResult(UNKNOWN, True))
     assert decided(tool, replace(begun("running"), correlation_id="key"), call=call) == RUN
     assert decided(tool, begun("running"), call=call) == decided(tool, begun("unknown"), call=call) == ASK
     assert again is not None

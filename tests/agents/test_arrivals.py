@@ -8,7 +8,7 @@ import pytest
 
 from holdfast import App
 from holdfast.core.errors import InvalidInput
-from holdfast.llm import Request
+from holdfast.llm import ModelRequest
 from holdfast.llm.scripted import Given
 from tests.agents.stage import PATIENCE, Player, Stage, answer, calls, ended, kinds, nodes, of, reached, told
 
@@ -46,13 +46,13 @@ def shop() -> Shop:
     return Shop()
 
 
-def shown(request: Request) -> Talk:
+def shown(request: ModelRequest) -> Talk:
     """What a model was shown beside the system message; calls by the names of their tools."""
     said = [message for message in request.messages if message.role != "system"]
     return [(each.role, each.content or ", ".join(call.name for call in each.calls)) for each in said]
 
 
-def obey(request: Request) -> Given:
+def obey(request: ModelRequest) -> Given:
     """Do what the last user message asks for, as a model does: track or pay first, then answer."""
     talk = shown(request)
     place = max(number for number, (role, _) in enumerate(talk) if role == "user")
@@ -64,7 +64,7 @@ def obey(request: Request) -> Given:
     return f"Answer to {asked!r}"
 
 
-def extends(requests: Sequence[Request]) -> bool:
+def extends(requests: Sequence[ModelRequest]) -> bool:
     """Whether each request begins with all messages of the one before."""
     return all(
         list(later.messages[: len(former.messages)]) == list(former.messages) for former, later in pairwise(requests)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from holdfast import App
-from holdfast.agents import Event, watching
+from holdfast.agents import Event, broadcast
 from holdfast.postgres.database import Row
 from tests.agents.stage import PATIENCE, Player, Stage, kinds, of, told, until
 
@@ -19,7 +19,7 @@ def ends(event: Event) -> bool:
 async def test_when_nobody_watches_any_more_nobody_looks(
     stage: Stage, app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "LINGER", 0.01)
+    monkeypatch.setattr(broadcast, "LINGER", 0.01)
     engine = await stage.serve(app)
     talk = await engine.agents.session("support", user="ann", session_id="web-1")
 
@@ -80,7 +80,7 @@ async def test_who_begins_to_watch_another_agent_has_nobody_else_read_again(stag
 async def test_a_tenant_that_is_reached_by_name_and_by_id_is_one_audience(
     stage: Stage, app: App, model: Player, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "POLL", 3600.0)  # nothing comes by the rows
+    monkeypatch.setattr(broadcast, "POLL", 3600.0)  # nothing comes by the rows
     engine = await stage.serve(app)
     by_id = engine.tenant(await engine.database.tenant())
     by_name = engine.tenant((await engine.tenants.get(await engine.database.tenant())).name)

@@ -9,17 +9,26 @@ import pytest
 
 from holdfast import App, current_run
 from holdfast.agents import Agent
-from holdfast.agents.acting import RUN, Decision, Wanted, decide, is_awaited, key_of
 from holdfast.agents.definitions import Limits
-from holdfast.agents.journal import Asked, Begun, Call, Ended, Execution, Journal, Past, Replied
+from holdfast.agents.journal import (
+    CallOutcome,
+    Journal,
+    RequestedApproval,
+    RunExecution,
+    RunHistory,
+    StartedCall,
+    StartedCalls,
+    StepReply,
+)
+from holdfast.agents.tool_calls import RUN, CallDecision, RequestedCall, decide, is_awaited, key_of
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
 from holdfast.execution.outputs import Outputs
-from holdfast.llm import Reply, ToolCall, Usage
-from holdfast.skills.function import tool_of
+from holdfast.llm import ModelReply, TokenUsage, ToolCall
+from holdfast.skills.function_tools import tool_of
 from tests.agents.stage import PATIENCE, Stage, calls, ended, nodes, of, reached, told
 
-CALL = Wanted("c1", "pay", {"bill": "7"})
+CALL = RequestedCall("c1", "pay", {"bill": "7"})
 ID = uuid7()
 BEGUN = "update command set state = 'running', started_at = holdfast.now() where tenant_id = $1 and correlation_id = $2"
 
@@ -29,17 +38,19 @@ async def pay(bill: str) -> str:
     return f"{bill} is paid"
 
 
-def begun(status: Any, correlation_id: str | None, *, token: int = 1) -> Execution:
-    return Execution(uuid7(), 1, "c1", "pay", {"bill": "7"}, status, token, None, None, correlation_id=correlation_id)
+def begun(status: Any, correlation_id: str | None, *, token: int = 1) -> RunExecution:
+    return RunExecution(
+        uuid7(), 1, "c1", "pay", {"bill": "7"}, status, token, None, None, correlation_id=correlation_id
+    )
 
 
-def decided(*past: Execution | Asked, token: int = 2, approve: bool = False) -> Decision:
+def decided(*past: RunExecution | RequestedApproval, token: int = 2, approve: bool = False) -> CallDecision:
     return decide(CALL, tool_of(pay, approve=approve), step=1, token=token, listed=(), past=past_of(*past))
 
 
-def past_of(*past: Execution | Asked) -> Past:
-    executions = [each for each in past if isinstance(each, Execution)]
-    return Past(executions=executions, asked=[each for each in past if isinstance(each, Asked)])
+def past_of(*past: RunExecution | RequestedApproval) -> RunHistory:
+    executions = [each for each in past if isinstance(each, RunExecution)]
+    return RunHistory(executions=executions, asked=[each for each in past if isinstance(each, RequestedApproval)])
 
 
 @pytest.mark.req("EXEC-05", "EDA-06")
@@ -49,7 +60,7 @@ def test_a_call_that_a_worker_has_is_waited_for_and_nobody_is_asked() -> None:
     assert is_awaited(running)
     assert decided(running) == decided(running, approve=True) == RUN
     assert key_of(CALL, run=ID, step=1, past=past_of(running)) == "key"
-    assert decided(begun("running", None)) == Decision(ask="unknown")
+    assert decided(begun("running", None)) == CallDecision(ask="unknown")
 
 
 @pytest.mark.req("EXEC-05")
@@ -57,15 +68,17 @@ def test_a_call_that_a_worker_has_is_waited_for_and_nobody_is_asked() -> None:
 def test_a_call_that_is_unknown_is_asked_about_on_the_spot(correlation_id: str | None) -> None:
     unknown = begun("unknown", correlation_id, token=2)
 
-    assert decided(unknown) == Decision(ask="unknown")
-    assert decided(unknown, Asked(1, "c1", "unknown", "approved", None)) == RUN
-    assert decided(unknown, Asked(1, "c1", "unknown", "denied", None)).told is not None
-    assert decided(unknown, Asked(1, "c1", "unknown", "approved", None, used=True)) == Decision(ask="unknown")
+    assert decided(unknown) == CallDecision(ask="unknown")
+    assert decided(unknown, RequestedApproval(1, "c1", "unknown", "approved", None)) == RUN
+    assert decided(unknown, RequestedApproval(1, "c1", "unknown", "denied", None)).told is not None
+    assert decided(unknown, RequestedApproval(1, "c1", "unknown", "approved", None, used=True)) == CallDecision(
+        ask="unknown"
+    )
 
 
 @pytest.mark.req("EXEC-05")
 def test_a_call_that_is_allowed_again_is_another_call_each_time() -> None:
-    first = Asked(1, "c1", "unknown", "approved", None)
+    first = RequestedApproval(1, "c1", "unknown", "approved", None)
     second = replace(first, id=uuid7())
     others = (replace(first, step=2), replace(first, call_id="c2"), replace(first, state="denied"))
     unknown = begun("unknown", "key")
@@ -151,16 +164,16 @@ async def test_a_turn_whose_time_is_over_stops_the_worker_that_works_for_it(stag
     assert (await engine.commands.get(key)).state == "cancelled"
 
 
-async def left(engine: Engine, *begun: Call) -> Journal:
+async def left(engine: Engine, *begun: StartedCall) -> Journal:
     """A run whose process died when it had asked workers to make calls."""
     await engine.definitions.declare([Agent("support")])
     await engine.agents.send("support", "Pay.", user="ann")
     (run,) = await engine.agents.runs.take(["support"], holder="me", lease=timedelta(0), most=1)
     journal = Journal(engine.database, run, announce=print, on_node=print)
     asked = tuple(ToolCall(call.id, call.tool, '{"bill": "7"}') for call in begun)
-    reply = Reply(text="", calls=asked, usage=Usage(1, 1), reason="tools", model="scripted")
-    await journal.keep_reply(Replied(1, {}, reply, 1, datetime.now(UTC)))
-    await journal.append([], begun=Begun(1, begun))
+    reply = ModelReply(text="", calls=asked, usage=TokenUsage(1, 1), reason="tools", model="scripted")
+    await journal.keep_reply(StepReply(1, {}, reply, 1, datetime.now(UTC)))
+    await journal.append([], begun=StartedCalls(1, begun))
     for call in begun:
         if call.correlation_id is not None:
             await engine.commands.submit(call.tool, call.arguments, correlation_id=call.correlation_id, max_attempts=1)
@@ -170,7 +183,7 @@ async def left(engine: Engine, *begun: Call) -> Journal:
 @pytest.mark.req("EXEC-05", "EDA-06")
 async def test_a_run_that_nobody_holds_leaves_no_worker_at_work_when_it_is_cancelled(words_only: Engine) -> None:
     engine, bill = words_only, {"bill": "7"}
-    waiting, begun = (Call(id, "pay", bill, uuid7(), None, f"key-{id}") for id in ("c1", "c2"))
+    waiting, begun = (StartedCall(id, "pay", bill, uuid7(), None, f"key-{id}") for id in ("c1", "c2"))
     run = (await left(engine, waiting, begun)).run
     await engine.database.run(BEGUN, "key-c2")
 
@@ -188,7 +201,7 @@ async def test_a_run_that_nobody_holds_leaves_no_worker_at_work_when_it_is_cance
 
 @pytest.mark.req("EXEC-05")
 async def test_no_call_of_a_run_that_is_done_is_running(words_only: Engine) -> None:
-    call = Call("c1", "pay", {"bill": "7"}, uuid7())
+    call = StartedCall("c1", "pay", {"bill": "7"}, uuid7())
     journal = await left(words_only, call)
 
     await words_only.agents.runs.finish(journal.run, "done")
@@ -198,7 +211,7 @@ async def test_no_call_of_a_run_that_is_done_is_running(words_only: Engine) -> N
 
 @pytest.mark.req("EXEC-05", "EDA-06")
 async def test_a_call_that_a_worker_has_is_waited_for_although_its_tool_went_away(stage: Stage) -> None:
-    engine, call = await stage.open(), Call("c1", "pay", {"bill": "7"}, uuid7(), None, "key-c1")
+    engine, call = await stage.open(), StartedCall("c1", "pay", {"bill": "7"}, uuid7(), None, "key-c1")
     journal = await left(engine, call)
     work, app = App(), App()
     work.skill("pay")(pay)
@@ -214,12 +227,14 @@ async def test_a_call_that_a_worker_has_is_waited_for_although_its_tool_went_awa
 
 @pytest.mark.req("EXEC-02")
 async def test_what_a_call_gave_is_its_output_no_more_when_it_is_begun_anew(words_only: Engine) -> None:
-    call, awaited = (Call(id, "pay", {"bill": "7"}, uuid7(), None, key) for id, key in (("c1", None), ("c2", "key-c2")))
+    call, awaited = (
+        StartedCall(id, "pay", {"bill": "7"}, uuid7(), None, key) for id, key in (("c1", None), ("c2", "key-c2"))
+    )
     journal, outputs = await left(words_only, call, awaited), Outputs(words_only.database)
-    await journal.end_execution(Ended(1, "c1", "unknown", {"text": ""}, None, 1.0, b"old", "text/plain"))
+    await journal.end_execution(CallOutcome(1, "c1", "unknown", {"text": ""}, None, 1.0, b"old", "text/plain"))
     await outputs.put_aside("key-c2", b"new", "text/plain")
 
-    await journal.append([], begun=Begun(1, [call, awaited]))
+    await journal.append([], begun=StartedCalls(1, [call, awaited]))
 
     assert await outputs.of(call.execution) is None
     assert await outputs.of(awaited.execution) == ("text/plain", b"new")

@@ -2,19 +2,19 @@ from typing import Any
 
 import pytest
 
-from holdfast.agents.builtin import builtin_tools
+from holdfast.agents.builtin_tools import builtin_tools
 from holdfast.agents.skill_tools import skill_tools
 from holdfast.core.errors import InvalidInput
 from holdfast.core.ids import uuid7
 from holdfast.core.text import render
 from holdfast.engine import Engine
 from holdfast.execution.executor import Executor
-from holdfast.execution.function import FunctionRunner
+from holdfast.execution.function_runner import FunctionRunner
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.own import own_tools
+from holdfast.gateway.builtin import own_tools
 from holdfast.llm.tokens import ESTIMATE
 from holdfast.memory import agent, organization, user
-from holdfast.skills.arguments import Refusal, parse_arguments
+from holdfast.skills.arguments import ArgumentRefusal, parse_arguments
 from holdfast.skills.run import Run
 from holdfast.skills.tool import RESERVED, Tool
 
@@ -77,7 +77,7 @@ async def test_notes_are_those_of_the_run_and_no_argument_names_another(tools: d
 
     refusal = parse_arguments(notes, '{"user": "ann"}')
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert "it has no argument `user`" in refusal.text
     for other in (run_of("bob"), run_of(of="sales")):
         assert (await call(notes, other)).text == "(nothing has been noted yet)"
@@ -108,7 +108,7 @@ async def test_what_cannot_be_noted_is_a_failure_that_the_model_reads(
 def test_an_operation_that_there_is_not_is_refused_with_those_there_are(tools: dict[str, Tool]) -> None:
     refusal = parse_arguments(tools["manage_long_term_memory"], '{"operation": "burn"}')
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert "delete_all_notes" in refusal.text
 
 
@@ -166,7 +166,7 @@ def test_arguments_out_of_range_are_refused_with_their_range(
 ) -> None:
     refusal = parse_arguments(tools[name], raw)
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert said in refusal.text
 
 

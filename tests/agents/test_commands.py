@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.commands import MAX_COMMANDS, commands
-from holdfast.skills.arguments import Refusal, parse_arguments
-from holdfast.skills.function import tool_of
+from holdfast.agents.text_calls import MAX_COMMANDS, commands
+from holdfast.skills.arguments import ArgumentRefusal, parse_arguments
+from holdfast.skills.function_tools import tool_of
 from holdfast.skills.run import Run
 
 pytestmark = pytest.mark.req("TALK-05")
@@ -128,7 +128,7 @@ def test_what_does_not_fit_is_for_the_check_of_arguments_to_refuse() -> None:
 
     checked = parse_arguments(TOOLS["count"], command.call.arguments)
 
-    assert isinstance(checked, Refusal)
+    assert isinstance(checked, ArgumentRefusal)
     assert "`to` is wrong, it must be an integer" in checked.text
 
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.agents.budget import MESSAGE_TOKENS, Budget, KnownCounts
-from holdfast.agents.context import Assembled, Material, assemble, recalled
+from holdfast.agents.budget import MESSAGE_TOKENS, Budget, CachedCounter
 from holdfast.agents.history import history
-from holdfast.agents.parts import Part, PartName, Recalled
+from holdfast.agents.prompt import Prompt, PromptInputs, assemble, recalled
+from holdfast.agents.prompt_sections import PartName, PromptPart, RecalledMemory
 from holdfast.agents.window import spoken
 from holdfast.conversations import Node
 from holdfast.core.errors import InvalidInput, TooLarge
@@ -33,7 +33,7 @@ TRACK = ToolSpec("track", "Where a parcel is.", {"type": "object", "properties":
 LARGE = Budget(100_000)
 
 
-def material(nodes: Sequence[Node], *, trigger: int | None = None, instructions: str = "Help.") -> Material:
+def material(nodes: Sequence[Node], *, trigger: int | None = None, instructions: str = "Help.") -> PromptInputs:
     """What a run is shown that answers a message; what the agent and its tools said since is the run's, unless told."""
     asked = trigger or (nodes[-1].seq if nodes else 0)
     told = [
@@ -42,28 +42,28 @@ def material(nodes: Sequence[Node], *, trigger: int | None = None, instructions:
         else each
         for each in nodes
     ]
-    return Material(agent="support", instructions=instructions, nodes=told, triggers=[asked], now=NOW, run="run")
+    return PromptInputs(agent="support", instructions=instructions, nodes=told, triggers=[asked], now=NOW, run="run")
 
 
-def memory(text: str, *, id: int = 1, at: datetime | None = None, author: str | None = None) -> Recalled:
-    return Recalled(UUID(int=id), text, "user", 0.9, at, author)
+def memory(text: str, *, id: int = 1, at: datetime | None = None, author: str | None = None) -> RecalledMemory:
+    return RecalledMemory(UUID(int=id), text, "user", 0.9, at, author)
 
 
 def shown(
-    given: Material, budget: Budget = LARGE, *, counter: TokenCounter | None = None, native: bool = True
-) -> Assembled:
+    given: PromptInputs, budget: Budget = LARGE, *, counter: TokenCounter | None = None, native: bool = True
+) -> Prompt:
     return assemble(given, counter or Characters(), budget, native_tools=native)
 
 
-def part(assembled: Assembled, name: PartName) -> Part:
+def part(assembled: Prompt, name: PartName) -> PromptPart:
     return next(part for part in assembled.parts if part.name == name)
 
 
-def system(assembled: Assembled) -> str:
+def system(assembled: Prompt) -> str:
     return assembled.messages[0].content
 
 
-def said(assembled: Assembled) -> list[tuple[str, str]]:
+def said(assembled: Prompt) -> list[tuple[str, str]]:
     """Role and content of what follows the system message."""
     return [(message.role, message.content) for message in assembled.messages[1:]]
 
@@ -78,7 +78,7 @@ def test_a_context_as_the_docs_show_it() -> None:
         node(5, ME, "", made(calling("c1", parcel="AB-123"), answers=[4])),
         node(6, TOOL, "Paris, due tomorrow", made(answering("c1"), answers=[4])),
     ]
-    given = Material(
+    given = PromptInputs(
         agent="support",
         instructions="You help the customers of a {small} shop.\n\n{long_term_memory_notes}",
         nodes=nodes,
@@ -88,8 +88,8 @@ def test_a_context_as_the_docs_show_it() -> None:
         tools=[TRACK],
         notes="# Ann\nPrefers short answers.",
         memories=[
-            Recalled(UUID(int=1), "lives in Lyon", "user", 0.91, datetime(2026, 3, 2, tzinfo=UTC), "ann"),
-            Recalled(UUID(int=2), "Where is it now?", "session", 0.52, NOW, "ann", str(nodes[3].id)),
+            RecalledMemory(UUID(int=1), "lives in Lyon", "user", 0.91, datetime(2026, 3, 2, tzinfo=UTC), "ann"),
+            RecalledMemory(UUID(int=2), "Where is it now?", "session", 0.52, NOW, "ann", str(nodes[3].id)),
         ],
         extra=["The user is ann."],
     )
@@ -153,7 +153,7 @@ def test_a_model_that_knows_no_tools_is_told_of_them_in_plain_text() -> None:
     assert all(not message.calls and message.call_id is None for message in assembled.messages)
 
 
-def recounted(assembled: Assembled, tools: Sequence[ToolSpec], counter: TokenCounter) -> int:
+def recounted(assembled: Prompt, tools: Sequence[ToolSpec], counter: TokenCounter) -> int:
     """What the request costs as it is sent."""
     tokens = sum(counter.count(tool.told()) for tool in tools)
     for message in assembled.messages:
@@ -163,7 +163,7 @@ def recounted(assembled: Assembled, tools: Sequence[ToolSpec], counter: TokenCou
     return tokens
 
 
-def numbers(assembled: Assembled) -> list[int]:
+def numbers(assembled: Prompt) -> list[int]:
     """The nodes that are shown, in the order in which they are."""
     return [int(seq) for _, content in said(assembled) for seq in re.findall(r"<(\d+)>", content)]
 
@@ -172,8 +172,8 @@ counters = st.sampled_from([Characters(1), Characters(3), Characters(5), ESTIMAT
 texts = st.text(max_size=400)
 memories = st.lists(
     st.builds(
-        Recalled, st.uuids(), texts, st.just("user"), st.floats(0, 1), st.none() | st.just(THEN), st.none() | st.text(),
-        st.sampled_from(["web-42", "web-7", None]), st.integers(1, 30),
+        RecalledMemory, st.uuids(), texts, st.just("user"), st.floats(0, 1), st.none() | st.just(THEN),
+        st.none() | st.text(), st.sampled_from(["web-42", "web-7", None]), st.integers(1, 30),
     ),
     max_size=6,
 )  # fmt: skip
@@ -186,7 +186,7 @@ def test_whatever_is_given_the_budget_holds_and_nothing_is_torn_apart(
     nodes: list[Node],
     instructions: str,
     notes: str,
-    memories: list[Recalled],
+    memories: list[RecalledMemory],
     place: int,
     total: int,
     native: bool,
@@ -218,7 +218,7 @@ def test_whatever_is_given_the_budget_holds_and_nothing_is_torn_apart(
     check_order(assembled, given, native=native)
 
 
-def check_pairs(assembled: Assembled) -> None:
+def check_pairs(assembled: Prompt) -> None:
     """Each call is followed by its result, and each result follows its call."""
     wanted: list[str] = []
     for message in assembled.messages:
@@ -230,7 +230,7 @@ def check_pairs(assembled: Assembled) -> None:
     assert not wanted
 
 
-def check_order(assembled: Assembled, given: Material, *, native: bool) -> None:
+def check_order(assembled: Prompt, given: PromptInputs, *, native: bool) -> None:
     """All from the first on are shown, in order, results behind their calls; nothing after the trigger."""
     told = history(given.nodes, agent=given.agent, run=given.run, triggers=given.triggers, covered=assembled.covered)
     messages = spoken(told.nodes, given.agent)
@@ -336,7 +336,7 @@ def test_a_message_that_just_fits_is_shown_whole() -> None:
     assert said(assembled) == [("user", "word " * 200)]
 
 
-def fits(given: Material, total: int) -> bool:
+def fits(given: PromptInputs, total: int) -> bool:
     try:
         shown(given, Budget(total))
     except TooLarge:
@@ -594,7 +594,7 @@ def test_what_memory_search_finds_becomes_part_of_a_context() -> None:
     )  # fmt: skip
 
     assert recalled([Hit(found, 0.7)]) == [
-        Recalled(UUID(int=7), "likes tea", "user", 0.7, THEN, "ann", "letter", "agent")
+        RecalledMemory(UUID(int=7), "likes tea", "user", 0.7, THEN, "ann", "letter", "agent")
     ]
 
 
@@ -625,7 +625,7 @@ def test_a_record_is_bounded_however_large_the_window_is() -> None:
 
 def test_a_text_is_counted_once_as_long_as_it_is_known() -> None:
     asked = Characters()
-    counter = KnownCounts(asked, size=2)
+    counter = CachedCounter(asked, size=2)
 
     counts = [counter.count(text) for text in ("one two", "one two", "three", "four", "four", "one two")]
 
@@ -647,7 +647,7 @@ def test_two_hundred_messages_take_a_moment() -> None:
             )
         )
     )
-    given, counter = material(nodes, trigger=197), KnownCounts(Characters())
+    given, counter = material(nodes, trigger=197), CachedCounter(Characters())
 
     spent = [time.process_time()]
     for _ in range(30):

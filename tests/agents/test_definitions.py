@@ -7,13 +7,13 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Agent, Limits
-from holdfast.agents.ceilings import Ceilings
 from holdfast.agents.definitions import MAX_INSTRUCTIONS, agent_of
+from holdfast.agents.operator_limits import OperatorLimits
 from holdfast.core.config import Config
 from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
 from holdfast.core.settings import AgentSettings, LlmSettings
 from holdfast.engine import Engine, open_engine
-from holdfast.skills.function import tool_of
+from holdfast.skills.function_tools import tool_of
 from tests.agents.stage import changed
 
 
@@ -200,7 +200,7 @@ async def test_a_stored_agent_names_a_model_that_the_operator_allows(config: Con
 
 
 def test_what_was_stored_before_the_settings_changed_is_cut_down() -> None:
-    ceilings = Ceilings(AgentSettings(max_steps=5, max_cost=1), LlmSettings(allowed_models=("ollama:*",)))
+    ceilings = OperatorLimits(AgentSettings(max_steps=5, max_cost=1), LlmSettings(allowed_models=("ollama:*",)))
     stored = Agent("helper", model="openai:gpt-5", limits=Limits(steps=50, tokens=10, cost=0.5))
 
     served = ceilings.applied(stored)

@@ -8,8 +8,8 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Limits
-from holdfast.agents.journal import Begun, Ended, Journal, Replied
-from holdfast.conversations import Draft
+from holdfast.agents.journal import CallOutcome, Journal, StartedCalls, StepReply
+from holdfast.conversations import NodeInput
 from holdfast.core.errors import Broken, HoldfastError, TimedOut, Unavailable
 from holdfast.engine import Engine
 from tests.agents.stage import PATIENCE, Player, Stage, answer, calls, ended, kinds, nodes, of, reached, told
@@ -147,7 +147,7 @@ async def test_trouble_of_the_database_delays_a_turn_and_does_not_fail_it(
 ) -> None:
     stored, failed = Journal.append, False
 
-    async def once(journal: Journal, drafts: Sequence[Draft], **more: Any) -> Any:
+    async def once(journal: Journal, drafts: Sequence[NodeInput], **more: Any) -> Any:
         nonlocal failed
         if not failed:
             failed = True
@@ -191,11 +191,11 @@ async def test_a_step_with_one_call_stores_reply_begin_and_outcome_with_what_it_
 
     async def noted(
         journal: Journal,
-        drafts: Sequence[Draft],
+        drafts: Sequence[NodeInput],
         *,
-        replied: Replied | None = None,
-        begun: Begun | None = None,
-        ended: Ended | None = None,
+        replied: StepReply | None = None,
+        begun: StartedCalls | None = None,
+        ended: CallOutcome | None = None,
     ) -> Any:
         written.append((replied and replied.step, bool(begun and begun.calls), ended is not None))
         return await stored(journal, drafts, replied=replied, begun=begun, ended=ended)

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.agents.budget import Budget
-from holdfast.agents.context import Assembled, Material, assemble, extended, reduced, restored
 from holdfast.agents.history import FAILED, STOPPED, history
+from holdfast.agents.prompt import Prompt, PromptInputs, assemble, extended, reduced, restored
 from holdfast.agents.summaries import to_summarise
 from holdfast.agents.window import OPENING
 from holdfast.conversations import Node
 from holdfast.core.errors import TooLarge
 from holdfast.core.text import dumps, loads
 from holdfast.llm.anthropic import AnthropicModel
-from holdfast.llm.model import ChatMessage, Request, ToolSpec
+from holdfast.llm.model import ChatMessage, ModelRequest, ToolSpec
 from holdfast.llm.openai import OpenAiModel
 from tests.agents.talks import ANN, ME, TOOL, Characters, answering, calling, made, node, talk
 
@@ -152,7 +152,7 @@ def test_a_summary_covers_no_message_that_waits_and_tears_no_turn_apart() -> Non
 
 def test_a_recorded_prompt_is_restored_also_where_the_record_has_long_texts_by_their_hash_alone() -> None:
     nodes = talk((ANN, "long " * 5000), (ME, "Well.", made(answers=[1], run="first")), (ANN, "short"))
-    given = Material(agent="support", instructions="Help.", nodes=nodes, triggers=[3], now=NOW, run="now")
+    given = PromptInputs(agent="support", instructions="Help.", nodes=nodes, triggers=[3], now=NOW, run="now")
     first = assemble(given, Characters(), Budget(100_000))
     record = loads(dumps(first.shown()))
     changed = [nodes[0], *(msgspec.structs.replace(each, content="edited") for each in nodes[1:])]
@@ -183,10 +183,10 @@ class Story:
     nodes: dict[int, Node] = field(default_factory=dict[int, Node])
     queue: list[tuple[str, list[int]]] = field(default_factory=list[tuple[str, list[int]]])
     number: int = 0
-    prompt: Assembled | None = None
-    material: Material | None = None
+    prompt: Prompt | None = None
+    material: PromptInputs | None = None
     records: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
-    prompts: list[tuple[str, Assembled, bool]] = field(default_factory=list[tuple[str, Assembled, bool]])
+    prompts: list[tuple[str, Prompt, bool]] = field(default_factory=list[tuple[str, Prompt, bool]])
 
     @property
     def now(self) -> tuple[str, list[int]] | None:
@@ -231,7 +231,7 @@ class Story:
         budget, native = Budget(self.total), self.native
         nodes = [each for each in self.nodes.values() if not each.deleted]
         if self.prompt is None or self.material is None:
-            self.material = Material(
+            self.material = PromptInputs(
                 agent="support", instructions="Help.", nodes=nodes, triggers=triggers, now=NOW, run=run, tools=[TRACK]
             )
             self.prompt = assemble(self.material, COUNTER, budget, native_tools=native)
@@ -322,26 +322,26 @@ def test_whatever_happens_meanwhile_each_step_extends_the_one_before(
         check(prompt, native=native, total=total)
 
 
-def is_kept(message: ChatMessage, former: Assembled) -> bool:
+def is_kept(message: ChatMessage, former: Prompt) -> bool:
     """Whether a message is new, was there before, or says that others are left out."""
     seqs = [int(seq) for seq in re.findall(r"<(\d+)>", message.content)]
     is_new = (bool(seqs) and min(seqs) > former.last_seq) or message.role == "tool"
     return is_new or message in former.messages or message.content == OPENING or "left out here" in message.content
 
 
-def check(prompt: Assembled, *, native: bool, total: int) -> None:
+def check(prompt: Prompt, *, native: bool, total: int) -> None:
     """A prompt fits, its roles alternate in every provider's form, and each call has its result."""
     assert prompt.tokens == sum(part.tokens for part in prompt.parts) <= total
     roles = [message.role for message in prompt.messages]
     assert roles[:2] == ["system", "user"]
     assert all(one != other or one == "tool" for one, other in pairwise(roles))
     assert roles[-1] in (("user", "tool") if native else ("user",)), "a model is asked, not continued"
-    request = Request(messages=prompt.messages, tools=prompt.tools if native else [])
+    request = ModelRequest(messages=prompt.messages, tools=prompt.tools if native else [])
     check_openai(body(OpenAiModel, request)["messages"])
     check_anthropic(body(AnthropicModel, request)["messages"])
 
 
-def body(model: Any, request: Request) -> Any:
+def body(model: Any, request: ModelRequest) -> Any:
     """What is sent to a provider."""
     return model("x:y", None)._body(request)
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from holdfast import App
-from holdfast.agents import keeping
+from holdfast.agents import after_turn
 from holdfast.conversations.notes import Note
 from holdfast.engine import Engine
-from holdfast.llm import Request
+from holdfast.llm import ModelRequest
 from holdfast.memory import Hits, session, user
 from tests.agents.stage import PATIENCE, Player, Stage, told
 
@@ -44,7 +44,7 @@ async def test_what_a_summary_takes_is_counted_into_the_run(stage: Stage, model:
         app, llm_context_tokens=2000, llm_max_output_tokens=500, llm_prices=("scripted=1000000/1000000",)
     )
 
-    def plays(request: Request) -> dict[str, object]:
+    def plays(request: ModelRequest) -> dict[str, object]:
         is_summary = "You keep the summary" in request.messages[0].content
         return {"text": "Ann was away." if is_summary else "I see. " * 40, "usage": USAGE}
 
@@ -63,12 +63,12 @@ async def test_what_a_summary_takes_is_counted_into_the_run(stage: Stage, model:
 async def test_a_summary_that_takes_too_long_does_not_hold_the_conversation(
     stage: Stage, model: Player, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "SUMMING", 0.1)
+    monkeypatch.setattr(after_turn, "SUMMING", 0.1)
     app = App()
     app.agent("support", memory=False)
     engine = await stage.serve(app, llm_context_tokens=2000, llm_max_output_tokens=500)
 
-    def plays(request: Request) -> dict[str, object]:
+    def plays(request: ModelRequest) -> dict[str, object]:
         is_summary = "You keep the summary" in request.messages[0].content
         return {"text": "I see. " * 40, "stall": 600 if is_summary else 0}
 

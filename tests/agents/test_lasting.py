@@ -3,7 +3,7 @@ from time import process_time
 
 import pytest
 
-from holdfast.llm.lasting_facts import is_lasting, lasting_part
+from holdfast.llm.user_facts import is_lasting, lasting_part
 from tests.agents.sayings import HELD_OUT_LASTING, HELD_OUT_PASSING, LASTING, PASSING
 
 pytestmark = pytest.mark.req("MEM-07")

@@ -10,11 +10,11 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Agent, Run
-from holdfast.agents.runner import Runner
-from holdfast.agents.runs import Finished, Runs
+from holdfast.agents.runner import AgentRunner
+from holdfast.agents.runs import FinishedRun, Runs
 from holdfast.core.shares import Shares
 from holdfast.engine import Engine
-from holdfast.llm import Request
+from holdfast.llm import ModelRequest
 from holdfast.llm.scripted import Given
 from tests.agents.stage import PATIENCE, Player, Stage, answer, calls, ended, of, reached
 
@@ -152,7 +152,7 @@ async def test_a_tool_that_takes_longer_than_the_lease_is_not_run_twice(
 async def test_a_process_does_no_more_runs_at_once_than_it_may(stage: Stage, model: Player, work: Work) -> None:
     engine = await stage.serve(work.app(), agents_concurrency=2)
 
-    def plays(request: Request) -> Given:
+    def plays(request: ModelRequest) -> Given:
         return calls(("work", {})) if request.messages[-1].role == "user" else "Done."
 
     model.says(*[plays] * 12)
@@ -217,13 +217,13 @@ class Doing:
         self.begun: asyncio.Queue[Run] = asyncio.Queue()
         self.open = asyncio.Event()
 
-    async def do(self, agent: Agent, run: Run) -> Finished | None:
+    async def do(self, agent: Agent, run: Run) -> FinishedRun | None:
         """Do a run."""
         self.begun.put_nowait(run)
         await self.open.wait()
         return await self._runs.finish(run, "done")
 
-    async def stopped(self, agent: Agent, run: Run) -> Finished:
+    async def stopped(self, agent: Agent, run: Run) -> FinishedRun:
         """End a run that somebody stopped."""
         return await self._runs.finish(run, "cancelled")
 
@@ -231,11 +231,11 @@ class Doing:
 NAMES = ("one", "two", "three")
 
 
-def runner_of(engine: Engine, runs: Runs, doing: Doing, **options: Any) -> Runner:
+def runner_of(engine: Engine, runs: Runs, doing: Doing, **options: Any) -> AgentRunner:
     """A runner of agents that only wait."""
     places = Shares("turns", options.pop("concurrency", 100), setting="agents.concurrency")
     given: dict[str, Any] = {"lease": 600, "places": places, **options}
-    runner = Runner(engine.database, runs, engine.postgres.listen, doing, **given)
+    runner = AgentRunner(engine.database, runs, engine.postgres.listen, doing, **given)
     for name in NAMES:
         runner.serve(Agent(name))
     return runner

@@ -9,15 +9,15 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Agent, Run
-from holdfast.agents.journal import Journal, Replied
-from holdfast.conversations import Draft
+from holdfast.agents.journal import Journal, StepReply
+from holdfast.conversations import NodeInput
 from holdfast.conversations.contexts import by_user
-from holdfast.conversations.turns import Policy
+from holdfast.conversations.turn_claims import Policy
 from holdfast.core.errors import Busy, InvalidInput, NotFound, TimedOut, TooLarge
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
-from holdfast.llm import Reply
-from holdfast.llm.model import Usage
+from holdfast.llm import ModelReply
+from holdfast.llm.model import TokenUsage
 from tests.agents.stage import Player, Stage, answer, ended, kinds, nodes, of, reached, told
 
 LEASE = timedelta(seconds=30)
@@ -68,7 +68,7 @@ async def test_what_a_former_holder_still_writes_is_refused(quiet: Engine) -> No
     current = await taken_after_lease(quiet)
 
     journal = Journal(quiet.database, former, announce=print, on_node=print)
-    draft = Draft(content="late", context="text:agent:support", payload={"role": "assistant"}, key="late")
+    draft = NodeInput(content="late", context="text:agent:support", payload={"role": "assistant"}, key="late")
     assert (current.id, current.token, current.claims) == (sent.run_id, former.token + 1, 2)
     with pytest.raises(Busy, match="not held any more"):
         await journal.append([draft])
@@ -174,8 +174,8 @@ async def test_a_run_that_gets_on_or_is_given_back_is_never_given_up(quiet: Engi
         [run] = await taken(quiet, lease=NONE)
         if number % 9 == 0 and stored == "reply":
             journal = Journal(quiet.database, run, announce=print, on_node=print)
-            reply = Reply(text="Hm.", calls=(), reason="end", usage=Usage(1, 1), model="m")
-            await journal.keep_reply(Replied(number, {}, reply, 1, datetime.now(UTC)))
+            reply = ModelReply(text="Hm.", calls=(), reason="end", usage=TokenUsage(1, 1), model="m")
+            await journal.keep_reply(StepReply(number, {}, reply, 1, datetime.now(UTC)))
         elif number % 9 == 0:
             await quiet.database.run(OUTCOME, uuid7(), run.id, number)
     for _ in range(12):

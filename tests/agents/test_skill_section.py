@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from holdfast.agents.skill_section import LoadedSkill, Skilled, SkillSection, fit, skill_section
+from holdfast.agents.skill_section import AgentSkills, LoadedSkill, SkillSection, fit, skill_section
 from holdfast.llm.model import ToolSpec
-from holdfast.skills.disclosure import Catalog, Grant, KnownSkill
+from holdfast.skills.disclosure import Catalog, KnownSkill, SkillGrant
 from tests.agents.talks import Characters
 
 pytestmark = pytest.mark.req("SKILL-02")
@@ -38,7 +38,7 @@ def section(
         for skill in skills
     }
     catalog = Catalog("support", 1, tuple(known), known)
-    return skill_section(Skilled(catalog, skills, whole), listing=10_000, loading=room, counter=Characters(1))
+    return skill_section(AgentSkills(catalog, skills, whole), listing=10_000, loading=room, counter=Characters(1))
 
 
 def test_instructions_come_first_and_then_as_many_tools_as_fit() -> None:
@@ -98,10 +98,10 @@ def test_skills_whose_instructions_do_not_fit_together_do_not_fit() -> None:
 
 
 def test_the_skill_is_known_that_would_bring_a_tool() -> None:
-    grant = Grant(UUID(int=7), "track", "", "read", "read", {}, {})
-    forbidden = Grant(UUID(int=8), "wipe", "", "write", "read", {}, {})
+    grant = SkillGrant(UUID(int=7), "track", "", "read", "read", {}, {})
+    forbidden = SkillGrant(UUID(int=8), "wipe", "", "write", "read", {}, {})
     skill = KnownSkill(UUID(int=1), "parcels", "", tools=(grant, forbidden))
 
-    skilled = Skilled(Catalog("support", 1, (skill.id,), {skill.id: skill}))
+    skilled = AgentSkills(Catalog("support", 1, (skill.id,), {skill.id: skill}))
 
     assert (skilled.skill_with("track"), skilled.skill_with("wipe"), skilled.skill_with("x")) == ("parcels", None, None)

@@ -7,7 +7,7 @@ import pytest
 from holdfast import App
 from holdfast.agents.skill_section import SKILLS
 from holdfast.engine import Engine
-from holdfast.llm import Request
+from holdfast.llm import ModelRequest
 from tests.agents.stage import Player, Stage, calls, ended, met, of, told
 
 
@@ -41,17 +41,17 @@ def shop() -> App:
     return app
 
 
-def names(request: Request) -> set[str]:
+def names(request: ModelRequest) -> set[str]:
     """The tools that a model was told of."""
     return {tool.name for tool in request.tools}
 
 
-def system(request: Request) -> str:
+def system(request: ModelRequest) -> str:
     """What stands above the messages."""
     return request.messages[0].content
 
 
-async def loaded(engine: Engine, model: Player, **options: Any) -> list[Request]:
+async def loaded(engine: Engine, model: Player, **options: Any) -> list[ModelRequest]:
     """What the model was sent in a turn that loads the skill `returns`."""
     model.says(calls(("use_skill", {"name": "returns"})), "Ready.")
     await told(engine, "support", "I want to send it back.", user="ann", session_id="web-1", **options)

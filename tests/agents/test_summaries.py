@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.agents.budget import Budget
 from holdfast.agents.summaries import Summary, extract, newest_summary, summary_draft, summary_request, to_summarise
-from holdfast.agents.window import Measure, beginnings, spoken
+from holdfast.agents.window import WindowBuilder, beginnings, spoken
 from holdfast.conversations import Node
 from holdfast.conversations.contexts import Context
 from tests.agents.talks import ANN, ME, SUMMARY, TOOL, Characters, answering, calling, node, talk, talks
@@ -89,7 +89,7 @@ def test_a_summary_takes_a_beginning_that_tears_nothing_apart(nodes: list[Node],
 
     if taken is None:
         room = Budget(total).window(0)
-        measure = Measure("support", Characters())
+        measure = WindowBuilder("support", Characters())
         fits = sum(measure.tokens(each, room // 3) for each in left) <= room
         assert fits or not [place for place in beginnings(left) if place]
     else:

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.agents import Agent, sweep
-from holdfast.agents.sweep import RunSweeper
+from holdfast.agents import Agent, sweeper
+from holdfast.agents.sweeper import RunSweeper
 from holdfast.engine import Engine
 from tests.clock import Clock
 
@@ -25,7 +25,7 @@ select tenant_id, gen_random_uuid(), id, 1, 'call', 'track', 'done', 1 from ran
 """
 
 
-def sweeper(engine: Engine, *, days: int = 30, log_days: int = 7) -> RunSweeper:
+def sweeper_of(engine: Engine, *, days: int = 30, log_days: int = 7) -> RunSweeper:
     settings = engine.config.agents.model_copy(update={"keep_runs_days": days})
     return RunSweeper(engine.postgres, settings, engine.config.bus.model_copy(update={"retention_days": log_days}))
 
@@ -50,7 +50,7 @@ async def ended(engine: Engine, session_id: str) -> None:
 async def test_runs_that_ended_long_ago_go_with_all_that_hangs_on_them_and_what_was_said_stays(
     engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "TOGETHER", 2)
+    monkeypatch.setattr(sweeper, "TOGETHER", 2)
     await engine.tenants.create("acme")
     for number in range(5):
         await ended(engine, f"web-{number}")
@@ -58,7 +58,7 @@ async def test_runs_that_ended_long_ago_go_with_all_that_hangs_on_them_and_what_
     before = await left(engine)
     await clock.advance(timedelta(days=31))
 
-    swept = await sweeper(engine).sweep()
+    swept = await sweeper_of(engine).sweep()
 
     talk = await engine.conversations.find(session_id="web-1") or pytest.fail("no session")
     assert (before, swept, await left(engine)) == (6 * 5, 6, 0)
@@ -74,8 +74,8 @@ async def test_runs_are_kept_while_they_are_young_or_not_ended_or_the_log_may_te
     await clock.advance(timedelta(days=31))
     await ended(engine, "web-3")
 
-    in_the_log = await sweeper(engine, log_days=60).sweep()
-    old = await sweeper(engine).sweep()
+    in_the_log = await sweeper_of(engine, log_days=60).sweep()
+    old = await sweeper_of(engine).sweep()
 
     runs = await engine.agents.runs.list()
     assert (in_the_log, old) == (0, 1)

@@ -11,7 +11,7 @@ from holdfast.agents import Limits
 from holdfast.agents.journal import Journal
 from holdfast.conversations.notes import Operation
 from holdfast.core.errors import DatabaseAway, InvalidInput
-from holdfast.llm import Request
+from holdfast.llm import ModelRequest
 from tests.agents.stage import Player, Stage, answer, calls, ended, kinds, nodes, of, reached, told, until
 
 
@@ -359,7 +359,7 @@ async def test_what_leaves_the_window_is_summed_up_and_the_talk_goes_on(stage: S
     app.agent("support", memory=False)
     engine = await stage.serve(app, llm_context_tokens=2000, llm_max_output_tokens=500)
 
-    def plays(request: Request) -> str:
+    def plays(request: ModelRequest) -> str:
         asked = "You keep the summary" in request.messages[0].content
         return "Ann told of her holidays." if asked else "I see. " * 40
 

@@ -9,11 +9,11 @@ from uuid import UUID
 import pytest
 
 from holdfast.agents import Agent
-from holdfast.agents import view as views_module
-from holdfast.agents.view import View, Views
+from holdfast.agents import conversation_views as views_module
+from holdfast.agents.conversation_views import ConversationView, ConversationViews
 from holdfast.bus.records import Record
 from holdfast.bus.subscription import Subscription
-from holdfast.conversations import Draft, Node
+from holdfast.conversations import Node, NodeInput
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
@@ -39,7 +39,7 @@ async def talk_of(engine: Engine) -> UUID:
 
 
 async def say(engine: Engine, talk: UUID, *texts: str) -> list[Node]:
-    return await engine.conversations.append_all(talk, [Draft(content=text, context=CONTEXTS[0]) for text in texts])
+    return await engine.conversations.append_all(talk, [NodeInput(content=text, context=CONTEXTS[0]) for text in texts])
 
 
 async def told(records: Subscription, count: int) -> list[Record]:
@@ -56,11 +56,11 @@ async def records_of(engine: Engine, talk: UUID) -> list[Record]:
     return sorted(found, key=lambda record: record.offset)
 
 
-async def fresh(engine: Engine, conversation: UUID) -> View:
-    return await Views(engine.database).current(conversation)
+async def fresh(engine: Engine, conversation: UUID) -> ConversationView:
+    return await ConversationViews(engine.database).current(conversation)
 
 
-def same(one: View, other: View) -> None:
+def same(one: ConversationView, other: ConversationView) -> None:
     assert (one.id, one.revision, one.seq, one.user, one.session_id) == (
         other.id, other.revision, other.seq, other.user, other.session_id,
     )  # fmt: skip
@@ -130,7 +130,7 @@ class Writer:
             return [await talks.append(talk, text, context=chance.choice(CONTEXTS))]
         if lot < 0.7:
             drafts = [
-                Draft(content=f"{text} {n}", context=chance.choice(CONTEXTS)) for n in range(chance.randint(1, 9))
+                NodeInput(content=f"{text} {n}", context=chance.choice(CONTEXTS)) for n in range(chance.randint(1, 9))
             ]
             return await talks.append_all(talk, drafts)
         self._known.remove(node)
@@ -156,7 +156,7 @@ async def test_after_thousands_of_records_a_view_that_lived_equals_one_from_zero
     monkeypatch.setattr(views_module, "BYTES", 30_000)
     chance = random.Random(7)
     talks = [await talk_of(engine) for _ in range(TALKS)]
-    views, writers = Views(engine.database), [Writer(engine, talks, chance) for _ in range(WRITERS)]
+    views, writers = ConversationViews(engine.database), [Writer(engine, talks, chance) for _ in range(WRITERS)]
     known = {talk: (await views.current(talk)).revision for talk in talks}
     read = compared = 0
 
@@ -185,7 +185,7 @@ async def test_after_thousands_of_records_a_view_that_lived_equals_one_from_zero
 @pytest.mark.req("TALK-04")
 async def test_records_that_come_one_by_one_need_no_rebuilding(engine: Engine) -> None:
     talk = await talk_of(engine)
-    views = Views(engine.database)
+    views = ConversationViews(engine.database)
     view = await views.current(talk)
     [first, *_] = await say(engine, talk, "one", "two", "three")
     await engine.conversations.edit(first.id, "ONE", version=1)
@@ -204,7 +204,7 @@ async def test_records_that_come_one_by_one_need_no_rebuilding(engine: Engine) -
 @pytest.mark.req("TALK-04")
 async def test_a_gap_is_filled_from_the_nodes(engine: Engine) -> None:
     talk = await talk_of(engine)
-    views = Views(engine.database)
+    views = ConversationViews(engine.database)
     await views.current(talk)
     await say(engine, talk, "one", "two", "three")
 
@@ -221,7 +221,7 @@ async def test_a_view_is_bounded_in_number_and_in_bytes_and_keeps_the_newest(
     monkeypatch.setattr(views_module, "NODES", 5)
     monkeypatch.setattr(views_module, "BYTES", 10_000)
     talk = await talk_of(engine)
-    views = Views(engine.database)
+    views = ConversationViews(engine.database)
     await views.current(talk)
 
     await say(engine, talk, *map(str, range(9)))
@@ -246,7 +246,7 @@ async def test_views_that_were_not_used_for_longest_are_dropped(
 ) -> None:
     monkeypatch.setattr(views_module, "VIEWS", 3)
     talks = [await talk_of(engine) for _ in range(4)]
-    views = Views(engine.database)
+    views = ConversationViews(engine.database)
     kept = [await views.current(talk) for talk in talks[:3]]
     await views.current(talks[0])
 
@@ -260,7 +260,7 @@ async def test_views_that_were_not_used_for_longest_are_dropped(
 @pytest.mark.req("TALK-03", "TALK-04")
 async def test_a_record_that_lies_about_its_conversation_brings_no_node_of_another(engine: Engine) -> None:
     talk, other = await talk_of(engine), await talk_of(engine)
-    views = Views(engine.database)
+    views = ConversationViews(engine.database)
     await views.current(talk)
     [secret] = await say(engine, other, "of another")
     [record] = await records_of(engine, other)
@@ -279,7 +279,7 @@ async def test_a_record_that_lies_about_its_conversation_brings_no_node_of_anoth
 @pytest.mark.req("TALK-04")
 async def test_a_conversation_that_was_removed_has_no_view(engine: Engine) -> None:
     talk = await talk_of(engine)
-    views = Views(engine.database)
+    views = ConversationViews(engine.database)
     await say(engine, talk, "one")
     await views.current(talk)
     await say(engine, talk, "two", "three")
@@ -296,7 +296,7 @@ async def test_a_conversation_that_was_removed_has_no_view(engine: Engine) -> No
 async def test_what_is_appended_here_while_a_view_is_read_is_in_it(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    talk, views = await talk_of(engine), Views(engine.database)
+    talk, views = await talk_of(engine), ConversationViews(engine.database)
     await say(engine, talk, "one")
     slow = Slow(engine.database, monkeypatch)
     reading = asyncio.create_task(views.current(talk))
@@ -315,7 +315,7 @@ async def test_what_is_appended_here_while_a_view_is_read_is_in_it(
 async def test_a_view_is_read_again_where_more_happened_meanwhile_than_is_known_here(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    talk, views = await talk_of(engine), Views(engine.database)
+    talk, views = await talk_of(engine), ConversationViews(engine.database)
     slow = Slow(engine.database, monkeypatch)
     reading = asyncio.create_task(views.current(talk))
     release = await slow.answered()
@@ -333,7 +333,7 @@ async def test_a_view_is_read_again_where_more_happened_meanwhile_than_is_known_
 async def test_who_reads_a_view_slowly_does_not_undo_a_newer_one(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    talk, views = await talk_of(engine), Views(engine.database)
+    talk, views = await talk_of(engine), ConversationViews(engine.database)
     slow = Slow(engine.database, monkeypatch)
     first = asyncio.create_task(views.current(talk))
     release_first = await slow.answered()
@@ -352,7 +352,7 @@ async def test_who_reads_a_view_slowly_does_not_undo_a_newer_one(
 async def test_a_view_that_is_forgotten_while_it_is_read_is_read_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    talk, views = await talk_of(engine), Views(engine.database)
+    talk, views = await talk_of(engine), ConversationViews(engine.database)
     slow = Slow(engine.database, monkeypatch)
     reading = asyncio.create_task(views.current(talk))
     release = await slow.answered()
@@ -372,7 +372,7 @@ async def test_all_views_together_are_bounded_in_bytes_and_payloads_count(
 ) -> None:
     monkeypatch.setattr(views_module, "ALL_BYTES", 25_000)
     talks = [await talk_of(engine) for _ in range(3)]
-    views = Views(engine.database)
+    views = ConversationViews(engine.database)
     kept = [await views.current(talk) for talk in talks]
 
     for talk in talks:
@@ -388,11 +388,11 @@ async def test_all_views_together_are_bounded_in_bytes_and_payloads_count(
 @pytest.mark.req("TALK-04")
 async def test_an_edit_of_what_a_framework_wrote_changes_all_that_belonged_to_it(engine: Engine) -> None:
     talk = await talk_of(engine)
-    views = Views(engine.database)
+    views = ConversationViews(engine.database)
     await views.current(talk)
     drafts = [
-        Draft(content="one", context=CONTEXTS[0], form="adk", native="{}"),
-        Draft(content="two", context=CONTEXTS[0], form="adk"),
+        NodeInput(content="one", context=CONTEXTS[0], form="adk", native="{}"),
+        NodeInput(content="two", context=CONTEXTS[0], form="adk"),
     ]
     [_, second] = await engine.conversations.append_all(talk, drafts)
     await views.follow(await records_of(engine, talk))
@@ -407,7 +407,7 @@ async def test_an_edit_of_what_a_framework_wrote_changes_all_that_belonged_to_it
 async def test_records_that_lie_about_revisions_cost_one_reading_at_most(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    talk, views = await talk_of(engine), Views(engine.database)
+    talk, views = await talk_of(engine), ConversationViews(engine.database)
     await say(engine, talk, "one")
     await views.current(talk)
     [record] = await records_of(engine, talk)

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Event, watch
-from holdfast.conversations import Draft
+from holdfast.conversations import NodeInput
 from holdfast.core.errors import InvalidInput, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
@@ -311,7 +311,7 @@ async def test_a_change_of_more_nodes_than_a_page_has_is_told_whole_from_every_c
     monkeypatch.setattr(watch, "PAGE", 5)
     engine = await stage.serve(app)
     talk = await engine.agents.session("support", user="ann", session_id="web-1")
-    drafts = [Draft(content=str(number), context="text:agent:support") for number in range(12)]
+    drafts = [NodeInput(content=str(number), context="text:agent:support") for number in range(12)]
     await engine.conversations.append_all(talk.id, drafts)
     async with engine.agents.watch(talk.id, "support") as events:
         await until(events, lambda event: event.text == "11")

@@ -7,10 +7,10 @@ import pytest
 
 import holdfast
 from holdfast.app import App
-from holdfast.bus.skills import ATTEMPTS, CurrentCommand
+from holdfast.bus.handlers import ATTEMPTS, CurrentCommand
 from holdfast.core.errors import AlreadyExists, InvalidInput
 from holdfast.engine import Engine
-from holdfast.skills.function import tool_of
+from holdfast.skills.function_tools import tool_of
 from holdfast.skills.tool import RESERVED
 
 pytestmark = pytest.mark.req("EDA-05")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bus.attempts import FIRST_WAIT, LONGEST_WAIT, is_hopeless, wait_before
+from holdfast.bus.retry_policy import FIRST_WAIT, LONGEST_WAIT, is_hopeless, wait_before
 
 pytestmark = pytest.mark.req("BUS-01", "EDA-04")
 

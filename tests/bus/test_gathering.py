@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.bus.gathering import Gathering
+from holdfast.bus.batching import Batcher
 
 pytestmark = pytest.mark.req("BUS-02")
 
@@ -27,7 +27,7 @@ class Work:
         return [ValueError("not this") if item == -1 else 2 * item for item in items]
 
 
-async def asked(gathering: Gathering[int, int], *items: int) -> list[asyncio.Task[int]]:
+async def asked(gathering: Batcher[int, int], *items: int) -> list[asyncio.Task[int]]:
     """Ask for each, and let them come to wait."""
     tasks = [asyncio.create_task(gathering(item)) for item in items]
     await asyncio.sleep(0)
@@ -37,7 +37,7 @@ async def asked(gathering: Gathering[int, int], *items: int) -> list[asyncio.Tas
 async def test_one_caller_alone_does_not_wait_for_others() -> None:
     work = Work()
     work.go_on.set()
-    gathering = Gathering(work)
+    gathering = Batcher(work)
 
     assert await gathering(1) == 2
     assert await gathering(2) == 4
@@ -46,7 +46,7 @@ async def test_one_caller_alone_does_not_wait_for_others() -> None:
 
 async def test_what_comes_while_a_batch_is_under_way_makes_up_the_next_in_its_order() -> None:
     work = Work()
-    gathering = Gathering(work)
+    gathering = Batcher(work)
     first = await asked(gathering, 1)
     await work.started.wait()
 
@@ -60,7 +60,7 @@ async def test_what_comes_while_a_batch_is_under_way_makes_up_the_next_in_its_or
 async def test_an_exception_among_the_answers_is_that_callers_alone() -> None:
     work = Work()
     work.go_on.set()
-    gathering = Gathering(work)
+    gathering = Batcher(work)
 
     one, bad, two = await asyncio.gather(*await asked(gathering, 1, -1, 2), return_exceptions=True)
 
@@ -70,7 +70,7 @@ async def test_an_exception_among_the_answers_is_that_callers_alone() -> None:
 
 async def test_an_exception_of_the_work_is_everyones_and_the_next_batch_is_done() -> None:
     work = Work()
-    gathering = Gathering(work)
+    gathering = Batcher(work)
     failing = await asked(gathering, 1, -2)
     await work.started.wait()
     later = await asked(gathering, 3)
@@ -84,7 +84,7 @@ async def test_an_exception_of_the_work_is_everyones_and_the_next_batch_is_done(
 
 async def test_a_caller_who_is_cancelled_leaves_the_batch_that_has_not_begun() -> None:
     work = Work()
-    gathering = Gathering(work)
+    gathering = Batcher(work)
     first = await asked(gathering, 1)
     await work.started.wait()
     impatient, patient = await asked(gathering, 2, 3)
@@ -99,7 +99,7 @@ async def test_a_caller_who_is_cancelled_leaves_the_batch_that_has_not_begun() -
 
 async def test_a_caller_who_is_cancelled_while_the_work_is_under_way_harms_nobody() -> None:
     work = Work()
-    gathering = Gathering(work)
+    gathering = Batcher(work)
     impatient, patient = await asked(gathering, 1, 2)
     await work.started.wait()
 
@@ -113,7 +113,7 @@ async def test_a_caller_who_is_cancelled_while_the_work_is_under_way_harms_nobod
 
 async def test_a_batch_has_no_more_items_and_hardly_more_bytes_than_it_may() -> None:
     work = Work()
-    gathering = Gathering(work, size=lambda item: item, most=4, most_size=100)
+    gathering = Batcher(work, size=lambda item: item, most=4, most_size=100)
     first = await asked(gathering, 1)
     await work.started.wait()
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bus import Subscription, news
-from holdfast.bus.news import NAMED, Hint, News, hint_of
+from holdfast.bus import Subscription, partition_hints
+from holdfast.bus.assignment import TopicPartition
+from holdfast.bus.notifications import Notifications
+from holdfast.bus.partition_hints import NAMED, ChangedPartitions, Hint, hint_of
 from holdfast.bus.postgres_feed import topic_channel
 from holdfast.bus.records import hash_of
-from holdfast.bus.sharing import Slot
-from holdfast.bus.wakes import Wakes
 from holdfast.core.config import Config
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.listener import HEARD, Wake
@@ -35,15 +35,15 @@ async def second(engine: Engine, config: Config) -> AsyncIterator[Engine]:
 @pytest.fixture
 def never_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody looks who was not woken, and nobody who was told."""
-    monkeypatch.setattr(news, "POLL", NEVER)
-    monkeypatch.setattr(news, "LATER", NEVER)
+    monkeypatch.setattr(partition_hints, "POLL", NEVER)
+    monkeypatch.setattr(partition_hints, "LATER", NEVER)
 
 
 @asynccontextmanager
 async def reading(engine: Engine, topic: str, *, told: bool = False) -> AsyncGenerator[Subscription]:
     """A reader that waits for news, and has heard of nothing yet."""
     async with engine.postgres.listen("holdfast_connected") as connected:
-        Wakes(engine.postgres.system).send("holdfast_connected")
+        Notifications(engine.postgres.system).send("holdfast_connected")
         async with asyncio.timeout(10):
             await connected.wait()
         async with engine.log.subscribe([topic], told=told) as records:
@@ -80,13 +80,13 @@ def test_a_hint_does_not_name_hundreds() -> None:
 
 async def test_only_partitions_that_are_named_are_looked_at(never_by_themselves: None) -> None:
     wake = Wake()
-    heard = News(wake, CHANNELS)
+    heard = ChangedPartitions(wake, CHANNELS)
     assert await heard.come(NEVER) is None, "all of them first"
 
     wake.hear("holdfast_a", ":3")
     wake.hear("holdfast_b", "ab:0,1")
 
-    assert await heard.come(NEVER) == {Slot("a", 3), Slot("b", 0), Slot("b", 1)}
+    assert await heard.come(NEVER) == {TopicPartition("a", 3), TopicPartition("b", 0), TopicPartition("b", 1)}
     assert await heard.come(0) == set()
 
 
@@ -95,7 +95,7 @@ async def test_all_are_looked_at_when_no_partition_is_named(
     said: tuple[str, str] | None, never_by_themselves: None
 ) -> None:
     wake = Wake()
-    heard = News(wake, CHANNELS)
+    heard = ChangedPartitions(wake, CHANNELS)
     await heard.come(NEVER)
 
     wake.hear("holdfast_a", ":3")
@@ -110,7 +110,7 @@ async def test_all_are_looked_at_when_no_partition_is_named(
 
 async def test_all_are_looked_at_when_more_is_said_than_is_remembered(never_by_themselves: None) -> None:
     wake = Wake()
-    heard = News(wake, CHANNELS)
+    heard = ChangedPartitions(wake, CHANNELS)
     await heard.come(NEVER)
 
     for number in range(2 * HEARD):
@@ -121,9 +121,9 @@ async def test_all_are_looked_at_when_more_is_said_than_is_remembered(never_by_t
 
 
 async def test_all_are_looked_at_from_time_to_time_however_many_hints_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(news, "POLL", 0.05)
+    monkeypatch.setattr(partition_hints, "POLL", 0.05)
     wake = Wake()
-    heard = News(wake, CHANNELS)
+    heard = ChangedPartitions(wake, CHANNELS)
     await heard.come(NEVER)
 
     async with asyncio.timeout(10):
@@ -136,22 +136,22 @@ async def test_all_are_looked_at_from_time_to_time_however_many_hints_come(monke
 async def test_what_a_reader_was_told_is_looked_at_later_or_with_what_it_was_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(news, "POLL", NEVER)
+    monkeypatch.setattr(partition_hints, "POLL", NEVER)
     wake = Wake()
-    heard = News(wake, CHANNELS, teller="ab")
+    heard = ChangedPartitions(wake, CHANNELS, teller="ab")
     await heard.come(NEVER)
     loop = asyncio.get_running_loop()
 
     wake.hear("holdfast_a", "ab:1")
     assert await heard.come(0) == set()
     wake.hear("holdfast_a", ":1")
-    assert await heard.come(0) == {Slot("a", 1)}
+    assert await heard.come(0) == {TopicPartition("a", 1)}
     wake.hear("holdfast_a", "ab:2")
     wake.hear("holdfast_a", "cd:3")
     began = loop.time()
-    assert await heard.come(NEVER) == {Slot("a", 3)}
-    assert await heard.come(NEVER) == {Slot("a", 2)}
-    assert loop.time() - began > 0.9 * news.LATER
+    assert await heard.come(NEVER) == {TopicPartition("a", 3)}
+    assert await heard.come(NEVER) == {TopicPartition("a", 2)}
+    assert loop.time() - began > 0.9 * partition_hints.LATER
 
 
 async def test_records_come_by_what_is_said_of_them(engine: Engine, second: Engine, never_by_themselves: None) -> None:
@@ -203,7 +203,7 @@ async def test_a_wake_up_that_says_nothing_is_one_all_the_same(
     said: str, engine: Engine, never_by_themselves: None
 ) -> None:
     await engine.log.create("orders", partitions=8)
-    wakes = Wakes(engine.postgres.system)
+    wakes = Notifications(engine.postgres.system)
     async with reading(engine, "orders") as records:
         await publish_quietly(engine, "orders", "k", 1)
         wakes.send(topic_channel(await engine.database.tenant(), "orders"), said=said)
@@ -214,7 +214,7 @@ async def test_a_wake_up_that_says_nothing_is_one_all_the_same(
 async def test_a_hint_that_is_wrong_or_missing_loses_nothing(engine: Engine) -> None:
     await engine.log.create("orders", partitions=8)
     wrong = (hash_of("k") + 1) % 8
-    wakes = Wakes(engine.postgres.system)
+    wakes = Notifications(engine.postgres.system)
     async with reading(engine, "orders") as records:
         for value in range(2):
             await publish_quietly(engine, "orders", "k", value)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.bus import retention
-from holdfast.bus.retention import Retention, Tended, tend
+from holdfast.bus.retention import Retention, RetentionReport, tend
 from holdfast.core.config import load_config
 from holdfast.core.settings import BusSettings
 from holdfast.engine import Engine, open_engine
@@ -25,7 +25,7 @@ where inhparent = 'public.record'::regclass and relname <> 'record_other' order 
 OTHER = "select count(*) from record_other"
 
 
-async def tended(engine: Engine) -> Tended:
+async def tended(engine: Engine) -> RetentionReport:
     """Tend the log, as the owner."""
     async with engine.postgres.owner() as owner:
         return await tend(owner, SETTINGS)
@@ -68,11 +68,11 @@ async def started(engine: Engine, clock: Clock) -> datetime:
 async def test_days_are_made_ahead_and_once(engine: Engine, clock: Clock) -> None:
     await clock.set(NOON)
 
-    assert await tended(engine) == Tended(made=4, dropped=0)
-    assert await tended(engine) == Tended(made=0, dropped=0)
+    assert await tended(engine) == RetentionReport(made=4, dropped=0)
+    assert await tended(engine) == RetentionReport(made=0, dropped=0)
     assert await days(engine) == ["20260301", "20260302", "20260303", "20260304"]
     await clock.set(NOON + DAY)
-    assert await tended(engine) == Tended(made=1, dropped=0)
+    assert await tended(engine) == RetentionReport(made=1, dropped=0)
 
 
 async def test_records_lie_in_the_day_they_were_published_on(engine: Engine, clock: Clock, started: datetime) -> None:
@@ -167,7 +167,7 @@ async def test_records_of_days_that_were_not_made_are_kept_aside_and_go_one_by_o
     await engine.log.create("orders", partitions=1)
     await engine.log.publish("orders", value="before any day was made")
 
-    assert await tended(engine) == Tended(made=3, dropped=0), "today cannot be made: it has records already"
+    assert await tended(engine) == RetentionReport(made=3, dropped=0), "today cannot be made: it has records already"
     assert await in_other(engine) == 1
     await clock.set(NOON + DAY)
     await engine.log.publish("orders", value="the day after")
@@ -208,7 +208,7 @@ async def test_a_log_is_tended_while_the_engine_is_open(
 async def test_an_owner_without_privileges_can_tend_and_keeps_what_is_needed(remote_url: str, tmp_path: Path) -> None:
     config = load_config({"database.url": remote_url, "data": tmp_path / "data"}, environ={}, cwd=tmp_path)
 
-    async def tended_later() -> Tended:
+    async def tended_later() -> RetentionReport:
         async with engine.postgres.owner() as owner:
             later = await owner.now() + 20 * DAY
             await owner.value("select set_config('holdfast.now', $1, false)", later.isoformat())

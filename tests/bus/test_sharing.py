@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bus.sharing import Slot, share
+from holdfast.bus.assignment import TopicPartition, share
 
 pytestmark = pytest.mark.req("BUS-01")
 
-GroupOf = tuple[dict[UUID, list[str]], list[Slot], dict[Slot, UUID]]
+GroupOf = tuple[dict[UUID, list[str]], list[TopicPartition], dict[TopicPartition, UUID]]
 
 ids = st.uuids()
 topics = st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=3, unique=True)
@@ -23,13 +23,13 @@ def groups(draw: st.DrawFn, *, alike: bool) -> GroupOf:
     """Members and what each reads, the partitions, and who had them before: some gone by now, some partitions new."""
     everyone = draw(st.lists(ids, min_size=1, max_size=8, unique=True))
     members = {id: ["a", "b", "c"] if alike else draw(topics) for id in everyone}
-    slots = [Slot(topic, number) for topic in "abc" for number in range(draw(st.integers(0, 12)))]
+    slots = [TopicPartition(topic, number) for topic in "abc" for number in range(draw(st.integers(0, 12)))]
     gone = draw(st.lists(ids, max_size=3, unique=True))
     owners = {slot: owner for slot in slots if (owner := draw(st.none() | st.sampled_from([*everyone, *gone])))}
     return members, slots, owners
 
 
-def loads(members: Mapping[UUID, Sequence[str]], shared: Mapping[Slot, UUID]) -> list[int]:
+def loads(members: Mapping[UUID, Sequence[str]], shared: Mapping[TopicPartition, UUID]) -> list[int]:
     """How many each member has."""
     counts = Counter(shared.values())
     return [counts[id] for id in members]
@@ -85,7 +85,7 @@ def test_every_member_works_out_the_same(group: GroupOf) -> None:
 
 def test_one_who_joins_gets_its_share_and_the_others_keep_the_rest() -> None:
     one, two, three = (UUID(int=number) for number in (1, 2, 3))
-    slots = [Slot("a", number) for number in range(8)]
+    slots = [TopicPartition("a", number) for number in range(8)]
     owners = {slot: one if slot.partition < 4 else two for slot in slots}
 
     shared = share({one: ["a"], two: ["a"], three: ["a"]}, slots, owners)
@@ -95,5 +95,5 @@ def test_one_who_joins_gets_its_share_and_the_others_keep_the_rest() -> None:
 
 
 def test_nobody_means_nothing() -> None:
-    assert share({}, [Slot("a", 0)], {Slot("a", 0): UUID(int=1)}) == {}
+    assert share({}, [TopicPartition("a", 0)], {TopicPartition("a", 0): UUID(int=1)}) == {}
     assert share({UUID(int=1): ["a"]}, [], {}) == {}

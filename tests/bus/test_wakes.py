@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from holdfast.bus.wakes import Wakes, channel, until
+from holdfast.bus.notifications import Notifications, channel, until
 from holdfast.engine import Engine
 from holdfast.postgres.database import PooledStatements
 
@@ -40,7 +40,7 @@ def test_channels_differ_by_every_name_and_by_where_one_ends() -> None:
 
 
 async def test_a_listener_is_woken_and_no_other_is(engine: Engine) -> None:
-    wakes = Wakes(engine.postgres.system)
+    wakes = Notifications(engine.postgres.system)
     async with engine.postgres.listen("holdfast_a") as a, engine.postgres.listen("holdfast_b") as b:
         await _settled(wakes, a, b)
 
@@ -55,7 +55,7 @@ async def test_a_listener_is_woken_and_no_other_is(engine: Engine) -> None:
 async def test_a_wake_up_of_a_transaction_is_sent_when_it_has_committed(engine: Engine) -> None:
     counted = Counted(engine.postgres.system)
     counted.hold.set()
-    wakes = Wakes(counted)
+    wakes = Notifications(counted)
 
     with pytest.raises(KeyError):  # noqa: PT012 - a transaction is several statements
         async with engine.transaction() as tx:
@@ -71,7 +71,7 @@ async def test_a_wake_up_of_a_transaction_is_sent_when_it_has_committed(engine: 
 
 async def test_what_is_due_while_one_is_sent_goes_as_one(engine: Engine) -> None:
     counted = Counted(engine.postgres.system)
-    wakes = Wakes(counted)
+    wakes = Notifications(counted)
 
     wakes.send("holdfast_a")
     await asyncio.sleep(0)
@@ -86,7 +86,7 @@ async def test_what_is_due_while_one_is_sent_goes_as_one(engine: Engine) -> None
 
 async def test_a_database_that_is_away_fails_nobody_who_wakes_others(engine: Engine) -> None:
     await engine.postgres.close()
-    wakes = Wakes(engine.postgres.system)
+    wakes = Notifications(engine.postgres.system)
 
     wakes.send("holdfast_a")
     await wakes.close()
@@ -109,7 +109,7 @@ async def test_a_waiter_wakes_by_the_event_or_by_the_time() -> None:
     assert not woken.is_set(), "and waits anew the next time"
 
 
-async def _settled(wakes: Wakes, *events: asyncio.Event) -> None:
+async def _settled(wakes: Notifications, *events: asyncio.Event) -> None:
     """Wait until the listener is connected: it wakes everyone then."""
     async with asyncio.timeout(10):
         for event in events:

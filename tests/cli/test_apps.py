@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.apps import load_app
+from holdfast.cli.app_loader import load_app
 from holdfast.core.errors import HoldfastError, InvalidInput
 
 pytestmark = pytest.mark.req("ENG-07", "UI-02")

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from holdfast.access.secret_backup import INSTALLATION, append_secrets, read_secrets
+from holdfast.access.backup_secrets import INSTALLATION, append_secrets, read_secrets
 from holdfast.core.config import load_config
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.engine import open_engine

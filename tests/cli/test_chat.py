@@ -9,9 +9,9 @@ from uuid import uuid4
 
 import pytest
 
+from holdfast.cli.chat_output import AnswerAlone, called, shortened
+from holdfast.cli.chat_output import Terminal as TerminalScreen
 from holdfast.cli.markdown import blocks
-from holdfast.cli.screens import AnswerAlone, called, shortened
-from holdfast.cli.screens import Terminal as TerminalScreen
 from tests.cli.conftest import serving
 from tests.cli.desk import at_desk
 from tests.cli.program import MODULE, Done, Program

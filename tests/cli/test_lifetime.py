@@ -2,7 +2,7 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.cli.lifetime import lifetime
+from holdfast.cli.durations import lifetime
 from holdfast.core.errors import InvalidInput
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from holdfast.core.settings import EmbeddingSettings
 from holdfast.embeddings import Embedder, Vector
-from holdfast.embeddings.known import KNOWN
-from holdfast.embeddings.onnx import Model, OnnxEmbedder
-from holdfast.embeddings.pool import Pool
-from holdfast.embeddings.remote import Endpoint, RemoteModel
+from holdfast.embeddings.known_models import KNOWN
+from holdfast.embeddings.onnx import OnnxEmbedder, OnnxModel
+from holdfast.embeddings.pool import EmbeddingPool
+from holdfast.embeddings.remote import EmbeddingEndpoint, RemoteModel
 from tests.embeddings.conftest import endpoint, pool
 from tests.embeddings.endpoint import FakeEndpoint
 from tests.embeddings.models import ENGLISH, english, models
@@ -43,16 +43,16 @@ ODD = [
 
 
 @pytest.fixture(params=["onnx", "remote"])
-async def embedder(request: pytest.FixtureRequest, english: Model) -> AsyncIterator[Embedder]:
+async def embedder(request: pytest.FixtureRequest, english: OnnxModel) -> AsyncIterator[Embedder]:
     """The English model, once in this process and once behind an endpoint."""
     if request.param == "onnx":
-        pool = Pool(2)
+        pool = EmbeddingPool(2)
         yield OnnxEmbedder(english, name=ENGLISH, prefix=PREFIX, pool=pool)
         pool.close()
         return
     server = FakeEndpoint(english)
     async with server.serving():
-        client = Endpoint(EmbeddingSettings(url=server.url))
+        client = EmbeddingEndpoint(EmbeddingSettings(url=server.url))
         yield RemoteModel(client, ENGLISH, dimensions=384, prefix=PREFIX)
         await client.close()
 

@@ -12,7 +12,7 @@ import pytest
 from holdfast.bus import Log, Record
 from holdfast.core.config import Config
 from holdfast.core.errors import Busy
-from holdfast.core.sources import environment_name
+from holdfast.core.setting_sources import environment_name
 from holdfast.engine import Engine
 from tests.conformance.consumers import (
     PATIENCE,

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from holdfast.core.settings import LlmSettings
-from holdfast.llm import Call, Caller, ChatMessage, Model, Piece, ScriptedModel, Stop, Text
+from holdfast.llm import Caller, CallPiece, ChatMessage, Model, Piece, ScriptedModel, Stop, TextPiece
 from holdfast.llm.endpoint import Connections
-from holdfast.llm.kinds import open_model
 from holdfast.llm.offline import OfflineModel
+from holdfast.llm.providers import open_model
 from tests.llm.asking import called, saying, shown
 from tests.llm.wires import Sent, Wire, recorded
 
@@ -96,7 +96,7 @@ async def streamed(subject: Subject, answer: str) -> list[Piece]:
 async def test_text_comes_in_pieces_and_ends_with_why_and_who(subject: Subject) -> None:
     pieces = await streamed(subject, "text")
 
-    texts = [piece.text for piece in pieces if isinstance(piece, Text)]
+    texts = [piece.text for piece in pieces if isinstance(piece, TextPiece)]
     assert len(texts) > 1
     assert "".join(texts).startswith(("Grüße aus 北京 👋", "I am the offline model"))
     assert pieces[-1] == Stop("end", subject.model.name)
@@ -107,7 +107,7 @@ async def test_text_comes_in_pieces_and_ends_with_why_and_who(subject: Subject) 
 async def test_calls_are_whole_and_have_ids_of_their_own(subject: Subject, answer: str, parcels: list[str]) -> None:
     pieces = await streamed(subject, answer)
 
-    calls = [piece.call for piece in pieces if isinstance(piece, Call)]
+    calls = [piece.call for piece in pieces if isinstance(piece, CallPiece)]
     assert [(call.name, call.object()) for call in calls] == [("track", {"parcel": parcel}) for parcel in parcels]
     assert len({call.id for call in calls} - {""}) == len(parcels)
     assert pieces[-1] == Stop("tools", subject.model.name)
@@ -119,8 +119,8 @@ async def test_a_reply_has_all_that_was_handed_out_and_what_it_took(subject: Sub
     async with Caller(LlmSettings(), models=[subject.model]) as caller:
         reply, pieces = await shown(caller, saying(ASKED[answer]))
 
-    assert reply.text == "".join(piece.text for piece in pieces if isinstance(piece, Text))
-    assert reply.calls == tuple(piece.call for piece in pieces if isinstance(piece, Call))
+    assert reply.text == "".join(piece.text for piece in pieces if isinstance(piece, TextPiece))
+    assert reply.calls == tuple(piece.call for piece in pieces if isinstance(piece, CallPiece))
     assert reply.reason == ("end" if answer == "text" else "tools")
     assert reply.usage.input_tokens > 0
     assert reply.usage.output_tokens > 0
@@ -151,7 +151,7 @@ async def test_leaving_a_stream_ends_the_call(slow: Subject) -> None:
     first = await anext(stream)
     await stream.aclose()
 
-    assert isinstance(first, Text)
+    assert isinstance(first, TextPiece)
     async with asyncio.timeout(5):
         if slow.left is not None:
             await slow.left.wait()

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from holdfast.core.config import Config, load_config
 from holdfast.engine import Engine, open_engine
-from holdfast.execution.egress import Allowed, Egress
+from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.outcomes import NOTHING, Outcome
 from holdfast.execution.rest import RestRunner
 from holdfast.skills.tool import Mode, Tool
@@ -164,7 +164,7 @@ async def service() -> AsyncIterator[Service]:
 @pytest.fixture
 async def egress() -> AsyncIterator[Egress]:
     """A way out that reaches the test's own back end."""
-    async with Egress(Allowed.parse(["127.0.0.1"])) as egress:
+    async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
         yield egress
 
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from holdfast.conversations import Conversation, Conversations, State, Turns
+from holdfast.conversations import Conversation, Conversations, State, TurnClaims
 from holdfast.core.config import Config
 from holdfast.engine import Engine, open_engine
 
@@ -22,7 +22,7 @@ def state(engine: Engine) -> State:
 
 
 @pytest.fixture
-def turns(engine: Engine) -> Turns:
+def turns(engine: Engine) -> TurnClaims:
     """The turns of the tenant `default`."""
     return engine.turns
 

@@ -24,7 +24,7 @@ from langchain_core.messages import (
 )
 from langchain_postgres import PostgresChatMessageHistory
 
-from holdfast.conversations import Draft
+from holdfast.conversations import NodeInput
 from holdfast.conversations.payloads import Payload
 from holdfast.core.config import load_config
 from holdfast.core.text import loads
@@ -201,16 +201,18 @@ async def test_it_reads_what_the_engine_and_other_frameworks_wrote(ann: Login, s
     call = {"id": "c", "name": "track", "arguments": {"parcel": "P\0"}}
     result = {"state": "lost", "at": [1, 2]}
     drafts = [
-        Draft(content="Be kind.", context="text:system:system"),
-        Draft(content="Where is it?", context="text:user:Ann", form="adk", native='{"content": {}}'),
-        Draft(content="", context="text:agent:support", payload={"tool_calls": [call]}),
-        Draft(content="", context="text:agent:tool", payload={"tool_call_id": "c", "tool_name": "f", "result": result}),
-        Draft(content="", context="event:agent:support"),
-        Draft(content="Lost\0.", context="text:agent:assistant"),
-        Draft(content="A step.", context="text:agent:ui-123"),
-        Draft(content="A step of mine.", context="text:agent:critic", payload={"role": "assistant"}),
-        Draft(content="See.", context="text:user:Ann", payload={"attachments": [{"uri": "s3://x", "name": "x"}]}),
-        Draft(content="", context="text:agent:tool", payload={"tool_call_id": "d", "error": True}),
+        NodeInput(content="Be kind.", context="text:system:system"),
+        NodeInput(content="Where is it?", context="text:user:Ann", form="adk", native='{"content": {}}'),
+        NodeInput(content="", context="text:agent:support", payload={"tool_calls": [call]}),
+        NodeInput(
+            content="", context="text:agent:tool", payload={"tool_call_id": "c", "tool_name": "f", "result": result}
+        ),
+        NodeInput(content="", context="event:agent:support"),
+        NodeInput(content="Lost\0.", context="text:agent:assistant"),
+        NodeInput(content="A step.", context="text:agent:ui-123"),
+        NodeInput(content="A step of mine.", context="text:agent:critic", payload={"role": "assistant"}),
+        NodeInput(content="See.", context="text:user:Ann", payload={"attachments": [{"uri": "s3://x", "name": "x"}]}),
+        NodeInput(content="", context="text:agent:tool", payload={"tool_call_id": "d", "error": True}),
     ]  # fmt: skip
     nodes = await conversations.append_all(talk.id, drafts)
     ids = [str(node.id) for node in nodes]

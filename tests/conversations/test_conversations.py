@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from holdfast.conversations import Conversation, Conversations, Draft, State, Turn
+from holdfast.conversations import Conversation, Conversations, HeldTurn, NodeInput, State
 from holdfast.core.errors import AlreadyExists, Broken, HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.names import MAX_NAME_BYTES
 from holdfast.core.session_names import qualified
@@ -24,10 +24,10 @@ ASKED: dict[str, Callable[[Engine, UUID], Awaitable[object]]] = {
     "append with key": lambda engine, id: engine.conversations.append(id, "hi", context="text:user:ann", key="k"),
     "append expecting": lambda engine, id: engine.conversations.append(id, "hi", context="text:user:ann", expect=0),
     "append in a turn": lambda engine, id: engine.conversations.append(
-        id, "hi", context="text:user:ann", turn=Turn(id, 1)
+        id, "hi", context="text:user:ann", turn=HeldTurn(id, 1)
     ),
     "append all": lambda engine, id: engine.conversations.append_all(
-        id, [Draft(content="hi", context="text:user:ann")]
+        id, [NodeInput(content="hi", context="text:user:ann")]
     ),
     "fork": lambda engine, id: engine.conversations.fork(id),
     "remove": lambda engine, id: engine.conversations.remove(id),
@@ -219,7 +219,7 @@ async def test_a_transaction_of_another_tenant_is_refused(
             conversations.create(tx=tx),
             conversations.get(talk.id, tx=tx),
             conversations.append(talk.id, "hi", context="text:user:ann", tx=tx),
-            conversations.append_all(talk.id, [Draft(content="hi", context="text:user:ann")], tx=tx),
+            conversations.append_all(talk.id, [NodeInput(content="hi", context="text:user:ann")], tx=tx),
             conversations.fork(talk.id, tx=tx),
             conversations.remove(talk.id, tx=tx),
             state.set(talk.id, {"step": 1}, tx=tx),

@@ -4,7 +4,7 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from holdfast.conversations import DELETED, Conversation, Conversations, Draft, Node, State
+from holdfast.conversations import DELETED, Conversation, Conversations, Node, NodeInput, State
 from holdfast.core.errors import AlreadyExists, NotFound
 from holdfast.core.text import parse
 from holdfast.engine import Engine
@@ -174,7 +174,7 @@ async def test_a_fork_has_a_session_of_its_own(conversations: Conversations, tol
 async def test_a_replay_tells_every_node_and_the_state_after_it(
     conversations: Conversations, state: State, talk: Conversation
 ) -> None:
-    drafts = [Draft(content=str(number), context=USER) for number in range(1, 1500)]
+    drafts = [NodeInput(content=str(number), context=USER) for number in range(1, 1500)]
     await conversations.append_all(talk.id, drafts, state={"a": 1})
     await state.set(talk.id, {"a": 2})
     await state.set(talk.id, {"b": [1], "user:c": 1})

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from holdfast.conversations import DELETED, Draft, Node
+from holdfast.conversations import DELETED, Node, NodeInput
 from holdfast.core.config import Config
 from holdfast.core.errors import Conflict, HoldfastError, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
@@ -140,7 +140,7 @@ class Machine(RuleBasedStateMachine):
     ) -> None:
         talk = self.talk(pick)
         work = self.engines[by].conversations.append_all(
-            talk.id, [Draft(content=content, context=USER, key=key) for content, key in said],
+            talk.id, [NodeInput(content=content, context=USER, key=key) for content, key in said],
             expect=None if expect is None else talk.revision + expect, state=state,
         )  # fmt: skip
 

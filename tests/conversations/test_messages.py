@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.conversations import Node
-from holdfast.conversations.messages import BETWEEN, Message, as_messages
+from holdfast.conversations.messages import BETWEEN, ModelMessage, as_messages
 
 pytestmark = pytest.mark.req("CONV-05")
 
@@ -155,7 +155,7 @@ def talks(draw: st.DrawFn) -> list[Node]:
     )
 
 
-def texts(messages: Sequence[Message]) -> list[str]:
+def texts(messages: Sequence[ModelMessage]) -> list[str]:
     """Every text in the messages, as it was said."""
     return sorted(text for message in messages for text in message["content"].split(BETWEEN) if text.strip())
 

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import msgspec
 import pytest
 
-from holdfast.conversations import Conversation, Conversations, Draft, Node
+from holdfast.conversations import Conversation, Conversations, Node, NodeInput
 from holdfast.conversations.conversations import MAX_NODES
 from holdfast.core.errors import Conflict, InvalidInput, NotFound, TooLarge
 from holdfast.engine import Engine
@@ -146,7 +146,7 @@ async def test_a_context_of_another_form_is_refused(
     with pytest.raises(InvalidInput, match="type:name:value"):
         await conversations.append(talk.id, "hi", context=context)
     with pytest.raises(InvalidInput, match="type:name:value"):
-        await conversations.append_all(talk.id, [Draft(content="hi", context=context)])
+        await conversations.append_all(talk.id, [NodeInput(content="hi", context=context)])
 
     assert await conversations.last(talk.id, 1) == []
 
@@ -170,7 +170,7 @@ async def test_a_payload_whose_known_parts_are_of_another_kind_is_refused(
     with pytest.raises(InvalidInput, match="payload"):
         await conversations.append(talk.id, "hi", context=USER, payload=payload)
     with pytest.raises(InvalidInput, match="payload"):
-        await conversations.append_all(talk.id, [Draft(content="hi", context=USER, payload=payload)])
+        await conversations.append_all(talk.id, [NodeInput(content="hi", context=USER, payload=payload)])
     with pytest.raises(InvalidInput, match="payload"):
         await conversations.edit(node.id, "hi", version=1, payload=payload)
 
@@ -193,8 +193,8 @@ async def test_what_is_too_large_is_refused_plainly(conversations: Conversations
         conversations.append(talk.id, "", context=USER, payload={"own": large}),
         conversations.append(talk.id, "", context=USER, state={"large": large}),
         conversations.append(talk.id, "", context=USER, key=large),
-        conversations.append_all(talk.id, [Draft(content=large, context=USER)]),
-        conversations.append_all(talk.id, [Draft(content="", context=USER)] * (MAX_NODES + 1)),
+        conversations.append_all(talk.id, [NodeInput(content=large, context=USER)]),
+        conversations.append_all(talk.id, [NodeInput(content="", context=USER)] * (MAX_NODES + 1)),
         conversations.edit(node.id, large, version=1),
     ):
         with pytest.raises(TooLarge):
@@ -230,8 +230,8 @@ async def test_nodes_that_belong_together_are_appended_together(
     conversations: Conversations, talk: Conversation
 ) -> None:
     drafts = [
-        Draft(content="one", context=USER, payload={"role": "user"}, key="k1"),
-        Draft(content="two\0", context="text:agent:support", form="adk", native='{"a":1}'),
+        NodeInput(content="one", context=USER, payload={"role": "user"}, key="k1"),
+        NodeInput(content="two\0", context="text:agent:support", form="adk", native='{"a":1}'),
     ]
 
     nodes = await conversations.append_all(talk.id, drafts, expect=0, state={"step": 1})
@@ -246,7 +246,7 @@ async def test_nodes_that_belong_together_are_appended_together(
 
 @pytest.mark.req("CONV-03", "CONV-06")
 async def test_nodes_appended_together_again_are_stored_once(conversations: Conversations, talk: Conversation) -> None:
-    drafts = [Draft(content=str(number), context=USER, key=f"k{number}") for number in range(3)]
+    drafts = [NodeInput(content=str(number), context=USER, key=f"k{number}") for number in range(3)]
     first = await conversations.append_all(talk.id, drafts, expect=0, state={"step": 1})
 
     again = await conversations.append_all(talk.id, drafts, expect=0, state={"step": 2})
@@ -259,12 +259,12 @@ async def test_nodes_appended_together_again_are_stored_once(conversations: Conv
 async def test_new_nodes_beside_known_ones_are_refused_when_the_conversation_has_gone_on(
     conversations: Conversations, talk: Conversation
 ) -> None:
-    known = Draft(content="known", context=USER, key="k")
+    known = NodeInput(content="known", context=USER, key="k")
     await conversations.append_all(talk.id, [known], expect=0)
     await say(conversations, talk, "meanwhile")
 
     with pytest.raises(Conflict) as refused:
-        await conversations.append_all(talk.id, [known, Draft(content="new", context=USER)], expect=0)
+        await conversations.append_all(talk.id, [known, NodeInput(content="new", context=USER)], expect=0)
 
     assert refused.value.current == 2
     assert (await conversations.get(talk.id)).last_seq == 2
@@ -274,10 +274,10 @@ async def test_new_nodes_beside_known_ones_are_refused_when_the_conversation_has
 async def test_state_comes_with_the_first_node_that_is_new(
     engine: Engine, conversations: Conversations, talk: Conversation
 ) -> None:
-    known = Draft(content="known", context=USER, key="k")
+    known = NodeInput(content="known", context=USER, key="k")
     await conversations.append_all(talk.id, [known])
 
-    _, new = await conversations.append_all(talk.id, [known, Draft(content="new", context=USER)], state={"step": 1})
+    _, new = await conversations.append_all(talk.id, [known, NodeInput(content="new", context=USER)], state={"step": 1})
 
     assert new.state == {"step": [1]}
     assert await engine.state.get(talk.id) == {"step": 1}
@@ -444,7 +444,7 @@ async def test_there_is_always_a_place_between_two_siblings(
     conversations: Conversations, document: Conversation
 ) -> None:
     nodes = await conversations.append_all(
-        document.id, [Draft(content=f"{number}", context="text:section:book") for number in range(6)]
+        document.id, [NodeInput(content=f"{number}", context="text:section:book") for number in range(6)]
     )
     first, last = nodes[0], nodes[-1]
     versions = dict.fromkeys((node.id for node in nodes), 1)
@@ -467,7 +467,7 @@ async def test_there_is_always_a_place_between_two_siblings(
 async def test_a_hundred_thousand_children_can_be_read_in_parts_only(
     conversations: Conversations, talk: Conversation
 ) -> None:
-    drafts = [Draft(content="x", context=USER)] * MAX_NODES
+    drafts = [NodeInput(content="x", context=USER)] * MAX_NODES
     for _ in range(CHILDREN // MAX_NODES):
         await conversations.append_all(talk.id, drafts)
 
@@ -561,7 +561,7 @@ async def touched(engine: Engine, talk: Conversation) -> int:
 async def test_an_append_touches_no_more_pages_in_a_long_conversation_nor_with_a_large_state(
     engine: Engine, conversations: Conversations, talk: Conversation
 ) -> None:
-    drafts = [Draft(content="x" * 500, context=USER, key=f"k{number}") for number in range(MAX_NODES)]
+    drafts = [NodeInput(content="x" * 500, context=USER, key=f"k{number}") for number in range(MAX_NODES)]
     await conversations.append_all(talk.id, drafts[:100], state={"step": 0})
     short = await touched(engine, talk)
 
@@ -582,7 +582,7 @@ async def test_the_last_twenty_touch_no_more_pages_in_a_long_conversation(
         plan = msgspec.json.decode(await engine.database.value(statement, talk.id, 20, None, None))[0]["Plan"]
         return plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
 
-    drafts = [Draft(content="x" * 500, context=USER)] * MAX_NODES
+    drafts = [NodeInput(content="x" * 500, context=USER)] * MAX_NODES
     await conversations.append_all(talk.id, drafts[:100])
     short = await touched()
 

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from holdfast.conversations import Conversation, Draft, Node
+from holdfast.conversations import Conversation, Node, NodeInput
 from holdfast.core.errors import Conflict, InvalidInput
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
@@ -45,7 +45,7 @@ async def test_many_writers_of_one_conversation_leave_no_gap(
             content = f"{writer} {number}"
             if number % 5 == 4:
                 nodes = await conversations.append_all(
-                    talk.id, [Draft(content=f"{content} {part}", context=USER) for part in range(3)]
+                    talk.id, [NodeInput(content=f"{content} {part}", context=USER) for part in range(3)]
                 )
                 assert [node.seq - nodes[0].seq for node in nodes] == [0, 1, 2], "with nothing between"
             else:

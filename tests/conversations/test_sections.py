@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from holdfast.conversations.sections import Section, find, joined, sections, with_section, without_section
+from holdfast.conversations.sections import MarkdownSection, find, joined, sections, with_section, without_section
 from holdfast.core.errors import InvalidInput, NotFound
 
 pytestmark = pytest.mark.req("NOTE-02")
@@ -75,7 +75,7 @@ def words(text: str) -> str:
     return text.strip(" \t\r\n")
 
 
-def target(text: str) -> Section:
+def target(text: str) -> MarkdownSection:
     """The section called Target."""
     found = [section for section in sections(text) if section.title == "Target"]
     assume(found)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.conversations import DELETED, Conversation, Conversations, Draft, State
+from holdfast.conversations import DELETED, Conversation, Conversations, NodeInput, State
 from holdfast.conversations.state import MAX_KEY_BYTES, MAX_KEYS, StateChanged, StateValue
 from holdfast.core.errors import Conflict, InvalidInput, TooLarge
 from holdfast.engine import Engine
@@ -318,7 +318,7 @@ async def test_the_changes_up_to_a_node_make_the_state_that_a_fork_there_has(
             case 0 | 1:
                 nodes.append(await conversations.append(talk.id, str(number), context=USER, state=change))
             case 2:
-                drafts = [Draft(content="x", context=USER), Draft(content="y", context=USER)]
+                drafts = [NodeInput(content="x", context=USER), NodeInput(content="y", context=USER)]
                 nodes += await conversations.append_all(talk.id, drafts, state=change)
             case 3:
                 await state.set(talk.id, change)

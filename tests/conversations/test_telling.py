@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessa
 
 from holdfast.bus.postgres_feed import topic_channel
 from holdfast.bus.records import draft, hash_of
-from holdfast.conversations import Conversation, Conversations, Draft, State
+from holdfast.conversations import Conversation, Conversations, NodeInput, State
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.engine import Engine
 from tests.logins import tenant_login
@@ -131,7 +131,7 @@ async def test_content_is_never_told(
     payload = {"tool_name": CANARY, "result": CANARY, "attachments": [{"name": CANARY}], CANARY: CANARY}
     context, native = f"text:user:{CANARY}", f'"{CANARY}"'
     if together:
-        draft = Draft(content=CANARY, context=context, payload=payload, key=CANARY, form="adk", native=native)
+        draft = NodeInput(content=CANARY, context=context, payload=payload, key=CANARY, form="adk", native=native)
         (node,) = await conversations.append_all(talk.id, [draft], state={CANARY: CANARY})
     else:
         node = await conversations.append(
@@ -208,8 +208,8 @@ async def test_nodes_that_are_appended_together_are_told_one_by_one(
     engine: Engine, conversations: Conversations, topic: str, talk: Conversation
 ) -> None:
     known = await conversations.append(talk.id, "hi", context=USER, key="k0")
-    drafts = [Draft(content=str(number), context=USER, key=f"k{number}", form="adk") for number in range(1000)]
-    drafts[1] = Draft(content="", context=AGENT, payload=calls("track"))
+    drafts = [NodeInput(content=str(number), context=USER, key=f"k{number}", form="adk") for number in range(1000)]
+    drafts[1] = NodeInput(content="", context=AGENT, payload=calls("track"))
 
     nodes = await conversations.append_all(talk.id, drafts, state={"step": 1})
 
@@ -267,7 +267,7 @@ async def test_the_revisions_that_many_writers_tell_of_have_no_gap_and_no_twin(
             node = await own.conversations.append(talk.id, "x", context=USER)
             match how:
                 case "append_all":
-                    await own.conversations.append_all(talk.id, [Draft(content="x", context=AGENT)] * 3)
+                    await own.conversations.append_all(talk.id, [NodeInput(content="x", context=AGENT)] * 3)
                 case "edit":
                     await own.conversations.edit(node.id, "y", version=1)
                 case "delete":
@@ -309,7 +309,7 @@ async def test_a_transaction_that_is_rolled_back_tells_nothing_and_the_next_revi
     with pytest.raises(KeyError):  # noqa: PT012 - a transaction is several statements
         async with engine.transaction() as tx:
             node = await conversations.append(talk.id, "one", context=USER, tx=tx)
-            await conversations.append_all(talk.id, [Draft(content="two", context=USER)], tx=tx)
+            await conversations.append_all(talk.id, [NodeInput(content="two", context=USER)], tx=tx)
             await conversations.edit(node.id, "three", version=1, tx=tx)
             await state.set(talk.id, {"step": 1}, tx=tx)
             await conversations.clear(talk.id, tx=tx)
@@ -328,12 +328,12 @@ async def test_what_changes_nothing_is_not_told(
     await conversations.clear(talk.id)
 
     await conversations.append(talk.id, "hi", context=USER, key="k1")
-    await conversations.append_all(talk.id, [Draft(content="hi", context=USER, key="k1")])
+    await conversations.append_all(talk.id, [NodeInput(content="hi", context=USER, key="k1")])
     await conversations.clear(talk.id)
     await state.set(talk.id, {"temp:step": 1})
     for stale in (
         conversations.append(talk.id, "x", context=USER, expect=7),
-        conversations.append_all(talk.id, [Draft(content="x", context=USER)], expect=7),
+        conversations.append_all(talk.id, [NodeInput(content="x", context=USER)], expect=7),
         conversations.edit(node.id, "x", version=7),
         state.set(talk.id, {"step": 1}, expect={"step": 7}),
     ):
@@ -358,7 +358,7 @@ async def test_readers_are_woken_when_it_has_committed(
         await woken()  # the listener is connected
         node = await conversations.append(talk.id, "hi", context=USER)
         await woken()
-        await conversations.append_all(talk.id, [Draft(content="hi", context=USER)])
+        await conversations.append_all(talk.id, [NodeInput(content="hi", context=USER)])
         await woken()
         await conversations.edit(node.id, "ho", version=1)
         await woken()
@@ -387,7 +387,7 @@ async def test_a_conversation_without_an_agent_that_answers_tells_nobody(
 
     for id in (talk.id, page.id):
         node = await conversations.append(id, "hi", context=USER)
-        await conversations.append_all(id, [Draft(content="hi", context=USER)])
+        await conversations.append_all(id, [NodeInput(content="hi", context=USER)])
         await conversations.edit(node.id, "ho", version=1)
         await state.set(id, {"step": 1})
         await conversations.clear(id)
@@ -428,11 +428,11 @@ async def test_two_tenants_tell_their_own_topics(engine: Engine, acme: Engine, t
 async def test_a_fork_goes_on_where_its_origin_was_under_its_own_key(
     engine: Engine, conversations: Conversations, topic: str, talk: Conversation, at: int | None
 ) -> None:
-    await conversations.append_all(talk.id, [Draft(content="hi", context=USER)] * 2)
+    await conversations.append_all(talk.id, [NodeInput(content="hi", context=USER)] * 2)
 
     fork = await conversations.fork(talk.id, at=at)
     node = await conversations.append(fork.id, "hi", context=USER)
-    (other,) = await conversations.append_all(fork.id, [Draft(content="hi", context=USER)])
+    (other,) = await conversations.append_all(fork.id, [NodeInput(content="hi", context=USER)])
 
     found = await told(engine, topic, fork.id)
     assert brief(found) == [(3, "append", "ui", node.id), (4, "append", "ui", other.id)]
@@ -474,7 +474,7 @@ async def test_a_conversation_goes_on_when_the_topic_was_removed(
     await engine.log.remove(topic)
 
     node = await conversations.append(talk.id, "hi", context=USER)
-    await conversations.append_all(talk.id, [Draft(content="hi", context=USER)])
+    await conversations.append_all(talk.id, [NodeInput(content="hi", context=USER)])
     await conversations.edit(node.id, "ho", version=1)
     await state.set(talk.id, {"step": 1})
     await conversations.clear(talk.id)
@@ -491,7 +491,7 @@ async def test_a_conversation_goes_on_while_the_topic_is_removed(
     async with engine.transaction() as tx:
         await tx.run(REMOVE, topic)
         appending = asyncio.create_task(
-            conversations.append_all(talk.id, [Draft(content="hi", context=USER)])
+            conversations.append_all(talk.id, [NodeInput(content="hi", context=USER)])
             if together
             else conversations.append(talk.id, "hi", context=USER)
         )

@@ -3,9 +3,9 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.conversations import Conversation, Conversations, Draft, Turn, Turns
-from holdfast.conversations import turns as turns_module
-from holdfast.conversations.turns import POLICIES, Policy
+from holdfast.conversations import Conversation, Conversations, HeldTurn, NodeInput, TurnClaims
+from holdfast.conversations import turn_claims as turns_module
+from holdfast.conversations.turn_claims import POLICIES, Policy
 from holdfast.core.errors import Busy, InvalidInput, TimedOut
 from holdfast.engine import Engine
 from tests.clock import Clock
@@ -19,13 +19,13 @@ LEASE = timedelta(seconds=30)
 class Watched:
     """A turn that another task takes, waits for, and gives back when told."""
 
-    def __init__(self, turns: Turns, conversation: Conversation, busy: Policy) -> None:
+    def __init__(self, turns: TurnClaims, conversation: Conversation, busy: Policy) -> None:
         self.held = asyncio.Event()
         self.enough = asyncio.Event()
-        self.turn: Turn | None = None
+        self.turn: HeldTurn | None = None
         self.task = asyncio.create_task(self._take(turns, conversation, busy))
 
-    async def _take(self, turns: Turns, conversation: Conversation, busy: Policy) -> None:
+    async def _take(self, turns: TurnClaims, conversation: Conversation, busy: Policy) -> None:
         async with turns.take(conversation.id, busy=busy) as self.turn:
             self.held.set()
             await self.enough.wait()
@@ -45,7 +45,7 @@ def only_woken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_turn_holds_a_conversation_until_it_ends(
-    conversations: Conversations, turns: Turns, talk: Conversation
+    conversations: Conversations, turns: TurnClaims, talk: Conversation
 ) -> None:
     async with turns.take(talk.id, holder="me") as turn:
         node = await conversations.append(talk.id, "hi", context=USER, turn=turn)
@@ -58,7 +58,7 @@ async def test_a_turn_holds_a_conversation_until_it_ends(
 
 
 async def test_turns_of_different_conversations_do_not_meet(
-    conversations: Conversations, turns: Turns, talk: Conversation
+    conversations: Conversations, turns: TurnClaims, talk: Conversation
 ) -> None:
     other = await conversations.create()
 
@@ -70,7 +70,7 @@ async def test_turns_of_different_conversations_do_not_meet(
 
 @pytest.mark.parametrize("how", ["exception", "cancel"])
 async def test_a_turn_that_fails_or_is_cancelled_frees_the_conversation(
-    turns: Turns, talk: Conversation, how: str
+    turns: TurnClaims, talk: Conversation, how: str
 ) -> None:
     held = asyncio.Event()
 
@@ -114,7 +114,7 @@ async def test_those_who_wait_are_woken_and_come_in_their_order(
     await claims(engine, 0)
 
 
-async def test_one_that_stops_waiting_leaves_its_place(engine: Engine, turns: Turns, talk: Conversation) -> None:
+async def test_one_that_stops_waiting_leaves_its_place(engine: Engine, turns: TurnClaims, talk: Conversation) -> None:
     async with turns.take(talk.id):
         with pytest.raises(TimedOut, match="did not become free"):
             async with turns.take(talk.id, busy="enqueue", wait=0.05):
@@ -146,14 +146,14 @@ async def test_a_turn_that_is_interrupted_is_told_at_once_and_may_come_to_an_end
     assert not other.turn.interrupted.is_set()
 
 
-async def test_a_conversation_that_nobody_holds_is_taken_by_every_policy(turns: Turns, talk: Conversation) -> None:
+async def test_a_conversation_that_nobody_holds_is_taken_by_every_policy(turns: TurnClaims, talk: Conversation) -> None:
     for policy in POLICIES:
         async with turns.take(talk.id, busy=policy) as turn:
             assert turn.conversation == talk.id
 
 
 async def test_a_fork_is_worked_on_while_the_conversation_is_held(
-    conversations: Conversations, turns: Turns, talk: Conversation
+    conversations: Conversations, turns: TurnClaims, talk: Conversation
 ) -> None:
     await conversations.append(talk.id, "shared", context=USER)
 
@@ -167,24 +167,24 @@ async def test_a_fork_is_worked_on_while_the_conversation_is_held(
 
 
 async def test_a_turn_writes_to_its_own_conversation_alone(
-    conversations: Conversations, turns: Turns, talk: Conversation
+    conversations: Conversations, turns: TurnClaims, talk: Conversation
 ) -> None:
     async with turns.take(talk.id), turns.take(talk.id, busy="fork") as forked:
         with pytest.raises(InvalidInput, match="turn of another"):
             await conversations.append(talk.id, "astray", context=USER, turn=forked)
         with pytest.raises(InvalidInput, match="turn of another"):
-            await conversations.append_all(talk.id, [Draft(content="astray", context=USER)], turn=forked)
+            await conversations.append_all(talk.id, [NodeInput(content="astray", context=USER)], turn=forked)
 
     assert await conversations.last(talk.id, 9) == []
 
 
 async def test_one_that_waits_writes_nothing_yet(
-    conversations: Conversations, turns: Turns, talk: Conversation
+    conversations: Conversations, turns: TurnClaims, talk: Conversation
 ) -> None:
     first = await turns.claim(talk.id)
     waiting = await turns.claim(talk.id, busy="enqueue")
-    turn = Turn(talk.id, waiting.number)
-    drafts = [Draft(content="early", context=USER)]
+    turn = HeldTurn(talk.id, waiting.number)
+    drafts = [NodeInput(content="early", context=USER)]
 
     with pytest.raises(Busy, match="does not hold"):
         await conversations.append(talk.id, "early", context=USER, turn=turn)
@@ -198,15 +198,15 @@ async def test_one_that_waits_writes_nothing_yet(
 
 
 async def test_a_crashed_turn_frees_the_conversation_when_its_lease_runs_out(
-    conversations: Conversations, turns: Turns, talk: Conversation, clock: Clock
+    conversations: Conversations, turns: TurnClaims, talk: Conversation, clock: Clock
 ) -> None:
     crashed = await turns.claim(talk.id, holder="crashed")
     waiting = await turns.claim(talk.id, busy="enqueue", lease=2 * LEASE)
-    drafts = [Draft(content="late", context=USER)]
+    drafts = [NodeInput(content="late", context=USER)]
     await clock.advance(LEASE)
 
     assert (await turns.renew(talk.id, waiting.number, lease=2 * LEASE)).held
-    late = Turn(talk.id, crashed.number)
+    late = HeldTurn(talk.id, crashed.number)
     for work in (
         conversations.append(talk.id, "late", context=USER, turn=late),
         conversations.append_all(talk.id, drafts, turn=late),
@@ -216,13 +216,13 @@ async def test_a_crashed_turn_frees_the_conversation_when_its_lease_runs_out(
             await work
     await turns.release(talk.id, crashed.number)
 
-    node = await conversations.append(talk.id, "mine", context=USER, turn=Turn(talk.id, waiting.number))
+    node = await conversations.append(talk.id, "mine", context=USER, turn=HeldTurn(talk.id, waiting.number))
     assert await conversations.since(talk.id, 0) == [node]
 
 
 @pytest.mark.parametrize("how", ["released", "ran out"])
 async def test_a_turn_that_is_over_writes_nothing_more_even_if_nobody_else_came(
-    conversations: Conversations, turns: Turns, talk: Conversation, clock: Clock, how: str
+    conversations: Conversations, turns: TurnClaims, talk: Conversation, clock: Clock, how: str
 ) -> None:
     claim = await turns.claim(talk.id)
     if how == "released":
@@ -231,14 +231,16 @@ async def test_a_turn_that_is_over_writes_nothing_more_even_if_nobody_else_came(
         await clock.advance(LEASE)
 
     with pytest.raises(Busy, match="does not hold"):
-        await conversations.append(talk.id, "late", context=USER, turn=Turn(talk.id, claim.number))
+        await conversations.append(talk.id, "late", context=USER, turn=HeldTurn(talk.id, claim.number))
     with pytest.raises(Busy, match="does not hold"):
-        await conversations.append_all(talk.id, [Draft(content="late", context=USER)], turn=Turn(talk.id, claim.number))
+        await conversations.append_all(
+            talk.id, [NodeInput(content="late", context=USER)], turn=HeldTurn(talk.id, claim.number)
+        )
 
     assert await conversations.last(talk.id, 9) == []
 
 
-async def test_a_claim_that_ran_out_is_no_hindrance(turns: Turns, talk: Conversation, clock: Clock) -> None:
+async def test_a_claim_that_ran_out_is_no_hindrance(turns: TurnClaims, talk: Conversation, clock: Clock) -> None:
     await turns.claim(talk.id)
     await clock.advance(LEASE)
 
@@ -246,16 +248,16 @@ async def test_a_claim_that_ran_out_is_no_hindrance(turns: Turns, talk: Conversa
 
 
 async def test_what_a_lapsed_turn_had_stored_is_found_by_its_key(
-    conversations: Conversations, turns: Turns, talk: Conversation, clock: Clock
+    conversations: Conversations, turns: TurnClaims, talk: Conversation, clock: Clock
 ) -> None:
-    turn = Turn(talk.id, (await turns.claim(talk.id)).number)
+    turn = HeldTurn(talk.id, (await turns.claim(talk.id)).number)
     first = await conversations.append(talk.id, "hi", context=USER, key="k", turn=turn)
     await clock.advance(LEASE)
 
     assert await conversations.append(talk.id, "hi", context=USER, key="k", turn=turn) == first
 
 
-async def test_a_long_turn_keeps_its_lease(engine: Engine, turns: Turns, talk: Conversation) -> None:
+async def test_a_long_turn_keeps_its_lease(engine: Engine, turns: TurnClaims, talk: Conversation) -> None:
     async def leased() -> object:
         return await engine.database.value("select leased_until from turn_claim where tenant_id = $1")
 
@@ -268,7 +270,7 @@ async def test_a_long_turn_keeps_its_lease(engine: Engine, turns: Turns, talk: C
 
 
 @pytest.mark.usefixtures("only_woken")
-async def test_a_turn_that_lost_its_lease_is_told(engine: Engine, turns: Turns, talk: Conversation) -> None:
+async def test_a_turn_that_lost_its_lease_is_told(engine: Engine, turns: TurnClaims, talk: Conversation) -> None:
     async with asyncio.timeout(10), turns.take(talk.id, lease=timedelta(seconds=0.3)) as turn:
         await turns.release(talk.id, turn.number)
 
@@ -277,19 +279,19 @@ async def test_a_turn_that_lost_its_lease_is_told(engine: Engine, turns: Turns, 
 
 @pytest.mark.parametrize("lease", [timedelta(), timedelta(seconds=-1)])
 async def test_a_lease_that_is_over_before_it_begins_is_refused(
-    turns: Turns, talk: Conversation, lease: timedelta
+    turns: TurnClaims, talk: Conversation, lease: timedelta
 ) -> None:
     with pytest.raises(InvalidInput, match="lease"):
         await turns.claim(talk.id, lease=lease)
 
 
-async def test_an_unknown_policy_is_refused(turns: Turns, talk: Conversation) -> None:
+async def test_an_unknown_policy_is_refused(turns: TurnClaims, talk: Conversation) -> None:
     with pytest.raises(InvalidInput, match="reject, enqueue, merge, interrupt, fork"):
         await turns.claim(talk.id, busy="hope")  # pyright: ignore[reportArgumentType]
 
 
 async def test_claiming_changes_nothing_that_others_expect(
-    conversations: Conversations, turns: Turns, talk: Conversation
+    conversations: Conversations, turns: TurnClaims, talk: Conversation
 ) -> None:
     claim = await turns.claim(talk.id)
     await turns.release(talk.id, claim.number)
@@ -299,7 +301,7 @@ async def test_claiming_changes_nothing_that_others_expect(
 
 
 async def test_what_a_dead_turn_tries_to_append_is_refused_in_a_transaction_of_its_time_too(
-    engine: Engine, conversations: Conversations, turns: Turns, talk: Conversation
+    engine: Engine, conversations: Conversations, turns: TurnClaims, talk: Conversation
 ) -> None:
     dead = await turns.claim(talk.id, lease=timedelta(seconds=0.3))
     next_one = await turns.claim(talk.id, busy="enqueue", lease=LEASE)
@@ -309,16 +311,16 @@ async def test_what_a_dead_turn_tries_to_append_is_refused_in_a_transaction_of_i
         async with asyncio.timeout(10):
             while not (await turns.renew(talk.id, next_one.number)).held:
                 pass
-        await conversations.append(talk.id, "by the next", context=USER, turn=Turn(talk.id, next_one.number))
+        await conversations.append(talk.id, "by the next", context=USER, turn=HeldTurn(talk.id, next_one.number))
 
         with pytest.raises(Busy, match="does not hold"):
-            await conversations.append(talk.id, "too late", context=USER, turn=Turn(talk.id, dead.number), tx=tx)
+            await conversations.append(talk.id, "too late", context=USER, turn=HeldTurn(talk.id, dead.number), tx=tx)
 
     assert [node.content for node in await conversations.last(talk.id, 9)] == ["by the next"]
 
 
 async def test_wake_ups_for_others_write_nothing(
-    engine: Engine, conversations: Conversations, turns: Turns, talk: Conversation
+    engine: Engine, conversations: Conversations, turns: TurnClaims, talk: Conversation
 ) -> None:
     others = await conversations.create()
     leases = "select leased_until from turn_claim where tenant_id = $1 and root = $2"
@@ -335,6 +337,6 @@ async def test_wake_ups_for_others_write_nothing(
     assert not turn.interrupted.is_set()
 
 
-async def _take_and_give(turns: Turns, talk: Conversation) -> None:
+async def _take_and_give(turns: TurnClaims, talk: Conversation) -> None:
     async with turns.take(talk.id, busy="enqueue"):
         pass

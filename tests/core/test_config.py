@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from holdfast.core.config import KEYS, MASK, Config, load_config
 from holdfast.core.errors import BadSetting
-from holdfast.core.sources import environment_name
+from holdfast.core.setting_sources import environment_name
 
 Refusal = Callable[..., BadSetting]
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import Overloaded
 from holdfast.core.limits import LimitSettings
-from holdfast.core.places import searches_of
+from holdfast.core.process_limits import searches_of
 from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, shared_by_tenant, work_for
 
 ANN: Holder = ("acme", "ann")

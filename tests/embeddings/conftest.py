@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from holdfast.embeddings.onnx import Model
-from holdfast.embeddings.pool import Pool
+from holdfast.embeddings.onnx import OnnxModel
+from holdfast.embeddings.pool import EmbeddingPool
 from tests.embeddings.endpoint import FakeEndpoint
 from tests.embeddings.models import english, models
 
@@ -15,15 +15,15 @@ __all__ = ["english", "models"]
 
 
 @pytest.fixture
-async def pool() -> AsyncIterator[Pool]:
+async def pool() -> AsyncIterator[EmbeddingPool]:
     """Two threads for models."""
-    pool = Pool(2)
+    pool = EmbeddingPool(2)
     yield pool
     pool.close()
 
 
 @pytest.fixture
-async def endpoint(english: Model) -> AsyncIterator[FakeEndpoint]:
+async def endpoint(english: OnnxModel) -> AsyncIterator[FakeEndpoint]:
     """An endpoint that serves the English model."""
     endpoint = FakeEndpoint(english)
     async with endpoint.serving():

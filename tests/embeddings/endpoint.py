@@ -7,13 +7,13 @@ from typing import Any
 
 from aiohttp import web
 
-from holdfast.embeddings.onnx import Model
+from holdfast.embeddings.onnx import OnnxModel
 
 
 class FakeEndpoint:
     """Answers `POST /v1/embeddings`; what is in `failures` is answered first, and `broken` as long as it is set."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: OnnxModel) -> None:
         self.url = ""
         self.requests: list[dict[str, Any]] = []
         self.keys: list[str | None] = []

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from holdfast.core.errors import Unavailable
-from holdfast.embeddings.known import KNOWN
-from holdfast.embeddings.onnx import Model
+from holdfast.embeddings.known_models import KNOWN
+from holdfast.embeddings.onnx import OnnxModel
 from holdfast.embeddings.store import Store
 
 ENGLISH, CHINESE = KNOWN
@@ -33,8 +33,8 @@ def models() -> Store:
 
 
 @pytest.fixture(scope="session")
-def english(models: Store) -> Model:
+def english(models: Store) -> OnnxModel:
     """The English model, loaded."""
     files = models.find(ENGLISH)
     assert files is not None
-    return Model(files)
+    return OnnxModel(files)

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.embeddings.known import KNOWN
+from holdfast.embeddings.known_models import KNOWN
 from holdfast.embeddings.store import Store
 from tests.cli.program import Program
 from tests.embeddings.models import CHINESE, ENGLISH

@@ -12,13 +12,13 @@ from aiohttp import web
 from holdfast.core.errors import Broken, InvalidInput, Unavailable
 from holdfast.core.settings import EmbeddingSettings
 from holdfast.embeddings import Embedder, Embeddings, Store, onnx
-from holdfast.embeddings.known import KnownModel
+from holdfast.embeddings.downloads import Progress
+from holdfast.embeddings.known_models import KnownModel
 from holdfast.embeddings.language import Language
 from holdfast.embeddings.local import LocalModel
-from holdfast.embeddings.onnx import Model, OnnxEmbedder
-from holdfast.embeddings.sources import Progress
+from holdfast.embeddings.model_supply import ModelSupply
+from holdfast.embeddings.onnx import OnnxEmbedder, OnnxModel
 from holdfast.embeddings.store import Source
-from holdfast.embeddings.supply import Supply
 from tests.embeddings.endpoint import FakeEndpoint
 from tests.embeddings.models import CHINESE, ENGLISH
 
@@ -28,7 +28,7 @@ NO_FETCH = EmbeddingSettings(fetch=False)
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is missing is looked for again at once."""
-    monkeypatch.setattr(Supply, "first_pause", 0.01)
+    monkeypatch.setattr(ModelSupply, "first_pause", 0.01)
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ async def test_a_runtime_that_cannot_be_loaded_is_told_and_not_raised(
     embeddings: Embeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    monkeypatch.setattr(onnx, "Model", Model)  # not one that was loaded before
+    monkeypatch.setattr(onnx, "OnnxModel", OnnxModel)  # not one that was loaded before
 
     vectors = await embeddings.vectors(["tea"])
 
@@ -338,14 +338,14 @@ async def test_a_text_that_is_refused_costs_the_others_nothing(endpoint: FakeEnd
 async def test_a_text_that_the_model_fails_on_costs_the_others_nothing(
     embeddings: Embeddings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    vector = Model.vector
+    vector = OnnxModel.vector
 
-    def failing(model: Model, text: str) -> list[float]:
+    def failing(model: OnnxModel, text: str) -> list[float]:
         if text == "bad":
             raise Broken("the model failed on a text")
         return vector(model, text)
 
-    monkeypatch.setattr(Model, "vector", failing)
+    monkeypatch.setattr(OnnxModel, "vector", failing)
     vectors = await embeddings.vectors(["a", "bad", "b", "c"])
 
     assert lengths(vectors) == [384, None, 384, 384]

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.errors import Unavailable
-from holdfast.embeddings.known import KNOWN, KnownModel, Pinned
-from holdfast.embeddings.sources import GivenUp, Progress, fetch_from_hub, no_progress
+from holdfast.embeddings.downloads import DownloadCancelled, Progress, fetch_from_hub, no_progress
+from holdfast.embeddings.known_models import KNOWN, KnownModel, PinnedFile
 from tests.embeddings.hub import Hub
 from tests.embeddings.models import ENGLISH
 
@@ -18,8 +18,8 @@ pytestmark = pytest.mark.req("EMB-02")
 FILES = {"onnx/model_quantized.onnx": bytes(range(256)) * 8000, "tokenizer.json": b"{}"}
 MODEL = replace(
     KNOWN[ENGLISH],
-    onnx=Pinned("onnx/model_quantized.onnx", 2_048_000, sha256(FILES["onnx/model_quantized.onnx"]).hexdigest()),
-    tokenizer=Pinned("tokenizer.json", 2, sha256(b"{}").hexdigest()),
+    onnx=PinnedFile("onnx/model_quantized.onnx", 2_048_000, sha256(FILES["onnx/model_quantized.onnx"]).hexdigest()),
+    tokenizer=PinnedFile("tokenizer.json", 2, sha256(b"{}").hexdigest()),
 )
 
 
@@ -45,10 +45,10 @@ async def test_an_interrupted_fetch_goes_on_where_it_ended(tmp_path: Path) -> No
 
     def give_up(here: int, total: int) -> None:
         if here > 1_000_000:
-            raise GivenUp
+            raise DownloadCancelled
 
     async with hub.serving():
-        with pytest.raises(GivenUp):
+        with pytest.raises(DownloadCancelled):
             await fetch(hub, tmp_path, progress=give_up)
         await fetch(hub, tmp_path)
 

@@ -11,9 +11,9 @@ import pytest
 from tokenizers import Tokenizer
 
 from holdfast.core.errors import BadSetting, Unavailable
-from holdfast.embeddings.known import KNOWN
-from holdfast.embeddings.onnx import Model, OnnxEmbedder
-from holdfast.embeddings.pool import Pool
+from holdfast.embeddings.known_models import KNOWN
+from holdfast.embeddings.onnx import OnnxEmbedder, OnnxModel
+from holdfast.embeddings.pool import EmbeddingPool
 from holdfast.embeddings.store import ModelFiles, Store
 from tests.embeddings.models import CHINESE, ENGLISH
 
@@ -54,7 +54,7 @@ def cosine(one: Any, other: Any) -> float:
 @pytest.mark.parametrize("name", [ENGLISH, CHINESE])
 def test_vectors_are_the_normalised_first_token_of_the_model(models: Store, name: str) -> None:
     files = files_of(models, name)
-    model = Model(files)
+    model = OnnxModel(files)
 
     for one, other in PAIRS[name]:
         ours = cosine(model.vector(one), model.vector(other))
@@ -65,7 +65,7 @@ def test_vectors_are_the_normalised_first_token_of_the_model(models: Store, name
 
 @pytest.mark.parametrize("name", [ENGLISH, CHINESE])
 def test_what_belongs_together_is_nearer_than_what_does_not(models: Store, name: str) -> None:
-    model = Model(files_of(models, name))
+    model = OnnxModel(files_of(models, name))
 
     near, far = (cosine(model.vector(one), model.vector(other)) for one, other in PAIRS[name][:2])
 
@@ -82,12 +82,12 @@ def test_a_model_whose_files_say_so_is_pooled_by_the_mean(models: Store, tmp_pat
     shutil.copy(source.onnx, folder)
     shutil.copy(source.tokenizer, folder)
 
-    vector = Model(files_of(Store(tmp_path), "mine")).vector("She prefers tea.")
+    vector = OnnxModel(files_of(Store(tmp_path), "mine")).vector("She prefers tea.")
 
     assert cosine(vector, token_states(source, "She prefers tea.").mean(axis=0)) == pytest.approx(1, abs=1e-6)
 
 
-async def test_a_question_does_not_wait_behind_a_bulk(english: Model, pool: Pool) -> None:
+async def test_a_question_does_not_wait_behind_a_bulk(english: OnnxModel, pool: EmbeddingPool) -> None:
     embedder = OnnxEmbedder(english, name=ENGLISH, prefix="", pool=pool)
     finished: list[str] = []
 
@@ -104,7 +104,7 @@ async def test_a_question_does_not_wait_behind_a_bulk(english: Model, pool: Pool
     assert finished == ["question"] + ["bulk"] * 5
 
 
-async def test_bulks_take_turns(english: Model, pool: Pool) -> None:
+async def test_bulks_take_turns(english: OnnxModel, pool: EmbeddingPool) -> None:
     embedder = OnnxEmbedder(english, name=ENGLISH, prefix="", pool=pool)
     finished: list[int] = []
 
@@ -118,24 +118,24 @@ async def test_bulks_take_turns(english: Model, pool: Pool) -> None:
 
 
 async def test_models_run_off_the_event_loop_and_on_every_thread(
-    english: Model, pool: Pool, monkeypatch: pytest.MonkeyPatch
+    english: OnnxModel, pool: EmbeddingPool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     embedder = OnnxEmbedder(english, name=ENGLISH, prefix="", pool=pool)
     threads: set[int] = set()
-    vector = Model.vector
+    vector = OnnxModel.vector
 
-    def watched(model: Model, text: str) -> list[float]:
+    def watched(model: OnnxModel, text: str) -> list[float]:
         threads.add(threading.get_ident())
         return vector(model, text)
 
-    monkeypatch.setattr(Model, "vector", watched)
+    monkeypatch.setattr(OnnxModel, "vector", watched)
     await embedder.embed([f"entry {place}" for place in range(40)])
 
     assert len(threads) == 2
     assert threading.get_ident() not in threads
 
 
-async def test_a_turn_that_its_owner_no_longer_wants_goes_to_the_next(pool: Pool) -> None:
+async def test_a_turn_that_its_owner_no_longer_wants_goes_to_the_next(pool: EmbeddingPool) -> None:
     gate = threading.Event()
     held = [asyncio.create_task(pool.run(gate.wait)) for _ in range(pool.threads)]
     waiting = [asyncio.create_task(pool.run(lambda number=number: number)) for number in range(3)]
@@ -152,13 +152,13 @@ async def test_a_turn_that_its_owner_no_longer_wants_goes_to_the_next(pool: Pool
 
 
 @pytest.mark.req("EMB-03")
-async def test_another_dimension_than_the_settings_say_is_refused(models: Store, pool: Pool) -> None:
+async def test_another_dimension_than_the_settings_say_is_refused(models: Store, pool: EmbeddingPool) -> None:
     with pytest.raises(BadSetting, match=r"384 numbers, not 512. Set memory.embedding.dimensions"):
         await OnnxEmbedder.load(files_of(models, ENGLISH), name=ENGLISH, dimensions=512, pool=pool)
 
 
 @pytest.mark.req("EMB-02")
-async def test_a_file_that_is_no_model_is_refused(models: Store, pool: Pool, tmp_path: Path) -> None:
+async def test_a_file_that_is_no_model_is_refused(models: Store, pool: EmbeddingPool, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "model.onnx").write_bytes(b"no model")

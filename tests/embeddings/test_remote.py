@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from holdfast.core.errors import BadSetting, HoldfastError, InvalidInput, TimedOut, Unavailable
 from holdfast.core.settings import EmbeddingSettings
-from holdfast.embeddings.remote import Endpoint, RemoteModel
+from holdfast.embeddings.remote import EmbeddingEndpoint, RemoteModel
 from tests.embeddings.endpoint import FakeEndpoint
 
 pytestmark = pytest.mark.req("EMB-03")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.req("EMB-03")
 @pytest.fixture
 async def model(endpoint: FakeEndpoint) -> AsyncIterator[RemoteModel]:
     """A model behind the endpoint."""
-    client = Endpoint(EmbeddingSettings(url=endpoint.url, api_key=SecretStr("sk-1"), timeout=20))
+    client = EmbeddingEndpoint(EmbeddingSettings(url=endpoint.url, api_key=SecretStr("sk-1"), timeout=20))
     yield RemoteModel(client, "text-embedding-3-small", dimensions=384, prefix="query: ")
     await client.close()
 
@@ -71,7 +71,7 @@ async def test_it_does_not_wait_longer_than_it_has_time(endpoint: FakeEndpoint, 
 
 
 async def test_an_endpoint_that_does_not_answer_is_given_up(endpoint: FakeEndpoint) -> None:
-    client = Endpoint(EmbeddingSettings(url=endpoint.url, timeout=0.001))
+    client = EmbeddingEndpoint(EmbeddingSettings(url=endpoint.url, timeout=0.001))
 
     with pytest.raises(TimedOut, match=r"within 0.001 s. See memory.embedding.url"):
         await RemoteModel(client, "m", dimensions=384).embed(["tea"])
@@ -80,7 +80,7 @@ async def test_an_endpoint_that_does_not_answer_is_given_up(endpoint: FakeEndpoi
 
 
 async def test_an_endpoint_that_is_not_there_is_said(endpoint: FakeEndpoint) -> None:
-    client = Endpoint(EmbeddingSettings(url="http://127.0.0.1:1/v1"))
+    client = EmbeddingEndpoint(EmbeddingSettings(url="http://127.0.0.1:1/v1"))
 
     with pytest.raises(Unavailable, match=r"127.0.0.1:1/v1/embeddings cannot be reached"):
         await RemoteModel(client, "m", dimensions=384).embed(["tea"])

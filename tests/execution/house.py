@@ -10,16 +10,16 @@ from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
 from holdfast.execution.admission import Admission
 from holdfast.execution.event_tools import EventTools
-from holdfast.execution.events import EventRunner
+from holdfast.execution.executions import Executions
 from holdfast.execution.executor import Executor
-from holdfast.execution.function import FunctionRunner
+from holdfast.execution.function_runner import FunctionRunner
 from holdfast.execution.outcomes import Outcome
 from holdfast.execution.outputs import Outputs
-from holdfast.execution.presence import Presence
-from holdfast.execution.records import Executions
-from holdfast.execution.runner import Runner
-from holdfast.execution.usage import Usage
-from holdfast.skills.function import tool_of
+from holdfast.execution.presence import ToolPresence
+from holdfast.execution.runner import ToolRunner
+from holdfast.execution.usage import ToolUsage
+from holdfast.execution.worker_runner import WorkerRunner
+from holdfast.skills.function_tools import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Kind, Mode, Tool
 from holdfast.skills.tools import Tools
@@ -31,17 +31,17 @@ SECONDS = 10  # that a call has, on a busy machine, too
 class House:
     """What runs tools of one tenant in a process."""
 
-    def __init__(self, engine: Engine, *, modules: Sequence[str] = (), **runners: Runner) -> None:
+    def __init__(self, engine: Engine, *, modules: Sequence[str] = (), **runners: ToolRunner) -> None:
         self._functions = FunctionRunner(modules)
-        given: dict[Kind, Runner] = {"function": self._functions, **runners}  # pyright: ignore[reportAssignmentType]
+        given: dict[Kind, ToolRunner] = {"function": self._functions, **runners}  # pyright: ignore[reportAssignmentType]
         self.engine = engine
         self.tools = Tools(engine.database)
-        self.usage = Usage()
-        self.presence = Presence(engine.database)
+        self.usage = ToolUsage()
+        self.presence = ToolPresence(engine.database)
         self.executor = Executor(
             given,
             admission=Admission(engine.database, self.tools, self.usage),
-            events=EventRunner(engine.commands, Outputs(engine.database)),
+            events=WorkerRunner(engine.commands, Outputs(engine.database)),
             presence=self.presence,
         )
         self.executions = Executions(engine.database, self.executor, self.tools, engine._shared.background)  # pyright: ignore[reportPrivateUsage]

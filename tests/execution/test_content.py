@@ -6,11 +6,11 @@ import pytest
 
 from holdfast import Embedded, Image, Link, ResourceContents, Run, Text
 from holdfast.execution.executor import Executor
-from holdfast.execution.function import FunctionRunner
+from holdfast.execution.function_runner import FunctionRunner
 from holdfast.execution.outcomes import Outcome
 from holdfast.mcp.inputs import Elicit
 from holdfast.skills.client import InputRequired
-from holdfast.skills.function import tool_of
+from holdfast.skills.function_tools import tool_of
 from tests.execution.backend import RUN
 
 FORM: dict[str, Any] = {"type": "object", "properties": {}}

@@ -12,9 +12,9 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from holdfast.core.errors import BadSetting, Forbidden, InvalidInput, LimitReached, Unavailable
-from holdfast.execution.egress import Allowed, Egress, checked_url, is_private
+from holdfast.execution.egress import AllowedHosts, Egress, checked_url, is_private
 from holdfast.execution.rest import RestRunner
-from holdfast.skills.request import Backend, Scheme
+from holdfast.skills.request import AuthScheme, Backend
 from tests.execution.backend import RUN, Keyring, Known, Service, raw_service, rest_tool
 
 PRIVATE = [
@@ -128,7 +128,7 @@ async def test_no_form_of_a_private_address_is_reached(target: Service, form: st
 async def test_no_redirect_leads_to_a_private_address(target: Service, form: str) -> None:
     async with Service().serving() as public:
         public.will_answer("/go", status=302, headers={"Location": f"http://{form % target.port}/"})
-        allowed = Allowed.parse([f"public.test:{public.port}"])
+        allowed = AllowedHosts.parse([f"public.test:{public.port}"])
         names = Names({**NAMES, "public.test": ["127.0.0.1"]})
 
         async with Egress(allowed, resolver=names) as egress:
@@ -145,7 +145,7 @@ def test_there_are_sixty_forms() -> None:
 
 @pytest.mark.parametrize("form", ["127.0.0.1:%s", "①②⑦.⓪.⓪.①:%s", "[::1]:%s", "[::ffff:127.0.0.1]:%s", "mixed.test:%s"])
 async def test_the_same_forms_reach_what_is_allowed(target: Service, form: str) -> None:
-    allowed = Allowed.parse(["127.0.0.0/8", "::1"])
+    allowed = AllowedHosts.parse(["127.0.0.0/8", "::1"])
 
     async with Egress(allowed, resolver=Names()) as egress:
         result = await call(egress, f"http://{form % target.port}/")
@@ -161,7 +161,7 @@ async def test_a_name_that_resolves_otherwise_the_next_time_is_judged_anew(
     names = Names({"rebinding.test": ["127.0.0.1"]})
     target.will_answer("/", headers={"Connection": "close"})
 
-    async with Egress(Allowed.parse(["127.0.0.1"]), resolver=names) as egress:
+    async with Egress(AllowedHosts.parse(["127.0.0.1"]), resolver=names) as egress:
         await call(egress, f"http://rebinding.test:{target.port}/")
         names.names["rebinding.test"] = ["127.0.0.2"]
         with pytest.raises(Forbidden, match=r"its address 127\.0\.0\.2 is not public"):
@@ -174,7 +174,7 @@ async def test_a_name_that_resolves_otherwise_the_next_time_is_judged_anew(
 async def test_a_public_name_with_a_private_address_among_others_does_not_reach_that(target: Service) -> None:
     names = Names({"two.test": ["127.0.0.2", "127.0.0.1"]})
 
-    async with Egress(Allowed.parse(["127.0.0.1"]), resolver=names) as egress:
+    async with Egress(AllowedHosts.parse(["127.0.0.1"]), resolver=names) as egress:
         await call(egress, f"http://two.test:{target.port}/")
 
     assert len(target.asked) == 1
@@ -183,7 +183,7 @@ async def test_a_public_name_with_a_private_address_among_others_does_not_reach_
 @pytest.mark.req("EXEC-04")
 async def test_what_is_allowed_by_name_is_so_under_that_name_and_port_alone(target: Service) -> None:
     names = Names({"wiki.test": ["127.0.0.1", "::1"], "other.test": ["127.0.0.1", "::1"]})
-    allowed = Allowed.parse([f"Wiki.Test:{target.port}"])
+    allowed = AllowedHosts.parse([f"Wiki.Test:{target.port}"])
 
     async with Egress(allowed, resolver=names) as egress:
         await call(egress, f"http://wiki.test:{target.port}/")
@@ -238,7 +238,7 @@ async def test_a_refusal_says_how_to_allow_it(target: Service) -> None:
     ],
 )
 def test_entries_allow_what_they_say(entry: str, host: str, address: str, port: int, allowed: bool) -> None:
-    assert Allowed.parse([entry]).permits(host, ipaddress.ip_address(address), port) is allowed
+    assert AllowedHosts.parse([entry]).permits(host, ipaddress.ip_address(address), port) is allowed
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def test_entries_allow_what_they_say(entry: str, host: str, address: str, port: 
 )  # fmt: skip
 def test_an_entry_that_means_nothing_is_refused_by_name(entry: str) -> None:
     with pytest.raises(BadSetting, match=r"execution\.allow_private"):
-        Allowed.parse([entry])
+        AllowedHosts.parse([entry])
 
 
 @pytest.mark.req("EXEC-04")
@@ -260,7 +260,7 @@ async def test_no_proxy_of_the_environment_is_asked(
     async with Service().serving() as proxy:
         monkeypatch.setenv(variable, proxy.url)
 
-        async with Egress(Allowed.parse(["127.0.0.1"])) as egress:
+        async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
             await call(egress, target.url)
 
         assert (len(target.asked), len(proxy.asked)) == (1, 0)
@@ -274,7 +274,7 @@ async def test_no_cookie_of_an_answer_is_kept(target: Service) -> None:
         return response
 
     target.will_answer("/login", give)
-    async with Egress(Allowed.parse(["127.0.0.1"])) as egress:
+    async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
         await call(egress, f"{target.url}/login")
         result = await call(egress, target.url)
 
@@ -293,7 +293,7 @@ def test_only_plain_http_addresses_are_called(url: str) -> None:
 async def test_a_request_that_reached_one_of_two_addresses_is_in_doubt() -> None:
     names = Names({"two.test": ["127.0.0.2", "127.0.0.1"]})
 
-    async with raw_service(b"") as service, Egress(Allowed.parse(["127.0.0.1"]), resolver=names) as egress:
+    async with raw_service(b"") as service, Egress(AllowedHosts.parse(["127.0.0.1"]), resolver=names) as egress:
         with pytest.raises(Unavailable, match="may have taken effect"):
             await call(egress, f"http://two.test:{service.port}/pay", "POST")
 
@@ -302,7 +302,7 @@ async def test_a_request_that_reached_one_of_two_addresses_is_in_doubt() -> None
 
 @pytest.mark.req("EXEC-02")
 async def test_who_waits_for_a_connection_is_told_so(target: Service) -> None:
-    async with raw_service(hang=True) as slow, Egress(Allowed.parse(["127.0.0.1"]), connections=1) as egress:
+    async with raw_service(hang=True) as slow, Egress(AllowedHosts.parse(["127.0.0.1"]), connections=1) as egress:
         other = asyncio.create_task(runner(egress).run(rest_tool("GET", slow.url), {}, RUN, timeout=30))
         async with asyncio.timeout(5):
             await slow.arrived.wait()
@@ -348,18 +348,18 @@ async def test_a_name_of_another_script_is_allowed_and_shown_secrets_by_the_lett
     tool = rest_tool(
         "GET",
         f"http://bücher.test:{target.port}/",
-        security=((Scheme("main", "bearer"),),),
+        security=((AuthScheme("main", "bearer"),),),
         backend=Backend(auth={"main": "key"}),
     )
 
-    async with Egress(Allowed.parse(["bücher.test"]), resolver=names) as egress:
+    async with Egress(AllowedHosts.parse(["bücher.test"]), resolver=names) as egress:
         await RestRunner(egress, secrets).run(tool, {}, RUN, timeout=5)
 
     assert target.asked[0].headers["Authorization"] == "Bearer s3cret-key"
 
 
 async def test_what_is_closed_opens_nothing(target: Service) -> None:
-    async with Egress(Allowed.parse(["127.0.0.1"])) as egress:
+    async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
         pass
 
     with pytest.raises(Unavailable, match="the engine is closed"):

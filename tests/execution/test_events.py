@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from holdfast import App
 from holdfast.bus import Command
-from holdfast.bus.skill_events import MAX_NAME
+from holdfast.bus.command_events import MAX_NAME
 from holdfast.bus.workers import Worker
 from holdfast.core.config import Config
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine, open_engine
-from holdfast.execution.events import correlation_id
 from holdfast.execution.outcomes import UNKNOWN, Outcome
+from holdfast.execution.worker_runner import correlation_id
 from holdfast.skills.run import Run, current_run
 from holdfast.skills.tool import Tool
 from tests.execution.house import House, alone, in_turn
@@ -253,7 +253,7 @@ async def test_a_call_that_was_begun_with_other_arguments_has_the_time_that_it_h
 async def test_what_can_run_here_does_when_no_worker_begins_it(
     house: House, tool: Tool, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.execution.events.PATIENCE", 0.2)
+    monkeypatch.setattr("holdfast.execution.worker_runner.PATIENCE", 0.2)
     job.go_on.set()
     house.declare()
     execution = uuid7()

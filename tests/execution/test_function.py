@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import Unavailable
-from holdfast.execution.function import FunctionRunner
+from holdfast.execution.function_runner import FunctionRunner
 from holdfast.skills.tool import Tool
 from tests.execution.backend import RUN
 

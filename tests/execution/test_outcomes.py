@@ -19,10 +19,10 @@ from holdfast.core.ids import uuid7
 from holdfast.core.text import dumps, loads, render
 from holdfast.core.threads import abandoned
 from holdfast.execution.executor import Executor
-from holdfast.execution.function import FunctionRunner
+from holdfast.execution.function_runner import FunctionRunner
 from holdfast.execution.outcomes import LARGE, MAX_RESULT_BYTES, MAX_WEIGHT, NOTHING, STRUCK, Outcome, cut
 from holdfast.execution.runner import IN_DOUBT
-from holdfast.skills.function import MOST_ABANDONED, tool_of
+from holdfast.skills.function_tools import MOST_ABANDONED, tool_of
 from holdfast.skills.run import Run, current_run
 from holdfast.skills.tool import Tool
 

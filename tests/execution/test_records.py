@@ -14,9 +14,9 @@ from holdfast.core.errors import AlreadyExists, Busy, Conflict, InvalidInput, No
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import ExecutionSettings
 from holdfast.engine import Engine, open_engine
-from holdfast.execution.records import Execution
+from holdfast.execution.executions import Execution
 from holdfast.execution.runner import IN_DOUBT
-from holdfast.execution.sweep import ExecutionSweeper
+from holdfast.execution.sweeper import ExecutionSweeper
 from holdfast.skills.tool import Tool
 from tests.execution.house import House
 

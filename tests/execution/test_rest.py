@@ -16,17 +16,17 @@ import pytest
 from aiohttp import web
 
 from holdfast.core.errors import Forbidden, HoldfastError, LimitReached, TimedOut, TooLarge, Unavailable
-from holdfast.execution.egress import Allowed, Egress
+from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.rest import RestRunner
 from holdfast.execution.rest.responses import tell
 from holdfast.execution.runner import Result
-from holdfast.skills.request import Backend, Body, Field, Parameter, Scheme
+from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter
 from holdfast.skills.tool import Tool
 from tests.execution.backend import RUN, Keyring, Known, RawService, Service, raw_service, rest_tool
 
 KEY = "s3cr/et+key-0123456789"
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-BEARER = ((Scheme("main", "bearer"),),)
+BEARER = ((AuthScheme("main", "bearer"),),)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ async def service() -> AsyncIterator[Service]:
 @pytest.fixture
 async def egress() -> AsyncIterator[Egress]:
     """A way out that reaches the test's own back ends."""
-    async with Egress(Allowed.parse(["127.0.0.1"])) as egress:
+    async with Egress(AllowedHosts.parse(["127.0.0.1"])) as egress:
         yield egress
 
 
@@ -73,12 +73,12 @@ async def test_a_call_arrives_as_its_request_says(runner: RestRunner, service: S
         "POST",
         f"{service.url}/orders/{{id}}",
         parameters=(
-            Parameter("id", "id", "path", "simple"),
-            Parameter("dry", "dry", "query"),
-            Parameter("trace", "X-Trace", "header"),
-            Parameter("theme", "theme", "cookie"),
+            RequestParameter("id", "id", "path", "simple"),
+            RequestParameter("dry", "dry", "query"),
+            RequestParameter("trace", "X-Trace", "header"),
+            RequestParameter("theme", "theme", "cookie"),
         ),
-        body=Body("application/json", fields=(Field("note", "note"),)),
+        body=RequestBody("application/json", fields=(BodyField("note", "note"),)),
     )
 
     result = await call(runner, tool, {"id": "a/b ü", "dry": True, "trace": "é", "theme": "dark", "note": "hi"})
@@ -95,8 +95,8 @@ async def test_a_call_arrives_as_its_request_says(runner: RestRunner, service: S
 
 @pytest.mark.req("EXEC-01")
 async def test_a_multipart_body_is_one_that_servers_read(runner: RestRunner, service: Service) -> None:
-    fields = (Field("title", "title"), Field("file", "file", content_type="image/png"))
-    tool = rest_tool("POST", f"{service.url}/upload", body=Body("multipart/form-data", fields=fields))
+    fields = (BodyField("title", "title"), BodyField("file", "file", content_type="image/png"))
+    tool = rest_tool("POST", f"{service.url}/upload", body=RequestBody("multipart/form-data", fields=fields))
 
     await call(runner, tool, {"title": "ü", "file": base64.b64encode(b"\x89PNG\0\r\n").decode()})
 
@@ -110,7 +110,7 @@ async def test_a_multipart_body_is_one_that_servers_read(runner: RestRunner, ser
 
 
 async def test_a_large_body_is_sent_whole(runner: RestRunner, service: Service) -> None:
-    tool = rest_tool("POST", f"{service.url}/big", body=Body("text/plain", argument="text"))
+    tool = rest_tool("POST", f"{service.url}/big", body=RequestBody("text/plain", argument="text"))
     service.will_answer("/big", text="ok")
 
     await call(runner, tool, {"text": "x" * 1_900_000})
@@ -301,7 +301,7 @@ async def test_a_secret_goes_to_the_back_end_and_comes_back_from_nowhere(
     tool = rest_tool(
         "GET",
         f"{service.url}/echo",
-        security=((Scheme("main", "bearer"), Scheme("other", "query", "k")),),
+        security=((AuthScheme("main", "bearer"), AuthScheme("other", "query", "k")),),
         headers={"X-Login": "{{secret:login}}"},
         backend=Backend(auth={"main": "key", "other": "key"}),
     )
@@ -328,7 +328,7 @@ async def test_no_error_and_no_log_says_a_secret(
     service.will_answer("/no", status=403, text=said, headers={"X-Said": secret})
     service.will_answer("/away", status=302, headers={"Location": f"ftp://x.example/{secret}"})
     backend = Backend(auth={"main": "key"})
-    security = ((Scheme("main", kind, "Key"),),)
+    security = ((AuthScheme("main", kind, "Key"),),)
 
     refused = await call(runner, rest_tool("GET", f"{service.url}/no", security=security, backend=backend))
     errors = [
@@ -383,7 +383,7 @@ async def test_a_redirect_to_another_origin_leaves_who_calls_behind(
         tool = rest_tool(
             "GET",
             service.url,
-            parameters=(Parameter("t", "X-Tenant", "header"), Parameter("c", "session", "cookie")),
+            parameters=(RequestParameter("t", "X-Tenant", "header"), RequestParameter("c", "session", "cookie")),
             security=BEARER,
             headers={"X-Key": "{{secret:key}}"},
             backend=Backend(auth={"main": "key"}),
@@ -463,7 +463,7 @@ async def echoing(before: bytes) -> AsyncGenerator[str]:
 async def test_no_part_of_a_secret_is_in_an_error_wherever_that_is_cut(egress: Egress, status: bytes) -> None:
     key = "zyxwvutsrqponmlkjihgfedcba987654"
     runner = RestRunner(egress, Keyring(key=key))
-    security, backend = ((Scheme("main", "query", "k"),),), Backend(auth={"main": "key"})
+    security, backend = ((AuthScheme("main", "query", "k"),),), Backend(auth={"main": "key"})
     told = ""
 
     for length in (*range(0, 320, 8), 8150, 8180, 9000):

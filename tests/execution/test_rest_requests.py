@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
 from holdfast.execution.rest.redirects import redirected
 from holdfast.execution.rest.requests import WireRequest, secret_names, wire_request
-from holdfast.skills.request import Backend, Body, Field, Parameter, Scheme
+from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter
 from tests.execution.backend import rest_tool
 
 LIST = ["blue", "black", "brown"]
@@ -50,7 +50,7 @@ def sent(method: str, url: str, arguments: dict[str, Any], **request: Any) -> Wi
     ],
 )
 def test_a_path_is_written_in_every_style(style: Any, explode: bool, value: Any, path: str) -> None:
-    parameters = (Parameter("shade", "color", "path", style, explode),)
+    parameters = (RequestParameter("shade", "color", "path", style, explode),)
 
     request = sent("GET", "https://x.example/{color}", {"shade": value}, parameters=parameters)
 
@@ -84,7 +84,7 @@ def test_a_path_is_written_in_every_style(style: Any, explode: bool, value: Any,
     ],
 )  # fmt: skip
 def test_a_query_is_written_in_every_style(style: Any, explode: bool, value: Any, query: str) -> None:
-    parameters = (Parameter("shade", "color", "query", style, explode),)
+    parameters = (RequestParameter("shade", "color", "query", style, explode),)
 
     request = sent("GET", "https://x.example/c", {"shade": value}, parameters=parameters)
 
@@ -92,7 +92,7 @@ def test_a_query_is_written_in_every_style(style: Any, explode: bool, value: Any
 
 
 def test_reserved_characters_stay_where_they_may_and_end_nothing() -> None:
-    parameters = (Parameter("q", "q", "query", allow_reserved=True),)
+    parameters = (RequestParameter("q", "q", "query", allow_reserved=True),)
 
     request = sent("GET", "https://x.example/", {"q": "a/b:c?d&e=f#g+h"}, parameters=parameters)
 
@@ -102,12 +102,12 @@ def test_reserved_characters_stay_where_they_may_and_end_nothing() -> None:
 @pytest.mark.req("EXEC-01")
 def test_headers_and_cookies_are_written() -> None:
     parameters = (
-        Parameter("list", "X-List", "header", "simple"),
-        Parameter("object", "X-Object", "header", "simple", explode=True),
-        Parameter("json", "X-Json", "header", content_type="application/json"),
-        Parameter("theme", "theme", "cookie", "form", explode=True),
-        Parameter("size", "size", "cookie"),
-        Parameter("gone", "gone", "cookie"),
+        RequestParameter("list", "X-List", "header", "simple"),
+        RequestParameter("object", "X-Object", "header", "simple", explode=True),
+        RequestParameter("json", "X-Json", "header", content_type="application/json"),
+        RequestParameter("theme", "theme", "cookie", "form", explode=True),
+        RequestParameter("size", "size", "cookie"),
+        RequestParameter("gone", "gone", "cookie"),
     )
     arguments = {"list": LIST, "object": COLORS, "json": {"a": [1]}, "theme": "a;b", "size": [1, 2]}
 
@@ -121,8 +121,8 @@ def test_headers_and_cookies_are_written() -> None:
 
 def test_a_parameter_with_a_type_of_content_is_written_as_that() -> None:
     parameters = (
-        Parameter("filter", "filter", "query", content_type="application/json"),
-        Parameter("key", "key", "path", content_type="application/json"),
+        RequestParameter("filter", "filter", "query", content_type="application/json"),
+        RequestParameter("key", "key", "path", content_type="application/json"),
     )
 
     request = sent("GET", "https://x.example/{key}", {"filter": {"a": None}, "key": ["b"]}, parameters=parameters)
@@ -132,8 +132,10 @@ def test_a_parameter_with_a_type_of_content_is_written_as_that() -> None:
 
 @pytest.mark.req("EXEC-01")
 def test_a_json_body_is_made_of_fields_or_of_one_argument() -> None:
-    fields = Body("application/json", fields=(Field("id_body", "id"), Field("name", "name"), Field("gone", "gone")))
-    whole = Body("application/merge-patch+json", argument="body")
+    fields = RequestBody(
+        "application/json", fields=(BodyField("id_body", "id"), BodyField("name", "name"), BodyField("gone", "gone"))
+    )
+    whole = RequestBody("application/merge-patch+json", argument="body")
 
     made = sent("POST", "https://x.example/", {"id_body": 1, "name": None}, body=fields)
     given_whole = sent("PATCH", "https://x.example/", {"body": [1, {"a": "é"}]}, body=whole)
@@ -145,29 +147,29 @@ def test_a_json_body_is_made_of_fields_or_of_one_argument() -> None:
 
 
 def test_a_body_of_which_nothing_is_given_is_empty_where_one_is_usual_and_left_out_elsewhere() -> None:
-    body = Body("application/json", fields=(Field("a", "a"),))
+    body = RequestBody("application/json", fields=(BodyField("a", "a"),))
 
     assert sent("POST", "https://x.example/", {}, body=body).body == b"{}"
     assert sent("DELETE", "https://x.example/", {}, body=body).body is None
     assert "Content-Type" not in sent("DELETE", "https://x.example/", {}, body=body).headers
-    assert sent("POST", "https://x.example/", {}, body=Body("application/json", argument="body")).body is None
+    assert sent("POST", "https://x.example/", {}, body=RequestBody("application/json", argument="body")).body is None
 
 
 @pytest.mark.req("EXEC-01")
 def test_a_form_is_written_with_the_styles_of_its_fields() -> None:
     fields = (
-        Field("name", "name"),
-        Field("tags", "tags"),
-        Field("address", "address"),
-        Field("meta", "meta", style="deepObject", explode=True),
-        Field("ids", "ids", style="form", explode=False),
+        BodyField("name", "name"),
+        BodyField("tags", "tags"),
+        BodyField("address", "address"),
+        BodyField("meta", "meta", style="deepObject", explode=True),
+        BodyField("ids", "ids", style="form", explode=False),
     )
     arguments = {
         "name": "a b&c", "tags": ["x", "y"], "address": {"city": "Köln"}, "meta": {"k": {"l": 1}}, "ids": [1, 2],
     }  # fmt: skip
 
     request = sent(
-        "POST", "https://x.example/", arguments, body=Body("application/x-www-form-urlencoded", fields=fields)
+        "POST", "https://x.example/", arguments, body=RequestBody("application/x-www-form-urlencoded", fields=fields)
     )
 
     assert parse_qsl((request.body or b"").decode()) == [
@@ -179,16 +181,16 @@ def test_a_form_is_written_with_the_styles_of_its_fields() -> None:
 @pytest.mark.req("EXEC-01")
 def test_a_multipart_body_has_a_part_for_each_field() -> None:
     fields = (
-        Field("title", "title"),
-        Field("meta", "meta"),
-        Field("picture", 'pic"ture', content_type="image/png, image/jpeg"),
-        Field("files", "files", content_type="application/octet-stream"),
-        Field("note", "note", content_type="text/markdown"),
+        BodyField("title", "title"),
+        BodyField("meta", "meta"),
+        BodyField("picture", 'pic"ture', content_type="image/png, image/jpeg"),
+        BodyField("files", "files", content_type="application/octet-stream"),
+        BodyField("note", "note", content_type="text/markdown"),
     )
     image = base64.b64encode(b"\x89PNG\r\n--\0").decode()
     arguments = {"title": "é", "meta": {"a": 1}, "picture": image, "files": [image, image], "note": "# x"}
 
-    request = sent("POST", "https://x.example/", arguments, body=Body("multipart/form-data", fields=fields))
+    request = sent("POST", "https://x.example/", arguments, body=RequestBody("multipart/form-data", fields=fields))
 
     boundary = request.headers["Content-Type"].partition("boundary=")[2].encode()
     parts = (request.body or b"").split(b"--" + boundary)
@@ -205,8 +207,10 @@ def test_a_multipart_body_has_a_part_for_each_field() -> None:
 
 
 def test_text_and_bytes_are_sent_as_they_are() -> None:
-    text = sent("POST", "https://x.example/", {"body": "<a>é</a>"}, body=Body("application/xml", argument="body"))
-    data = sent("PUT", "https://x.example/", {"body": "AP8="}, body=Body("application/zip", argument="body"))
+    text = sent(
+        "POST", "https://x.example/", {"body": "<a>é</a>"}, body=RequestBody("application/xml", argument="body")
+    )
+    data = sent("PUT", "https://x.example/", {"body": "AP8="}, body=RequestBody("application/zip", argument="body"))
 
     assert text.body == "<a>é</a>".encode()
     assert data.body == b"\0\xff"
@@ -216,7 +220,7 @@ def test_text_and_bytes_are_sent_as_they_are() -> None:
 @pytest.mark.parametrize("value", ["é", "AAA~", 7, {"a": 1}, "A"])
 def test_bytes_that_are_no_base64_are_refused_by_the_name_of_the_argument(value: Any) -> None:
     with pytest.raises(InvalidInput, match="`file` is not base64"):
-        sent("PUT", "https://x.example/", {"file": value}, body=Body("image/png", argument="file"))
+        sent("PUT", "https://x.example/", {"file": value}, body=RequestBody("image/png", argument="file"))
 
 
 @pytest.mark.req("EXEC-01")
@@ -257,21 +261,21 @@ def test_a_tool_made_by_hand_takes_its_arguments_from_the_address_and_sends_the_
 )
 @pytest.mark.parametrize("allow_reserved", [False, True])
 def test_a_value_does_not_leave_its_place_in_the_path(value: Any, allow_reserved: bool) -> None:
-    parameters = (Parameter("id", "id", "path", "simple", allow_reserved=allow_reserved),)
+    parameters = (RequestParameter("id", "id", "path", "simple", allow_reserved=allow_reserved),)
 
     with pytest.raises(InvalidInput, match=r"`id` cannot stand in a path"):
         sent("GET", "https://x.example/users/{id}/notes", {"id": value}, parameters=parameters)
 
 
 def test_values_do_not_make_a_way_up_together() -> None:
-    parameters = (Parameter("x", "x", "path", "label", explode=True),)
+    parameters = (RequestParameter("x", "x", "path", "label", explode=True),)
 
     with pytest.raises(InvalidInput, match=r"{x} became '\.\.'"):
         sent("GET", "https://x.example/a/{x}/b", {"x": ["", ""]}, parameters=parameters)
 
 
 def test_a_path_of_several_segments_is_kept_where_the_document_says_so() -> None:
-    parameters = (Parameter("path", "path", "path", "simple", allow_reserved=True),)
+    parameters = (RequestParameter("path", "path", "path", "simple", allow_reserved=True),)
 
     request = sent("GET", "https://x.example/files/{path}", {"path": "a/b c/d.txt?x#y"}, parameters=parameters)
 
@@ -280,7 +284,7 @@ def test_a_path_of_several_segments_is_kept_where_the_document_says_so() -> None
 
 @given(st.text())
 def test_whatever_a_value_is_the_host_and_the_other_segments_stay(value: str) -> None:
-    parameters = (Parameter("id", "id", "path", "simple"), Parameter("q", "q", "query", explode=True))
+    parameters = (RequestParameter("id", "id", "path", "simple"), RequestParameter("q", "q", "query", explode=True))
 
     try:
         request = sent("GET", "https://x.example/a/{id}/z", {"id": value, "q": value}, parameters=parameters)
@@ -297,21 +301,26 @@ def test_whatever_a_value_is_the_host_and_the_other_segments_stay(value: str) ->
 
 def test_a_missing_part_of_the_address_is_named() -> None:
     with pytest.raises(InvalidInput, match="the argument `shade` is missing"):
-        sent("GET", "https://x.example/{c}", {"shade": None}, parameters=(Parameter("shade", "c", "path", "simple"),))
+        sent(
+            "GET",
+            "https://x.example/{c}",
+            {"shade": None},
+            parameters=(RequestParameter("shade", "c", "path", "simple"),),
+        )
 
 
 @pytest.mark.req("EXEC-04")
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\0b", "\x7f", "\ud800"])
 def test_a_header_ends_where_it_should(value: str) -> None:
     with pytest.raises(InvalidInput, match="X-Trace cannot be sent"):
-        sent("GET", "https://x.example/", {"t": value}, parameters=(Parameter("t", "X-Trace", "header"),))
+        sent("GET", "https://x.example/", {"t": value}, parameters=(RequestParameter("t", "X-Trace", "header"),))
 
 
 @pytest.mark.req("EXEC-04")
 @pytest.mark.parametrize("name", ["Host", "content-length", "Transfer-Encoding", "Connection", "X Y", "a:b", ""])
 def test_some_headers_are_not_for_tools_to_say(name: str) -> None:
     with pytest.raises(InvalidInput, match="cannot be sent"):
-        sent("GET", "https://x.example/", {"t": "1"}, parameters=(Parameter("t", name, "header"),))
+        sent("GET", "https://x.example/", {"t": "1"}, parameters=(RequestParameter("t", name, "header"),))
 
 
 @pytest.mark.req("EXEC-04")
@@ -364,7 +373,7 @@ Kind = Literal["header", "query", "cookie", "basic", "bearer"]
     ],
 )
 def test_a_secret_is_shown_as_its_scheme_says(kind: Kind, secret: str, where: tuple[str, str]) -> None:
-    scheme = Scheme("main", kind, "X-Key")
+    scheme = AuthScheme("main", kind, "X-Key")
     tool = rest_tool("GET", "https://x.example/", security=((scheme,),), backend=Backend(auth={"main": "shop-key"}))
 
     request = wire_request(tool, {}, {"shop-key": secret})
@@ -375,7 +384,7 @@ def test_a_secret_is_shown_as_its_scheme_says(kind: Kind, secret: str, where: tu
 
 
 def test_a_secret_in_the_query_is_encoded() -> None:
-    scheme = Scheme("main", "query", "api_key")
+    scheme = AuthScheme("main", "query", "api_key")
     tool = rest_tool("GET", "https://x.example/?a=1", security=((scheme,),), backend=Backend(auth={"main": "k"}))
 
     assert wire_request(tool, {}, {"k": "a&b"}).url == "https://x.example/?a=1&api_key=a%26b"
@@ -383,7 +392,7 @@ def test_a_secret_in_the_query_is_encoded() -> None:
 
 @pytest.mark.req("EXEC-04")
 def test_the_first_alternative_with_all_its_secrets_is_shown() -> None:
-    one, two, three = (Scheme(name, "header", f"X-{name}") for name in ("one", "two", "three"))
+    one, two, three = (AuthScheme(name, "header", f"X-{name}") for name in ("one", "two", "three"))
     tool = rest_tool(
         "GET",
         "https://x.example/",
@@ -398,7 +407,7 @@ def test_the_first_alternative_with_all_its_secrets_is_shown() -> None:
 
 
 def test_nobody_needs_to_be_known_where_that_is_an_alternative() -> None:
-    tool = rest_tool("GET", "https://x.example/", security=((Scheme("a", "bearer"),), ()))
+    tool = rest_tool("GET", "https://x.example/", security=((AuthScheme("a", "bearer"),), ()))
 
     assert secret_names(tool) == frozenset()
     assert "Authorization" not in wire_request(tool, {}, {}).headers
@@ -406,7 +415,7 @@ def test_nobody_needs_to_be_known_where_that_is_an_alternative() -> None:
 
 @pytest.mark.req("EXEC-04")
 def test_a_scheme_without_a_secret_is_named_with_its_source() -> None:
-    schemes = (Scheme("first", "bearer"), Scheme("second", "header", "X"))
+    schemes = (AuthScheme("first", "bearer"), AuthScheme("second", "header", "X"))
     tool = rest_tool(
         "GET", "https://x.example/", security=(schemes,), backend=Backend(source="shop", auth={"first": "a"})
     )
@@ -420,7 +429,7 @@ def test_what_an_operator_sets_goes_over_what_a_model_says() -> None:
     tool = rest_tool(
         "GET",
         "https://x.example/",
-        parameters=(Parameter("key", "x-key", "header"),),
+        parameters=(RequestParameter("key", "x-key", "header"),),
         headers={"X-Key": "of the request", "X-Other": "{{secret:other}}"},
         backend=Backend(headers={"X-KEY": "Token {{ secret:shop.key }}!"}),
     )
@@ -442,7 +451,7 @@ def test_a_header_is_sent_once_whoever_sets_it() -> None:
 
 @pytest.mark.req("EXEC-04")
 def test_a_model_names_no_secret() -> None:
-    tool = rest_tool("GET", "https://x.example/{a}", parameters=(Parameter("h", "X-H", "header"),))
+    tool = rest_tool("GET", "https://x.example/{a}", parameters=(RequestParameter("h", "X-H", "header"),))
 
     request = wire_request(tool, {"a": "{{secret:k}}", "h": "{{secret:k}}"}, {"k": "s3cret"})
 
@@ -455,7 +464,7 @@ def test_a_model_names_no_secret() -> None:
 )
 def test_a_secret_that_cannot_be_sent_is_told_by_its_name_alone(kind: Kind, secret: str) -> None:
     tool = rest_tool(
-        "GET", "https://x.example/", security=((Scheme("s", kind, "X"),),), backend=Backend(auth={"s": "shop-key"})
+        "GET", "https://x.example/", security=((AuthScheme("s", kind, "X"),),), backend=Backend(auth={"s": "shop-key"})
     )
 
     with pytest.raises(HoldfastError, match="shop-key") as raised:
@@ -470,8 +479,8 @@ def test_an_argument_does_not_say_who_calls(kind: Any) -> None:
     tool = rest_tool(
         "GET",
         "https://x.example/?the%20key=fixed&page=1",
-        parameters=(Parameter("k", "the key", kind), Parameter("n", "n", kind)),
-        security=((Scheme("s", kind, "the key"),),),
+        parameters=(RequestParameter("k", "the key", kind), RequestParameter("n", "n", kind)),
+        security=((AuthScheme("s", kind, "the key"),),),
         backend=Backend(auth={"s": "shop-key"}),
     )
 
@@ -484,7 +493,10 @@ def test_an_argument_does_not_say_who_calls(kind: Any) -> None:
 @pytest.mark.req("EXEC-04")
 def test_a_request_does_not_show_its_secrets() -> None:
     tool = rest_tool(
-        "GET", "https://x.example/a", security=((Scheme("s", "query", "k"),),), backend=Backend(auth={"s": "shop-key"})
+        "GET",
+        "https://x.example/a",
+        security=((AuthScheme("s", "query", "k"),),),
+        backend=Backend(auth={"s": "shop-key"}),
     )
 
     assert repr(wire_request(tool, {}, {"shop-key": "s3cret"})) == "WireRequest(GET https://x.example/a)"

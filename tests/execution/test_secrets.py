@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import Broken, HoldfastError, InvalidInput, NotFound, TooLarge, Unavailable
 from holdfast.engine import Engine
-from holdfast.execution.sealing import SealingKey
+from holdfast.execution.encryption import EncryptionKey
 from holdfast.execution.secrets import MAX_VALUE_BYTES, Secret, Secrets, checked_hosts
 
 pytestmark = pytest.mark.req("EXEC-04")
@@ -24,20 +24,20 @@ def secrets(engine: Engine) -> Secrets:
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.text(st.characters(exclude_categories=["Cs"])))
 def test_what_is_sealed_opens_under_the_same_name_and_no_other(text: str, about: str) -> None:
-    key = SealingKey(b"key")
+    key = EncryptionKey(b"key")
 
     sealed = key.seal(text, about=about)
 
     assert key.open(sealed, about=about) == text
     assert sealed != key.seal(text, about=about)
-    for other, where in ((key, about + "x"), (SealingKey(b"other"), about)):
+    for other, where in ((key, about + "x"), (EncryptionKey(b"other"), about)):
         with pytest.raises(Broken):
             other.open(sealed, about=where)
 
 
 @pytest.mark.parametrize("place", [0, 1, 13, -1])
 def test_a_sealed_text_that_was_changed_does_not_open(place: int) -> None:
-    key = SealingKey(b"key")
+    key = EncryptionKey(b"key")
     sealed = bytearray(key.seal(VALUE, about="a"))
     sealed[place] ^= 1
 
@@ -47,12 +47,12 @@ def test_a_sealed_text_that_was_changed_does_not_open(place: int) -> None:
 
 
 def test_a_key_shows_which_it_is_and_not_what() -> None:
-    one, same, other = SealingKey(b"one"), SealingKey(b"one"), SealingKey(b"other")
+    one, same, other = EncryptionKey(b"one"), EncryptionKey(b"one"), EncryptionKey(b"other")
 
     assert one.id == same.id != other.id
     assert repr(one) == f"SealingKey({one.id})"
     with pytest.raises(InvalidInput, match="empty key"):
-        SealingKey(b"")
+        EncryptionKey(b"")
 
 
 async def test_a_secret_is_opened_by_name_and_listed_without_its_value(secrets: Secrets) -> None:
@@ -117,7 +117,7 @@ async def test_a_secret_is_one_tenant_s_and_does_not_open_at_another_s_or_under_
     async with engine.postgres.owner() as owner:
         await owner.run("update secret set sealed = (select sealed from secret where key_id = $1 and name = 'stripe' "
                         "and host_id <> $2) where (host_id = $2 and name = 'stripe') or name = 'copy'",
-                        SealingKey(b"key").id, other)  # fmt: skip
+                        EncryptionKey(b"key").id, other)  # fmt: skip
 
     assert (await ours.values(["stripe"]))["stripe"].value == VALUE
     for place, name in ((theirs, "stripe"), (ours, "copy")):

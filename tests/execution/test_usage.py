@@ -3,7 +3,7 @@ import asyncio
 import pytest
 
 from holdfast.engine import Engine
-from holdfast.execution.usage import Usage
+from holdfast.execution.usage import ToolUsage
 from tests.execution.house import House
 
 pytestmark = pytest.mark.req("SKILL-07")
@@ -35,7 +35,7 @@ async def test_calls_failures_and_time_are_counted_per_tool(engine: Engine) -> N
 async def test_what_was_not_written_is_written_when_it_is_closed(engine: Engine) -> None:
     house = House(engine)
     tool = await house.put(fine)
-    usage = Usage()
+    usage = ToolUsage()
     assert tool.id is not None
     for _ in range(3):
         usage.note(engine.database, tool.id, failed=False, latency_ms=1.0)

@@ -24,7 +24,7 @@ from holdfast.engine import Engine, open_engine
 from holdfast.llm.tokens import counter_for
 from holdfast.memory import Owner
 from holdfast.postgres import binaries
-from holdfast.server.listening import bind
+from holdfast.server.port import bind
 from holdfast.server.serving import serve
 
 OWN_MODULES = {

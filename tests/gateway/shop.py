@@ -8,7 +8,7 @@ from holdfast import App, Image, Link, Message, ResourceContents, Run
 from holdfast.access.principals import Principal
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.methods import METHODS
-from holdfast.gateway.mcp.requests import Request
+from holdfast.gateway.mcp.requests import McpRequest
 from holdfast.mcp.inputs import InputRequest, Reply
 from holdfast.mcp.protocol import MODERN
 from holdfast.skills.client import SILENT, Client, InputRequired
@@ -115,7 +115,7 @@ async def ask(
     version: str = MODERN,
 ) -> dict[str, Any]:
     """What a method of MCP answers."""
-    return await METHODS[method](Request(method, params or {}, gateway, who, client, version))
+    return await METHODS[method](McpRequest(method, params or {}, gateway, who, client, version))
 
 
 class Person(Client):

@@ -9,11 +9,11 @@ from holdfast.core.config import Config
 from holdfast.core.errors import DatabaseAway, Forbidden, NotFound
 from holdfast.engine import Engine, open_engine
 from holdfast.gateway import inventory
+from holdfast.gateway.builtin import own_tools
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.inventory import READ_ANEW, Inventory
 from holdfast.gateway.offerings import Offerings
-from holdfast.gateway.own import own_tools
 from tests.gateway.shop import MEMBER, Person, ask, caller
 
 SECOND = 1.0  # within which a change is seen

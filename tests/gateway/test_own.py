@@ -8,7 +8,7 @@ from holdfast.access.principals import Principal
 from holdfast.agents import Sent
 from holdfast.execution.outcomes import Outcome
 from holdfast.gateway.gateway import Gateway
-from holdfast.llm import Request
+from holdfast.llm import ModelRequest
 from tests.agents.stage import PATIENCE, Player
 from tests.gateway.shop import ADMIN, MEMBER, READER, Person, caller
 
@@ -189,7 +189,7 @@ async def test_a_call_that_a_person_has_to_allow_is_told_with_its_id(gateway: Ga
 async def test_a_turn_ends_when_its_caller_goes_away(gateway: Gateway, model: Player) -> None:
     reached = asyncio.Event()
 
-    def slow(request: Request) -> str:
+    def slow(request: ModelRequest) -> str:
         model.hold()
         reached.set()
         return "Late."

@@ -6,7 +6,7 @@ import pytest
 from holdfast.access.principals import Principal
 from holdfast.core.errors import Forbidden
 from holdfast.gateway.gateway import Gateway
-from holdfast.skills.indexing import RegistryIndexer
+from holdfast.skills.registry_indexer import RegistryIndexer
 from tests.gateway.shop import ADMIN, MEMBER, READER, Person, ask, caller
 
 PROGRAM = ["picture", "refund", "ship", "track"]

@@ -9,7 +9,7 @@ import pytest
 from holdfast.bus import Log, Record
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import DatabaseAway
-from holdfast.core.sources import environment_name
+from holdfast.core.setting_sources import environment_name
 from holdfast.engine import Engine, open_engine
 from tests.conformance.consumers import Join, done, positions, publish, take, until, values
 from tests.conformance.test_log_load import MEGABYTE, fill

@@ -4,14 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bus.kafka.lanes import Lanes
-from holdfast.bus.kafka.wire import Arrival
+from holdfast.bus.kafka.record_format import IncomingRecord
 
 FULL, OTHER = ("orders", 0), ("answers", 3)
 
 
-def arrival(offset: int, *, bytes: int = 10) -> Arrival:
+def arrival(offset: int, *, bytes: int = 10) -> IncomingRecord:
     """A record of so many bytes."""
-    return Arrival(0, offset, None, b"x" * bytes, [], 0)
+    return IncomingRecord(0, offset, None, b"x" * bytes, [], 0)
 
 
 def filled(lanes: Lanes, **numbers: int) -> Lanes:

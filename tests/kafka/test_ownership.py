@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 from holdfast.bus import Log, Record
-from holdfast.bus.kafka.bridge import Beginning, Bridge
+from holdfast.bus.kafka.bridge import Bridge, StartPosition
 from holdfast.bus.kafka.kafka_feed import OVERDUE
 from holdfast.core.config import Config
 from holdfast.core.errors import Busy
@@ -149,12 +149,12 @@ async def test_an_order_for_an_earlier_assignment_does_not_touch_a_later_one() -
     client: dict[str, Any] = {"bootstrap.servers": "127.0.0.1:1", "group.id": "billing", "log_level": 0}
     bridge = Bridge(client, lambda _: None, most=10, most_bytes=1000)
     reader: Any = Reader()
-    bridge.begin({place: Beginning(0, 10)})
+    bridge.begin({place: StartPosition(0, 10)})
     bridge.seek(place, 5, 11, 0)
     bridge._obey(reader)  # the client cannot seek yet: it is tried again a little later
 
     bridge.end([place])
-    bridge.begin({place: Beginning(0, 20)})
+    bridge.begin({place: StartPosition(0, 20)})
     bridge._obey(reader)
     begun = reader.resumed
 

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.bus import Log
 from holdfast.core.config import Config
-from holdfast.core.sources import environment_name
+from holdfast.core.setting_sources import environment_name
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.database import Row
 from tests.conformance.consumers import PATIENCE, done, publish, until, values

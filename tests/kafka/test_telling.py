@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from holdfast.bus.messages import ConversationMessage, message_of, sequence_of
-from holdfast.conversations import Draft
+from holdfast.conversations import NodeInput
 from holdfast.engine import Engine
 from tests.conformance.consumers import PATIENCE
 from tests.kafka.plain import Plain
@@ -54,7 +54,7 @@ async def test_a_group_gets_every_revision_of_every_conversation_once_and_in_ord
         talk = talks[writer % len(talks)]
         for number in range(5):
             node = await engine.conversations.append(talk.id, "x", context=USER)
-            await engine.conversations.append_all(talk.id, [Draft(content="x", context=USER)] * 3)
+            await engine.conversations.append_all(talk.id, [NodeInput(content="x", context=USER)] * 3)
             await engine.conversations.edit(node.id, "y", version=1)
             await engine.state.set(talk.id, {f"{writer}": number})
 

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bus import Lag, Log, Record
 from holdfast.bus.kafka.brokers import Broker, Range
-from holdfast.bus.kafka.unread import Progress, UnreadRecords, lag_of
+from holdfast.bus.kafka.kafka_lag import GroupProgress, KafkaLag, lag_of
 from holdfast.core.config import Config
 from holdfast.core.errors import Unavailable
 from holdfast.engine import Engine
@@ -45,7 +45,7 @@ async def lag_on(log: Log, topic: str) -> Lag:
 def test_lag_counts_what_kafka_has_beyond_the_position(
     position: int, end: int, broker_position: int | None, known: Range | None, lag: int
 ) -> None:
-    assert lag_of(Progress(PLACE, position, end, broker_position), known) == lag
+    assert lag_of(GroupProgress(PLACE, position, end, broker_position), known) == lag
 
 
 @pytest.mark.req("BUS-04")
@@ -142,11 +142,11 @@ async def test_a_broker_that_is_away_is_asked_again_later_and_ours_are_counted(
             asked.append(1)
             raise Unavailable("Kafka is away")
 
-    unread = UnreadRecords(Away(config.bus), clock=lambda: now)
-    first = await unread.of([Progress(PLACE, 5, 8, 5)])
-    await unread.of([Progress(PLACE, 5, 8, 5)])
+    unread = KafkaLag(Away(config.bus), clock=lambda: now)
+    first = await unread.of([GroupProgress(PLACE, 5, 8, 5)])
+    await unread.of([GroupProgress(PLACE, 5, 8, 5)])
     now += 60
-    await unread.of([Progress(PLACE, 5, 8, 5)])
+    await unread.of([GroupProgress(PLACE, 5, 8, 5)])
 
     assert [one.lag for one in first] == [3]
     assert len(asked) == 2

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.bus.kafka.wire import (
+from holdfast.bus.kafka.record_format import (
     FORMER,
-    Arrival,
-    Parcel,
+    IncomingRecord,
+    OutgoingRecord,
     foreign_record,
     is_elsewhere,
     log_offset,
@@ -22,7 +22,7 @@ from holdfast.bus.kafka.wire import (
     record_id,
     without_value,
 )
-from holdfast.bus.records import Draft, draft
+from holdfast.bus.records import RecordDraft, draft
 from holdfast.core.ids import TenantId
 from holdfast.postgres.database import Row
 
@@ -36,7 +36,7 @@ texts = st.text(st.characters(exclude_categories=()), max_size=8)  # lone surrog
 bytestrings = st.binary(max_size=30)
 
 
-def page(*stored: Draft, offset: int = 7, at: Sequence[datetime] = ()) -> Row:
+def page(*stored: RecordDraft, offset: int = 7, at: Sequence[datetime] = ()) -> Row:
     """A partition's stored records, the first of them at this offset."""
     times = at or [AT] * len(stored)
     columns = {
@@ -50,27 +50,27 @@ def page(*stored: Draft, offset: int = 7, at: Sequence[datetime] = ()) -> Row:
     return cast(Row, columns | {"tenant_id": TENANT, "topic": "orders", "topic_id": TOPIC, "partition": 3})
 
 
-def stored(value: object = 1, *, key: str | None = None, headers: dict[str, str] | None = None) -> Draft:
+def stored(value: object = 1, *, key: str | None = None, headers: dict[str, str] | None = None) -> RecordDraft:
     """A record as PostgreSQL has it."""
     return draft("orders", value, key=key, headers=headers, max_bytes=10_000)
 
 
-def parcel(value: object = 1, *, key: str | None = None, headers: dict[str, str] | None = None) -> Parcel:
+def parcel(value: object = 1, *, key: str | None = None, headers: dict[str, str] | None = None) -> OutgoingRecord:
     """What is sent for a record."""
     (sent,) = parcels(page(stored(value, key=key, headers=headers)), "orders")
     return sent
 
 
-def arrived(sent: Parcel) -> Arrival:
+def arrived(sent: OutgoingRecord) -> IncomingRecord:
     """What was sent, on the other side."""
-    return Arrival(sent.partition, 40, sent.key, sent.value, sent.headers, sent.milliseconds)
+    return IncomingRecord(sent.partition, 40, sent.key, sent.value, sent.headers, sent.milliseconds)
 
 
-def changed(sent: Parcel, **headers: bytes | None) -> Arrival:
+def changed(sent: OutgoingRecord, **headers: bytes | None) -> IncomingRecord:
     """What was sent, with other headers: `offset=b"1"`; none leaves one out."""
     named = {f"holdfast-{name}": value for name, value in headers.items()}
     told = [(name, named.get(name, value)) for name, value in sent.headers]
-    return Arrival(3, 40, sent.key, sent.value, [(name, value) for name, value in told if value is not None], 0)
+    return IncomingRecord(3, 40, sent.key, sent.value, [(name, value) for name, value in told if value is not None], 0)
 
 
 @given(key=st.none() | texts, headers=st.dictionaries(texts.filter(bool), texts, max_size=3), value=texts)
@@ -158,11 +158,11 @@ def test_an_id_that_is_none_is_none() -> None:
 def test_anything_foreign_is_a_record_and_the_same_one_each_time(
     key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]], milliseconds: int
 ) -> None:
-    arrival = Arrival(3, 40, key, value, headers, milliseconds)
+    arrival = IncomingRecord(3, 40, key, value, headers, milliseconds)
 
     record, wrong = foreign_record(arrival, "orders", epoch=5, position=0)
     again, _ = foreign_record(arrival, "orders", epoch=6, position=0)
-    other, _ = foreign_record(Arrival(3, 41, key, value, headers, milliseconds), "orders", epoch=5, position=0)
+    other, _ = foreign_record(IncomingRecord(3, 41, key, value, headers, milliseconds), "orders", epoch=5, position=0)
 
     assert (record.offset, record.broker_offset, record.foreign, record.partition) == (40, 40, True, 3)
     assert record.id == again.id != other.id
@@ -175,14 +175,14 @@ def test_anything_foreign_is_a_record_and_the_same_one_each_time(
     ("value", "read"), [(b'{"a": [1, null]}', {"a": [1, None]}), (b" 7 ", 7), (None, None), (b'"\xc3\xb6"', "ö")]
 )
 def test_a_foreign_value_is_json(value: bytes | None, read: Any) -> None:
-    record, wrong = foreign_record(Arrival(0, 0, None, value, [], 0), "orders", epoch=1, position=0)
+    record, wrong = foreign_record(IncomingRecord(0, 0, None, value, [], 0), "orders", epoch=1, position=0)
 
     assert (record.value, wrong) == (read, None)
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"NaN", b"\xff\xfe", b"[" * 200 + b"]" * 200])
 def test_a_foreign_value_that_is_not_json_is_kept_as_text_with_what_is_wrong(value: bytes) -> None:
-    record, wrong = foreign_record(Arrival(0, 0, None, value, [], 0), "orders", epoch=1, position=0)
+    record, wrong = foreign_record(IncomingRecord(0, 0, None, value, [], 0), "orders", epoch=1, position=0)
 
     assert isinstance(record.value, str)
     assert wrong is not None

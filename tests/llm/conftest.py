@@ -35,4 +35,4 @@ async def open_caller() -> AsyncIterator[OpenCaller]:
 @pytest.fixture(autouse=True)
 def short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """Retries come soon."""
-    monkeypatch.setattr("holdfast.llm.calling.FIRST_PAUSE", 0.01)
+    monkeypatch.setattr("holdfast.llm.caller.FIRST_PAUSE", 0.01)

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import ModelFailed
-from holdfast.llm import ChatMessage, Request, Text, Thinking, ToolCall, Usage
+from holdfast.llm import ChatMessage, ModelRequest, TextPiece, ThinkingPiece, TokenUsage, ToolCall
 from tests.llm.asking import HELLO, TRACK, called, saying, shown
 from tests.llm.conftest import OpenCaller
 from tests.llm.wires import Wire, recorded
@@ -28,7 +28,7 @@ async def test_the_request_is_as_anthropic_has_it(wire: Wire, open_caller: OpenC
     caller = await open_caller(model=MODEL, base_url=wire.url, api_key="sk-ant-1", temperature=0)
 
     await caller.ask(
-        Request(
+        ModelRequest(
             messages=[
                 ChatMessage("system", "Be kind."),
                 ChatMessage("system", "Be brief."),
@@ -99,7 +99,7 @@ async def test_what_anthropic_would_refuse_is_put_otherwise(
     wire.will_send(recorded("anthropic_text"))
     caller = await open_caller(model=MODEL, base_url=wire.url)
 
-    await caller.ask(Request(messages=messages))
+    await caller.ask(ModelRequest(messages=messages))
 
     assert wire.asked[0].body["messages"] == [{"role": role, "content": [text(said)]} for role, said in sent]
     assert "system" not in wire.asked[0].body
@@ -114,7 +114,7 @@ async def test_tools_of_earlier_calls_are_named_where_none_may_be_called(wire: W
         ChatMessage("tool", "in Berlin", call_id="c"),
     ]
 
-    await caller.ask(Request(messages=messages))
+    await caller.ask(ModelRequest(messages=messages))
 
     assert wire.asked[0].body["tools"] == [{"name": "track", "description": "", "input_schema": {"type": "object"}}]
     assert wire.asked[0].body["tool_choice"] == {"type": "none"}
@@ -126,8 +126,8 @@ async def test_text_comes_piece_by_piece_with_usage_that_counts_the_cache(wire: 
 
     reply, pieces = await shown(caller)
 
-    assert pieces == [Text("Grüße aus"), Text(" 北京 👋")]
-    assert reply.usage == Usage(132, 9, cached_tokens=100)
+    assert pieces == [TextPiece("Grüße aus"), TextPiece(" 北京 👋")]
+    assert reply.usage == TokenUsage(132, 9, cached_tokens=100)
     assert (reply.reason, reply.model) == ("end", MODEL)
 
 
@@ -137,9 +137,9 @@ async def test_thoughts_text_and_a_call_come_in_their_order(wire: Wire, open_cal
 
     reply, pieces = await shown(caller, saying("Where is AB-123?"))
 
-    assert pieces[:2] == [Thinking("I should look."), Text("Let me look.")]
+    assert pieces[:2] == [ThinkingPiece("I should look."), TextPiece("Let me look.")]
     assert called(reply) == [("track", '{"parcel":"AB-123"}')]
-    assert (reply.calls[0].id, reply.reason, reply.usage) == ("toolu_01T", "tools", Usage(472, 89))
+    assert (reply.calls[0].id, reply.reason, reply.usage) == ("toolu_01T", "tools", TokenUsage(472, 89))
 
 
 CALL = {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "t", "name": "track"}}

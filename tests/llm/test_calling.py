@@ -5,9 +5,9 @@ import time
 import pytest
 
 from holdfast.core.errors import BadSetting, ModelFailed
-from holdfast.llm import Caller, Request, ScriptedModel, Shown, Text, ToolSpec, Usage
-from holdfast.llm.answering import Patience
-from holdfast.llm.calling import KEPT_MODELS
+from holdfast.llm import Caller, ModelRequest, ScriptedModel, Shown, TextPiece, TokenUsage, ToolSpec
+from holdfast.llm.answer_stream import AnswerTimeouts
+from holdfast.llm.caller import KEPT_MODELS
 from holdfast.llm.model import ChatMessage
 from tests.llm.asking import HELLO, shown
 from tests.llm.conftest import OpenCaller
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.req("AGENT-03")
 BROKEN = {"text": "Half of it", "chunks": 2, "fail": {"after": 1}}
 
 
-async def failure(caller: Caller, request: Request = HELLO) -> ModelFailed:
+async def failure(caller: Caller, request: ModelRequest = HELLO) -> ModelFailed:
     with pytest.raises(ModelFailed) as failed:
         await shown(caller, request)
     return failed.value
@@ -30,7 +30,7 @@ async def test_what_may_pass_is_tried_again(open_caller: OpenCaller) -> None:
 
     reply, pieces = await shown(caller)
 
-    assert (reply.text, pieces) == ("Hello.", [Text("Hello.")])
+    assert (reply.text, pieces) == ("Hello.", [TextPiece("Hello.")])
     assert len(model.requests) == 3
     assert caller.state == ("ok", "scripted")
 
@@ -98,7 +98,7 @@ async def test_an_answer_that_breaks_off_is_not_begun_anew_unasked(open_caller: 
         await caller.ask(HELLO, on_piece=pieces.append)
 
     assert failed.value.retryable
-    assert pieces == [Text("Half ")]
+    assert pieces == [TextPiece("Half ")]
     assert len(model.requests) == 1
 
 
@@ -248,7 +248,7 @@ async def test_who_listens_and_fails_ends_the_call(wire: Wire, open_caller: Open
 async def test_no_more_answers_are_waited_for_than_allowed(open_caller: OpenCaller) -> None:
     running = most = 0
 
-    def entry(_: Request) -> dict[str, object]:
+    def entry(_: ModelRequest) -> dict[str, object]:
         nonlocal running, most
         running += 1
         most = max(most, running)
@@ -267,7 +267,7 @@ async def test_no_more_answers_are_waited_for_than_allowed(open_caller: OpenCall
 
 async def test_waiting_for_a_free_place_has_an_end(open_caller: OpenCaller) -> None:
     caller = await open_caller(ScriptedModel(["Hello."]), concurrency=1, timeout=0.3)
-    patience = Patience(60, 60, time.monotonic() + 60)
+    patience = AnswerTimeouts(60, 60, time.monotonic() + 60)
 
     async with caller._slot("scripted", patience):  # pyright: ignore[reportPrivateUsage] - an answer that lasts longer
         refused = await failure(caller)
@@ -302,14 +302,14 @@ async def test_an_answer_without_measure_is_given_up(open_caller: OpenCaller) ->
 
 async def test_what_a_model_does_not_tell_is_estimated_and_priced(open_caller: OpenCaller) -> None:
     tool = ToolSpec("track", "Where a parcel is.", {"type": "object"})
-    request = Request(messages=[ChatMessage("user", "one two three")], tools=[tool])
+    request = ModelRequest(messages=[ChatMessage("user", "one two three")], tools=[tool])
     caller = await open_caller(ScriptedModel(["four five"]), prices="scripted=1000000/2000000")
 
     reply = await caller.ask(request)
 
     counter = await caller.counter()
     asked = 4 + counter.count("one two three") + counter.count(tool.told())
-    assert reply.usage == Usage(asked, counter.count("four five"), estimated=True)
+    assert reply.usage == TokenUsage(asked, counter.count("four five"), estimated=True)
     assert reply.cost == asked + 2 * reply.usage.output_tokens
 
 
@@ -318,7 +318,7 @@ async def test_what_is_not_said_comes_from_the_settings(open_caller: OpenCaller)
     caller = await open_caller(model, max_output_tokens=77, temperature=0.3)
 
     await caller.ask(HELLO)
-    await caller.ask(Request(messages=HELLO.messages, max_tokens=5, temperature=0.0))
+    await caller.ask(ModelRequest(messages=HELLO.messages, max_tokens=5, temperature=0.0))
 
     assert [(request.max_tokens, request.temperature) for request in model.requests] == [(77, 0.3), (5, 0.0)]
 
@@ -349,7 +349,7 @@ async def test_a_vocabulary_is_loaded_beside_the_event_loop_and_once(
     def vocabulary(*_: object) -> Vocabulary:
         return Vocabulary()
 
-    monkeypatch.setattr("holdfast.llm.calling.counter_for", vocabulary)
+    monkeypatch.setattr("holdfast.llm.caller.counter_for", vocabulary)
 
     for _ in range(2):
         await caller.counter("openai:of-its-own")

@@ -8,17 +8,17 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import ModelFailed
 from holdfast.core.settings import LlmSettings
-from holdfast.llm import Call, Caller, Piece, Stop, Usage
-from holdfast.llm.anthropic import Message
-from holdfast.llm.endpoint import Connections, Endpoint
-from holdfast.llm.openai import Completion
+from holdfast.llm import Caller, CallPiece, Piece, Stop, TokenUsage
+from holdfast.llm.anthropic import AnthropicMessage
+from holdfast.llm.endpoint import Connections, ModelEndpoint
+from holdfast.llm.openai import OpenAiCompletion
 from holdfast.llm.sse import EventParser
 from tests.llm.asking import HELLO, called
 from tests.llm.wires import Sent, Wire, recorded
 
 pytestmark = pytest.mark.req("AGENT-03")
 
-ENDPOINT = Endpoint("http://host/v1", model="m", connections=Connections())
+ENDPOINT = ModelEndpoint("http://host/v1", model="m", connections=Connections())
 STREAMS = ["openai_text", "openai_one_call", "openai_two_calls", "ollama_two_calls", "anthropic_one_call",
            "anthropic_two_calls", "anthropic_text"]  # fmt: skip
 
@@ -26,7 +26,7 @@ STREAMS = ["openai_text", "openai_one_call", "openai_two_calls", "ollama_two_cal
 def pieces(stream: bytes, *, anthropic: bool) -> tuple[list[Piece], bool]:
     """The pieces that a stream gives, and whether it was whole."""
     found: list[Piece] = []
-    message, completion = Message("m", ENDPOINT), Completion("m", ENDPOINT)
+    message, completion = AnthropicMessage("m", ENDPOINT), OpenAiCompletion("m", ENDPOINT)
     try:
         for part in EventParser().feed(stream):
             if part.data == b"[DONE]":
@@ -49,10 +49,12 @@ def test_a_stream_cut_at_any_byte_gives_the_same_pieces_and_fails_or_is_whole(na
         cut, ended = pieces(stream[:place], anthropic=anthropic)
 
         if ended:  # all but the usage, which may come last
-            assert [p for p in cut if not isinstance(p, Usage)] == [p for p in whole if not isinstance(p, Usage)]
+            assert [p for p in cut if not isinstance(p, TokenUsage)] == [
+                p for p in whole if not isinstance(p, TokenUsage)
+            ]
         else:
             assert cut == whole[: len(cut)]
-            assert not any(isinstance(piece, Call | Stop) for piece in cut)
+            assert not any(isinstance(piece, CallPiece | Stop) for piece in cut)
 
 
 @settings(max_examples=25)
@@ -98,10 +100,10 @@ JSON = st.recursive(
 @settings(max_examples=100)
 @given(chunks=st.lists(st.dictionaries(KEYS, JSON, max_size=5), max_size=5), kind=st.sampled_from(["", "error", "x"]))
 def test_whatever_a_server_sends_is_an_answer_or_a_failure(chunks: list[dict[str, object]], kind: str) -> None:
-    for answer in (Completion("m", ENDPOINT), Message("m", ENDPOINT)):
+    for answer in (OpenAiCompletion("m", ENDPOINT), AnthropicMessage("m", ENDPOINT)):
         try:
             for chunk in chunks:
-                if isinstance(answer, Message):
+                if isinstance(answer, AnthropicMessage):
                     list(answer.take(kind, chunk))
                 else:
                     list(answer.take(chunk))

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from holdfast.core.errors import ModelFailed
-from holdfast.llm import Caller, kinds
+from holdfast.llm import Caller, providers
 from tests.llm.asking import HELLO
 from tests.llm.conftest import OpenCaller
 from tests.llm.wires import Sent, Wire, error, recorded
@@ -204,7 +204,7 @@ async def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(
 async def test_no_provider_gets_the_key_of_another(
     wire: Wire, open_caller: OpenCaller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kinds, "ADDRESSES", dict.fromkeys(kinds.ADDRESSES, wire.url))
+    monkeypatch.setattr(providers, "ADDRESSES", dict.fromkeys(providers.ADDRESSES, wire.url))
     wire.will_send(recorded("openai_text"))
     models = ["openrouter:a", "anthropic:b", "openai:c", "ollama:d"]
     caller = await open_caller(

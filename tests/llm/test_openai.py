@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import ModelFailed
-from holdfast.llm import ChatMessage, Request, Text, Thinking, ToolCall, Usage
+from holdfast.llm import ChatMessage, ModelRequest, TextPiece, ThinkingPiece, TokenUsage, ToolCall
 from tests.llm.asking import HELLO, TRACK, called, saying, shown
 from tests.llm.conftest import OpenCaller
 from tests.llm.wires import Sent, Wire, recorded
@@ -41,7 +41,7 @@ async def test_the_request_is_as_openai_has_it(wire: Wire, open_caller: OpenCall
         ChatMessage("tool", "bad arguments", call_id="c2", name="x"),
     ]
 
-    await caller.ask(Request(messages=messages, tools=[TRACK], max_tokens=99))
+    await caller.ask(ModelRequest(messages=messages, tools=[TRACK], max_tokens=99))
 
     function = {"name": "track", "description": "Where a parcel is.", "parameters": TRACK.parameters}
     assert wire.asked[0].path == "/v1/chat/completions"
@@ -88,9 +88,9 @@ async def test_text_comes_piece_by_piece_with_usage(wire: Wire, open_caller: Ope
 
     reply, pieces = await shown(caller)
 
-    assert pieces == [Text("Grüße"), Text(" aus 北京"), Text(" 👋")]
+    assert pieces == [TextPiece("Grüße"), TextPiece(" aus 北京"), TextPiece(" 👋")]
     assert (reply.text, reply.reason, reply.model) == ("Grüße aus 北京 👋", "end", "openai:gpt-5")
-    assert reply.usage == Usage(19, 8, cached_tokens=5)
+    assert reply.usage == TokenUsage(19, 8, cached_tokens=5)
 
 
 async def test_parallel_calls_whose_arguments_come_interleaved_are_put_together(
@@ -113,7 +113,7 @@ async def test_calls_that_all_have_the_index_0_are_told_apart(wire: Wire, open_c
     reply, pieces = await shown(caller)
 
     assert called(reply) == [("track", '{"parcel":"AB-123"}'), ("track", '{"parcel":"CD-456"}')]
-    assert pieces[0] == Thinking("Two parcels.")
+    assert pieces[0] == ThinkingPiece("Two parcels.")
     assert (reply.reason, reply.usage.estimated) == ("tools", True)
 
 

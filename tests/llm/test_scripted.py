@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.errors import BadSetting, ModelFailed
-from holdfast.llm import ChatMessage, Request, ScriptedModel, Text, Thinking, ToolCall, Usage
+from holdfast.llm import ChatMessage, ModelRequest, ScriptedModel, TextPiece, ThinkingPiece, TokenUsage, ToolCall
 from tests.llm.asking import HELLO, called, saying, shown
 from tests.llm.conftest import OpenCaller
 
@@ -48,8 +48,8 @@ async def test_text_and_arguments_come_in_as_many_pieces_as_wanted(open_caller: 
 
     reply, pieces = await shown(caller)
 
-    assert pieces[:5] == [Thinking("h"), Thinking("m"), Text("abc"), Text("def"), Text("g")]
-    assert (called(reply), reply.reason, reply.usage) == ([("track", '{"parcel":"A"}')], "tools", Usage(7, 0, 2))
+    assert pieces[:5] == [ThinkingPiece("h"), ThinkingPiece("m"), TextPiece("abc"), TextPiece("def"), TextPiece("g")]
+    assert (called(reply), reply.reason, reply.usage) == ([("track", '{"parcel":"A"}')], "tools", TokenUsage(7, 0, 2))
 
 
 @pytest.mark.parametrize("after", [0, 1, 2, 3, 4])
@@ -84,9 +84,9 @@ async def test_a_script_by_step_goes_on_where_the_conversation_is(open_caller: O
     asked = [ChatMessage("user", "before"), ChatMessage("assistant", "yes?"), ChatMessage("user", "Where is A?")]
     midway = [*asked, ChatMessage("assistant", "", calls=(ToolCall("c", "track", "{}"),)), ChatMessage("tool", "x")]
 
-    first = await (await open_caller(model=name)).ask(Request(messages=asked))
-    again = await (await open_caller(model=name)).ask(Request(messages=asked))
-    other = await (await open_caller(model=name)).ask(Request(messages=midway))
+    first = await (await open_caller(model=name)).ask(ModelRequest(messages=asked))
+    again = await (await open_caller(model=name)).ask(ModelRequest(messages=asked))
+    other = await (await open_caller(model=name)).ask(ModelRequest(messages=midway))
 
     assert called(first) == called(again) == [("track", '{"parcel":"A"}')]
     assert (other.text, other.model) == ("in Berlin", name)

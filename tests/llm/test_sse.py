@@ -5,12 +5,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import TooLarge
-from holdfast.llm.sse import Event, EventParser
+from holdfast.llm.sse import EventParser, ServerSentEvent
 
 pytestmark = pytest.mark.req("AGENT-03")
 
 
-def parsed(*parts: bytes) -> list[Event]:
+def parsed(*parts: bytes) -> list[ServerSentEvent]:
     parser = EventParser()
     return [event for part in parts for event in parser.feed(part)]
 
@@ -18,20 +18,20 @@ def parsed(*parts: bytes) -> list[Event]:
 @pytest.mark.parametrize(
     ("stream", "events"),
     [
-        (b"data: a\n\n", [Event("", b"a")]),
-        (b"data:a\r\n\r\ndata:  b\r\n\r\n", [Event("", b"a"), Event("", b" b")]),
-        (b"data: a\rdata: b\r\r", [Event("", b"a\nb")]),
-        (b"event: ping\ndata: {}\n\ndata: x\n\n", [Event("ping", b"{}"), Event("", b"x")]),
-        (b": comment\n\nid: 7\nretry: 10\ndata: a\n\n", [Event("", b"a")]),
-        (b"\xef\xbb\xbfdata: a\n\n", [Event("", b"a")]),
-        (b"data: a\xe2\x80\xa8b\x0bc\x85\n\n", [Event("", b"a\xe2\x80\xa8b\x0bc\x85")]),
-        (b"event: lonely\n\ndata\n\n", [Event("", b"")]),
+        (b"data: a\n\n", [ServerSentEvent("", b"a")]),
+        (b"data:a\r\n\r\ndata:  b\r\n\r\n", [ServerSentEvent("", b"a"), ServerSentEvent("", b" b")]),
+        (b"data: a\rdata: b\r\r", [ServerSentEvent("", b"a\nb")]),
+        (b"event: ping\ndata: {}\n\ndata: x\n\n", [ServerSentEvent("ping", b"{}"), ServerSentEvent("", b"x")]),
+        (b": comment\n\nid: 7\nretry: 10\ndata: a\n\n", [ServerSentEvent("", b"a")]),
+        (b"\xef\xbb\xbfdata: a\n\n", [ServerSentEvent("", b"a")]),
+        (b"data: a\xe2\x80\xa8b\x0bc\x85\n\n", [ServerSentEvent("", b"a\xe2\x80\xa8b\x0bc\x85")]),
+        (b"event: lonely\n\ndata\n\n", [ServerSentEvent("", b"")]),
         (b"data: cut", []),
         (b"data: cut\n", []),
         (b"", []),
     ],
 )
-def test_a_stream_has_these_events(stream: bytes, events: list[Event]) -> None:
+def test_a_stream_has_these_events(stream: bytes, events: list[ServerSentEvent]) -> None:
     assert parsed(stream) == events
 
 
@@ -64,4 +64,4 @@ def test_an_event_that_comes_byte_by_byte_takes_time_by_its_length_alone() -> No
 
     events = parsed(*(stream[place : place + 1] for place in range(len(stream))))
 
-    assert events == [Event("", b"x" * 500_000)]
+    assert events == [ServerSentEvent("", b"x" * 500_000)]

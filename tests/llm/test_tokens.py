@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from holdfast.core.errors import BadSetting
 from holdfast.core.settings import LlmSettings
-from holdfast.llm import Usage, counter_for
+from holdfast.llm import TokenUsage, counter_for
 from holdfast.llm.prices import Prices
 from holdfast.llm.tokens import ESTIMATE, PART
 
@@ -112,10 +112,10 @@ def test_a_tokenizer_that_is_none_is_refused(tmp_path: Path, content: bytes | No
 def test_a_call_costs_by_the_last_price_of_its_model() -> None:
     prices = Prices(["openai:a=9/9", "openai:a=1.25/10/0.125", "openrouter:x=y/z=2/4"])
 
-    assert prices.cost("openai:a", Usage(1_000_000, 500_000, cached_tokens=400_000)) == pytest.approx(5.8)
-    assert prices.cost("openrouter:x=y/z", Usage(1_000_000, 1_000_000, cached_tokens=10)) == pytest.approx(6.0)
-    assert prices.cost("openai:b", Usage(1, 1)) == 0.0
-    assert prices.cost("openai:a", Usage(10, 0, cached_tokens=99)) == pytest.approx(10 * 0.125 / 1e6)
+    assert prices.cost("openai:a", TokenUsage(1_000_000, 500_000, cached_tokens=400_000)) == pytest.approx(5.8)
+    assert prices.cost("openrouter:x=y/z", TokenUsage(1_000_000, 1_000_000, cached_tokens=10)) == pytest.approx(6.0)
+    assert prices.cost("openai:b", TokenUsage(1, 1)) == 0.0
+    assert prices.cost("openai:a", TokenUsage(10, 0, cached_tokens=99)) == pytest.approx(10 * 0.125 / 1e6)
 
 
 def test_a_long_text_is_estimated_by_parts_of_it() -> None:

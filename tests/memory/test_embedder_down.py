@@ -6,9 +6,9 @@ from uuid import uuid4
 import pytest
 from aiohttp import web
 
-from holdfast.embeddings.onnx import Model
-from holdfast.memory import indexing, user
-from holdfast.memory.indexing import Indexer
+from holdfast.embeddings.onnx import OnnxModel
+from holdfast.memory import memory_indexer, user
+from holdfast.memory.memory_indexer import Indexer
 from tests.embeddings.endpoint import FakeEndpoint
 from tests.embeddings.models import english
 from tests.memory.conftest import OpenWith
@@ -21,7 +21,7 @@ READ = "select length is not null from memory where tenant_id = $1"
 
 
 @pytest.fixture
-async def endpoint(english: Model) -> AsyncIterator[FakeEndpoint]:
+async def endpoint(english: OnnxModel) -> AsyncIterator[FakeEndpoint]:
     """An endpoint that serves the English model."""
     endpoint = FakeEndpoint(english)
     async with endpoint.serving():
@@ -68,8 +68,8 @@ async def test_vectors_of_the_wrong_length_are_never_stored(endpoint: FakeEndpoi
 async def test_without_a_model_what_comes_by_plain_sql_is_read_and_all_that_lack_a_vector_are_not_looked_at(
     no_models: None, open_with: OpenWith, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "FIRST", 0)
-    monkeypatch.setattr(indexing, "GATHER", 0)
+    monkeypatch.setattr(memory_indexer, "FIRST", 0)
+    monkeypatch.setattr(memory_indexer, "GATHER", 0)
     looks, looked, catch_up = list[int](), asyncio.Event(), Indexer.catch_up
 
     async def spied(self: Indexer) -> int:

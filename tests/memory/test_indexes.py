@@ -11,9 +11,9 @@ from holdfast.core.config import Config
 from holdfast.core.errors import Broken
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
-from holdfast.memory.indexes import Changes, Indexes, Library, changes
+from holdfast.memory.indexes import IndexChanges, IndexedMemories, Indexes, changes
 from holdfast.postgres.codecs import encode_halfvec
-from holdfast.postgres.database import Owner
+from holdfast.postgres.database import OwnerConnection
 
 pytestmark = pytest.mark.req("MEM-05")
 
@@ -84,7 +84,7 @@ async def add(engine: Engine, count: int, *, model: str = MODEL) -> list[UUID]:
     return ids
 
 
-async def names(owner: Owner) -> dict[str, bool]:
+async def names(owner: OwnerConnection) -> dict[str, bool]:
     """The indexes there are, and whether each is whole."""
     return {row["relname"]: row["indisvalid"] for row in await owner.all(INDEXES)}
 
@@ -108,7 +108,7 @@ async def recall(engine: Engine, questions: Sequence[bytes], count: int) -> floa
 
 
 async def test_a_tenant_with_many_organizational_memories_gets_an_index_that_its_searches_use(
-    engine: Engine, indexes: Indexes, owner: Owner
+    engine: Engine, indexes: Indexes, owner: OwnerConnection
 ) -> None:
     await engine.tenants.create("acme")
     await add(engine, 120)
@@ -116,7 +116,7 @@ async def test_a_tenant_with_many_organizational_memories_gets_an_index_that_its
 
     done = await indexes.tend()
 
-    library = Library(await engine.database.tenant(), MODEL, 384)
+    library = IndexedMemories(await engine.database.tenant(), MODEL, 384)
     assert done is not None
     assert [each.index for each in done.make] == [library.index]
     assert await names(owner) == {library.index: True}
@@ -126,7 +126,7 @@ async def test_a_tenant_with_many_organizational_memories_gets_an_index_that_its
 
 
 async def test_it_stays_while_half_of_them_are_left_and_goes_when_fewer_are(
-    engine: Engine, indexes: Indexes, owner: Owner
+    engine: Engine, indexes: Indexes, owner: OwnerConnection
 ) -> None:
     ids = await add(engine, 120)
     await indexes.tend()
@@ -142,7 +142,7 @@ async def test_it_stays_while_half_of_them_are_left_and_goes_when_fewer_are(
 
 
 async def test_of_two_who_tend_at_once_one_does_and_the_other_leaves_it_to_them(
-    engine: Engine, indexes: Indexes, owner: Owner
+    engine: Engine, indexes: Indexes, owner: OwnerConnection
 ) -> None:
     await add(engine, 120)
 
@@ -153,7 +153,7 @@ async def test_of_two_who_tend_at_once_one_does_and_the_other_leaves_it_to_them(
 
 
 async def test_what_a_killed_process_left_half_made_is_made_anew(
-    engine: Engine, indexes: Indexes, owner: Owner
+    engine: Engine, indexes: Indexes, owner: OwnerConnection
 ) -> None:
     await add(engine, 120)
     await indexes.tend()
@@ -168,21 +168,21 @@ async def test_what_a_killed_process_left_half_made_is_made_anew(
 
 
 async def test_an_index_that_cannot_be_made_keeps_no_other_from_being_made(
-    engine: Engine, indexes: Indexes, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, indexes: Indexes, owner: OwnerConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await engine.tenants.create("acme")
     for each in (engine, engine.tenant("acme")):
         await add(each, 120)
     tenants = sorted([await engine.database.tenant(), await engine.tenant("acme").database.tenant()])
-    libraries = [Library(tenant, MODEL, 384) for tenant in tenants]
-    script = Owner.script
+    libraries = [IndexedMemories(tenant, MODEL, 384) for tenant in tenants]
+    script = OwnerConnection.script
 
-    async def failing(self: Owner, text: str) -> None:
+    async def failing(self: OwnerConnection, text: str) -> None:
         if "create index" in text and libraries[0].index in text:
             raise Broken("planted")
         await script(self, text)
 
-    monkeypatch.setattr(Owner, "script", failing)
+    monkeypatch.setattr(OwnerConnection, "script", failing)
     await indexes.tend()
 
     assert await names(owner) == {libraries[1].index: True}
@@ -196,7 +196,7 @@ async def test_it_goes_on_after_an_error_that_nobody_thought_of(
     monkeypatch.setattr("holdfast.memory.indexes.EVERY", 0)
     tries, again = list[int](), asyncio.Event()
 
-    async def failing() -> Changes:
+    async def failing() -> IndexChanges:
         tries.append(1)
         if len(tries) > 1:
             again.set()
@@ -235,17 +235,17 @@ async def test_memories_that_are_over_among_the_nearest_never_empty_what_is_foun
 
 
 def test_the_steps_lead_from_whatever_is_there_to_what_should_be() -> None:
-    many, kept = Library(ANN, "a", 384, 9), Library(BOB, "b", 384, 6)
-    stray = Library(BOB, "gone", 384)
+    many, kept = IndexedMemories(ANN, "a", 384, 9), IndexedMemories(BOB, "b", 384, 6)
+    stray = IndexedMemories(BOB, "gone", 384)
     wanted = {many.index: many}, {many.index: many, kept.index: kept}
 
     fresh = changes(*wanted, {}, {})
     settled = changes(*wanted, {many.index: True, kept.index: True}, {many.index: many, kept.index: kept})
     broken = changes(*wanted, {many.index: False, kept.index: True, stray.index: True}, {stray.index: stray})
 
-    assert fresh == Changes([], [], [many], [many])
-    assert settled == Changes([], [], [], [])
-    assert broken == Changes(
+    assert fresh == IndexChanges([], [], [many], [many])
+    assert settled == IndexChanges([], [], [], [])
+    assert broken == IndexChanges(
         [stray], sorted([many.index, stray.index]), [many], sorted([many, kept], key=lambda x: x.index)
     )
     assert max(len(each.index) for each in (many, kept, stray)) <= 63

@@ -11,12 +11,12 @@ import pytest
 from holdfast.core.config import Config
 from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language
-from holdfast.embeddings.onnx import Model
+from holdfast.embeddings.onnx import OnnxModel
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine, open_engine
-from holdfast.memory import indexing, session, user
-from holdfast.memory.indexing import LEASE, Indexer
-from holdfast.postgres.database import Owner
+from holdfast.memory import memory_indexer, session, user
+from holdfast.memory.memory_indexer import LEASE, Indexer
+from holdfast.postgres.database import OwnerConnection
 from tests.clock import Clock
 from tests.embeddings.endpoint import FakeEndpoint
 from tests.embeddings.models import CHINESE, ENGLISH, english, models
@@ -39,7 +39,7 @@ import asyncio, sys
 from pathlib import Path
 from holdfast.core.config import load_config
 from holdfast.engine import open_engine
-from holdfast.memory.indexing import Indexer
+from holdfast.memory.memory_indexer import Indexer
 
 async def never(texts, languages):
     print("embedding", len(texts), flush=True)
@@ -83,7 +83,7 @@ def with_models(config: Config, folder: Path, **embedding: object) -> Config:
 @pytest.fixture(autouse=True)
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine's own indexer stays out of the way."""
-    monkeypatch.setattr(indexing, "FIRST", 3600)
+    monkeypatch.setattr(memory_indexer, "FIRST", 3600)
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def put(models: Store, folder: Path, *, name: str = ENGLISH) -> None:
     (folder / name).symlink_to(files.onnx.parent)
 
 
-async def models_of(owner: Owner) -> dict[str, int]:
+async def models_of(owner: OwnerConnection) -> dict[str, int]:
     """How many vectors there are of each model."""
     rows = await owner.all("select model, count(*) from memory_vector group by model")
     return {row["model"]: row["count"] for row in rows}
@@ -137,7 +137,7 @@ async def models_of(owner: Owner) -> dict[str, int]:
 async def test_what_was_missed_is_embedded_when_a_model_arrives(
     wordy: Engine, models: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "FIRST", 0)
+    monkeypatch.setattr(memory_indexer, "FIRST", 0)
     missed = await wordy.memory.remember(user("ann"), "prefers tea over coffee")
     before = await wordy.memory.search(user("ann"), "which beverage does she like?")
 
@@ -167,14 +167,14 @@ async def test_it_is_known_how_many_memories_are_still_to_embed(wordy: Engine) -
 
 @pytest.mark.req("EMB-03")
 async def test_another_model_embeds_anew_while_searches_serve_and_find(
-    config: Config, folder: Path, models: Store, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    config: Config, folder: Path, models: Store, owner: OwnerConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(models, folder)
     put(models, folder, name="mine")
     async with open_engine(config=with_models(config, folder)) as engine:
         await engine.memory.remember_many(user("ann"), [f"{fact}, in {n}" for n in range(20) for fact in FACTS])
     old = await models_of(owner)
-    monkeypatch.setattr(indexing, "TOGETHER", 4)
+    monkeypatch.setattr(memory_indexer, "TOGETHER", 4)
 
     found: list[str] = []
     async with open_engine(config=with_models(config, folder, model="mine")) as engine:
@@ -195,7 +195,7 @@ async def test_another_model_embeds_anew_while_searches_serve_and_find(
 
 @pytest.mark.req("EMB-03")
 async def test_vectors_of_another_length_by_the_same_remote_model_are_made_anew(
-    config: Config, folder: Path, english: Model, owner: Owner
+    config: Config, folder: Path, english: OnnxModel, owner: OwnerConnection
 ) -> None:
     endpoint = Shortened(english)
     async with endpoint.serving():
@@ -220,7 +220,7 @@ async def test_vectors_of_another_length_by_the_same_remote_model_are_made_anew(
 
 @pytest.mark.req("EMB-03")
 async def test_each_of_two_with_different_models_finds_by_meaning_what_the_other_embedded(
-    config: Config, models: Store, owner: Owner
+    config: Config, models: Store, owner: OwnerConnection
 ) -> None:
     one_for_all = {"model": CHINESE, "dimensions": 512, "chinese_model": ""}
     async with (
@@ -244,7 +244,7 @@ async def test_each_of_two_with_different_models_finds_by_meaning_what_the_other
 
 @pytest.mark.req("EMB-03")
 async def test_the_clients_own_vectors_stay_when_the_model_changes(
-    config: Config, folder: Path, models: Store, owner: Owner
+    config: Config, folder: Path, models: Store, owner: OwnerConnection
 ) -> None:
     put(models, folder, name="mine")
     statement = INSERT.replace("content)", "content, embedding)").replace(
@@ -312,7 +312,7 @@ async def test_nobody_waits_for_a_memory_that_is_being_embedded(engine: Engine, 
 
 @pytest.mark.req("EMB-02")
 async def test_what_is_changed_while_it_is_embedded_gets_the_vector_of_what_it_says_now(
-    engine: Engine, held: Held, owner: Owner
+    engine: Engine, held: Held, owner: OwnerConnection
 ) -> None:
     indexer = indexer_of(engine)
     await engine.database.run(INSERT, uuid4(), ["likes tea"])
@@ -334,7 +334,7 @@ async def test_what_is_changed_while_it_is_embedded_gets_the_vector_of_what_it_s
 
 @pytest.mark.req("EMB-03")
 async def test_of_two_with_different_models_the_last_to_open_replaces_vectors_and_the_other_none(
-    config: Config, folder: Path, models: Store, owner: Owner
+    config: Config, folder: Path, models: Store, owner: OwnerConnection
 ) -> None:
     put(models, folder)
     put(models, folder, name="mine")
@@ -398,7 +398,7 @@ async def test_an_indexer_that_is_killed_in_the_middle_loses_nothing(
 async def test_an_indexer_that_is_closed_in_the_middle_keeps_nobody_waiting(
     engine: Engine, held: Held, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "FIRST", 0)
+    monkeypatch.setattr(memory_indexer, "FIRST", 0)
     await engine.database.run(INSERT, uuid4(), FACTS)
 
     async with asyncio.timeout(20):
@@ -442,7 +442,7 @@ async def test_a_text_that_the_model_refuses_keeps_no_other_waiting_and_is_not_t
     monkeypatch.setattr(engine.embeddings, "vectors", vectors)
     indexer = indexer_of(engine)
     await engine.database.run(INSERT, ann, FACTS)
-    with caplog.at_level(logging.WARNING, logger=indexing.__name__):
+    with caplog.at_level(logging.WARNING, logger=memory_indexer.__name__):
         for _ in range(3):
             await indexer.catch_up()
 

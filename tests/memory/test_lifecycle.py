@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.engine import Engine
 from holdfast.memory import Memories, Owner, agent, organization, session, user
-from holdfast.memory.absence import WhyNot
 from holdfast.memory.retention import retention
+from holdfast.memory.why_not import WhyNot
 from tests.clock import Clock
 from tests.memory.conftest import OpenWith
 

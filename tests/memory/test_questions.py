@@ -3,8 +3,8 @@ import time
 
 import pytest
 
-from holdfast.memory.asking import MAX_QUESTION
-from holdfast.memory.questions import asks_when, is_first_person, parts
+from holdfast.memory.query import MAX_QUESTION
+from holdfast.memory.query_form import asks_when, is_first_person, parts
 
 
 @pytest.mark.req("MEM-04")

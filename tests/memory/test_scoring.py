@@ -12,7 +12,7 @@ from holdfast.core.words import author_terms
 from holdfast.embeddings.language import language_of
 from holdfast.engine import Engine
 from holdfast.memory import Draft, Hit, Memories, Memory, Owner, user
-from holdfast.memory import questions as form
+from holdfast.memory import query_form as form
 from holdfast.memory.dates import tells_when
 from holdfast.memory.drafts import is_by_owner, spoken
 from holdfast.postgres.codecs import decode_halfvec, encode_halfvec

@@ -10,7 +10,7 @@ import pytest
 from holdfast.core.errors import NotFound
 from holdfast.engine import Engine
 from holdfast.memory import session
-from holdfast.postgres.database import Owner as DatabaseOwner
+from holdfast.postgres.database import OwnerConnection as DatabaseOwner
 from holdfast.postgres.database import open_owner
 from holdfast.postgres.migrate import Schema, migrate
 from holdfast.postgres.options import Options

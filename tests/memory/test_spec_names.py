@@ -11,7 +11,7 @@ from holdfast.core.errors import InvalidInput
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine
 from holdfast.memory import Owner, agent, organization, session, user
-from holdfast.postgres.database import Owner as DatabaseOwner
+from holdfast.postgres.database import OwnerConnection as DatabaseOwner
 from tests.clock import Clock
 from tests.embeddings.models import models
 from tests.logins import Login, tenant_login

@@ -13,9 +13,9 @@ from holdfast.core.settings import RetentionSettings
 from holdfast.engine import Engine
 from holdfast.memory import Owner, agent, organization, session, user
 from holdfast.memory.retention import retention
-from holdfast.memory.sweep import Fading, Sweeper, Swept, sql, sweep
+from holdfast.memory.sweeper import Fading, Sweeper, Swept, sql, sweep
 from holdfast.postgres.database import Database, Row
-from holdfast.postgres.database import Owner as DatabaseOwner
+from holdfast.postgres.database import OwnerConnection as DatabaseOwner
 from tests.clock import Clock
 
 pytestmark = pytest.mark.req("MEM-10")
@@ -154,7 +154,7 @@ async def test_nothing_fades_where_the_settings_let_nothing_fade(
 async def test_the_sweeper_sweeps_every_tenant_in_batches(
     engine: Engine, clock: Clock, owner: DatabaseOwner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.memory.sweep.TOGETHER", 7)
+    monkeypatch.setattr("holdfast.memory.sweeper.TOGETHER", 7)
     await engine.tenants.create("acme")
     ids: list[UUID] = []
     for each in (engine, engine.tenant("acme")):
@@ -172,7 +172,7 @@ async def test_the_sweeper_sweeps_every_tenant_in_batches(
 async def test_a_dry_run_counts_all_and_shows_some(
     engine: Engine, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.memory.sweep.SHOWN", 3)
+    monkeypatch.setattr("holdfast.memory.sweeper.SHOWN", 3)
     await engine.memory.remember_many(session("web-42"), [f"turn {n}" for n in range(5)])
     await engine.memory.remember_many(agent("support"), [{"content": f"{n}", "importance": 0.1} for n in range(4)])
     await clock.advance(400 * DAY)
@@ -223,7 +223,7 @@ async def test_an_error_with_one_tenant_keeps_no_other_from_being_swept(
             raise RuntimeError("planted")
         return await sweep(database, settings)
 
-    monkeypatch.setattr("holdfast.memory.sweep.sweep", once)
+    monkeypatch.setattr("holdfast.memory.sweeper.sweep", once)
 
     assert await Sweeper(engine.postgres, engine.config.memory).sweep() == 1
     assert "a defect" in caplog.text

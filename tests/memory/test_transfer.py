@@ -15,10 +15,10 @@ from holdfast.core.config import Config
 from holdfast.core.errors import Forbidden, InvalidInput
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine, open_engine
-from holdfast.memory import Owner, Scope, agent, indexing, organization, session, transfer, user
-from holdfast.memory.indexing import Indexer
-from holdfast.memory.transfer import Imported
-from holdfast.postgres.database import Owner as DatabaseOwner
+from holdfast.memory import Owner, Scope, agent, import_export, memory_indexer, organization, session, user
+from holdfast.memory.import_export import ImportReport
+from holdfast.memory.memory_indexer import Indexer
+from holdfast.postgres.database import OwnerConnection as DatabaseOwner
 from tests.clock import Clock
 from tests.lookups import Lookups
 from tests.memory.without_models import with_embedding, without_models
@@ -52,7 +52,7 @@ async def embedding(config: Config, models: Store, monkeypatch: pytest.MonkeyPat
     """An engine on the same database that has the models."""
     found = models.find("bge-small-en-v1.5-q")
     assert found is not None
-    monkeypatch.setattr(indexing, "FIRST", 3600)  # its own indexer stays out of the way
+    monkeypatch.setattr(memory_indexer, "FIRST", 3600)  # its own indexer stays out of the way
     async with open_engine(config=with_embedding(config, folder=found.onnx.parent.parent)) as engine:
         yield engine
 
@@ -100,7 +100,7 @@ async def test_everything_that_is_known_of_a_memory_comes_back(engine: Engine) -
     other = engine.tenant("other")
     done = await other.memory_transfer.load(lines)
 
-    assert done == Imported(added=3)
+    assert done == ImportReport(added=3)
     assert {id: await other.memory.get(id) for id in before} == before
     assert {id: await other.memory.history(id) for id in before} == histories
     assert await exported(other, user("ann")) == lines
@@ -114,7 +114,7 @@ async def test_the_same_file_twice_changes_nothing(engine: Engine) -> None:
 
     again = [await engine.memory_transfer.load(lines), await engine.memory_transfer.load(lines, into=user("ann"))]
 
-    assert again == [Imported(folded=2)] * 2
+    assert again == [ImportReport(folded=2)] * 2
     assert await exported(engine, user("ann")) == lines
 
 
@@ -125,7 +125,7 @@ async def test_what_was_changed_since_the_export_stays_changed(engine: Engine) -
 
     done = await engine.memory_transfer.load(lines)
 
-    assert done == Imported(folded=1)
+    assert done == ImportReport(folded=1)
     assert (await engine.memory.get(memory.id)).content == "likes coffee"
 
 
@@ -136,7 +136,7 @@ async def test_memories_of_one_become_another_s_with_ids_of_their_own(engine: En
 
     done = [await engine.memory_transfer.load(lines, into=user("bob")) for _ in range(2)]
 
-    assert done == [Imported(added=2), Imported(folded=2)]
+    assert done == [ImportReport(added=2), ImportReport(folded=2)]
     copies = memories(await exported(engine, user("bob")))
     assert {each["id"] for each in copies}.isdisjoint({str(old.id), str(new.id)})
     assert [each["superseded_by"] for each in copies] == [copies[1]["id"], None]
@@ -165,7 +165,7 @@ async def test_what_is_known_there_by_key_or_by_words_is_folded(engine: Engine) 
 
     done = await engine.memory_transfer.load(lines, into=user("bob"))
 
-    assert done == Imported(folded=2)
+    assert done == ImportReport(folded=2)
     kept = await engine.memory.get(known.id)
     assert (kept.content, kept.importance) == ("likes coffee", 0.9)
 
@@ -180,7 +180,7 @@ async def test_the_whole_of_a_scope_comes_back_to_whose_it_was(engine: Engine) -
 
     done = await other.memory_transfer.load(lines)
 
-    assert done == Imported(added=3)
+    assert done == ImportReport(added=3)
     for name in ("ann", "bob", "eve"):
         assert [hit.memory.content for hit in await other.memory.search(user(name), "tea")] == [f"{name} likes tea"]
 
@@ -192,7 +192,7 @@ async def test_what_expired_neither_leaves_nor_arrives(engine: Engine, clock: Cl
 
     done = await engine.memory_transfer.load(lines, into=user("bob"))
 
-    assert done == Imported(expired=1)
+    assert done == ImportReport(expired=1)
     assert len(await exported(engine, user("ann"))) == len(await exported(engine, user("bob"))) == 1
 
 
@@ -268,7 +268,7 @@ async def test_two_lines_that_mean_the_same_memory_are_one(engine: Engine) -> No
 
     done = await engine.memory_transfer.load([*anns, json.dumps(other).encode()], into=user("bob"))
 
-    assert done == Imported(added=1, folded=1)
+    assert done == ImportReport(added=1, folded=1)
 
 
 async def test_what_arrives_in_a_session_lasts_no_longer_than_what_is_said_there(engine: Engine) -> None:
@@ -322,7 +322,7 @@ async def test_a_page_is_exported_with_one_lookup_of_each_kind_of_name(
 async def test_what_is_written_meanwhile_leaves_an_export_whole(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "PAGE", 5)
+    monkeypatch.setattr(import_export, "PAGE", 5)
     kept = await engine.memory.remember_many(user("ann"), [f"tea {number}" for number in range(40)])
     steady = {str(memory.id) for memory in kept[::2]}
     changing = iter(kept[1::2])
@@ -457,7 +457,7 @@ async def test_a_client_s_own_vector_comes_back(engine: Engine, owner: DatabaseO
 async def test_however_many_there_are_only_a_page_of_them_is_held_at_a_time(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(transfer, "PAGE", 100)
+    monkeypatch.setattr(import_export, "PAGE", 100)
     few, many = 200, 1200
     peaks = dict[int, int]()
     for count in (few, many):
@@ -475,6 +475,6 @@ async def test_however_many_there_are_only_a_page_of_them_is_held_at_a_time(
         done = await engine.memory_transfer.load(passing(count), into=user(f"bob {count}"))
         peaks[count] = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert done == Imported(added=count)
+        assert done == ImportReport(added=count)
 
     assert peaks[many] < 1.5 * peaks[few]

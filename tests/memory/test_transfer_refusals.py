@@ -9,8 +9,8 @@ import pytest
 from holdfast.core.config import Config
 from holdfast.core.errors import InvalidInput
 from holdfast.engine import Engine
-from holdfast.memory import transfer, user
-from holdfast.memory.transfer import Imported
+from holdfast.memory import import_export, user
+from holdfast.memory.import_export import ImportReport
 from tests.memory.test_transfer import exported, memories
 from tests.memory.without_models import without_models
 
@@ -39,7 +39,7 @@ async def test_a_line_that_closes_a_circle_of_successors_is_named_and_what_came_
     ids = [each["id"] for each in given]
     for each, next in zip(given, successors, strict=True):
         each["superseded_by"] = None if next is None else ids[next]
-    monkeypatch.setattr(transfer, "PAGE", page)
+    monkeypatch.setattr(import_export, "PAGE", page)
 
     with pytest.raises(InvalidInput, match="was superseded by it") as refused:
         await engine.memory_transfer.load([first, *(json.dumps(each).encode() for each in given)], into=user("bob"))
@@ -55,7 +55,7 @@ async def test_a_mark_before_the_first_line_is_taken(engine: Engine) -> None:
 
     done = await engine.memory_transfer.load([b"\xef\xbb\xbf" + header, *lines], into=user("bob"))
 
-    assert done == Imported(added=1)
+    assert done == ImportReport(added=1)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine
-from holdfast.memory import indexing, user
-from holdfast.memory.indexing import Indexer
-from holdfast.postgres.database import Owner
+from holdfast.memory import memory_indexer, user
+from holdfast.memory.memory_indexer import Indexer
+from holdfast.postgres.database import OwnerConnection
 from tests.memory.conftest import OpenWith
 
 pytestmark = [pytest.mark.req("MEM-04", "EMB-03"), pytest.mark.usefixtures("models")]
@@ -26,7 +26,7 @@ VECTOR = "select embedding::text from memory_vector where memory_id = $1"
 @pytest.fixture(autouse=True)
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine's own indexer stays out of the way."""
-    monkeypatch.setattr(indexing, "FIRST", 3600)
+    monkeypatch.setattr(memory_indexer, "FIRST", 3600)
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def turn(seq: int, content: str) -> dict[str, object]:
 @asynccontextmanager
 async def listening(engine: Engine) -> AsyncGenerator[asyncio.Event]:
     """Whether the indexers were woken, from here on."""
-    async with engine.postgres.listen(indexing.CHANNEL) as notified:
+    async with engine.postgres.listen(memory_indexer.CHANNEL) as notified:
         await notified.wait()  # it is connected now
         notified.clear()
         yield notified
 
 
-async def vector(owner: Owner, id: UUID) -> list[float]:
+async def vector(owner: OwnerConnection, id: UUID) -> list[float]:
     """The one vector that a memory has."""
     [row] = await owner.all(VECTOR, id)
     return [float(number) for number in row["embedding"].strip("[]").split(",")]
@@ -61,7 +61,7 @@ async def expected(engine: Engine, text: str) -> list[float]:
     return pytest.approx(made, abs=1e-3)  # pyright: ignore[reportReturnType]
 
 
-async def test_a_short_turn_is_embedded_with_the_one_before_it(engine: Engine, owner: Owner) -> None:
+async def test_a_short_turn_is_embedded_with_the_one_before_it(engine: Engine, owner: OwnerConnection) -> None:
     first, second = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(2, "Yes, in May.")])
     third = await engine.memory.remember(ANN, "Fine!", author="Ann", conversation="chat-1", seq=3)
 
@@ -70,7 +70,7 @@ async def test_a_short_turn_is_embedded_with_the_one_before_it(engine: Engine, o
     assert await vector(owner, third.id) == await expected(engine, "Ann: Yes, in May.\nAnn: Fine!")
 
 
-async def test_a_long_turn_and_a_fact_stand_alone(engine: Engine, owner: Owner) -> None:
+async def test_a_long_turn_and_a_fact_stand_alone(engine: Engine, owner: OwnerConnection) -> None:
     long = "It was a long day in the old city. " * 12
     _, told = await engine.memory.remember_many(ANN, [turn(1, "How was Rome?"), turn(2, long)])
     fact = await engine.memory.remember(ANN, "prefers tea over coffee")
@@ -80,7 +80,9 @@ async def test_a_long_turn_and_a_fact_stand_alone(engine: Engine, owner: Owner) 
 
 
 @pytest.mark.parametrize("change", ["edit", "forget", "insert"])
-async def test_what_changes_before_a_turn_has_it_embedded_anew(engine: Engine, owner: Owner, change: str) -> None:
+async def test_what_changes_before_a_turn_has_it_embedded_anew(
+    engine: Engine, owner: OwnerConnection, change: str
+) -> None:
     first, second = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(4, "Yes, in May.")])
     indexer = Indexer(engine.postgres, engine.embeddings, engine.config.memory)
     if change == "edit":
@@ -101,7 +103,7 @@ async def test_what_changes_before_a_turn_has_it_embedded_anew(engine: Engine, o
 
 
 async def test_changing_the_setting_embeds_all_anew_and_leaves_no_vector_behind(
-    engine: Engine, open_with: OpenWith, owner: Owner
+    engine: Engine, open_with: OpenWith, owner: OwnerConnection
 ) -> None:
     _, second = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(2, "Yes, in May.")])
 
@@ -131,9 +133,9 @@ async def test_what_has_a_turn_embedded_anew_wakes_the_indexer(engine: Engine, c
 
 
 async def test_an_edited_turn_has_its_vector_soon_also_if_it_is_the_last(
-    engine: Engine, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, owner: OwnerConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexing, "FIRST", 0)
+    monkeypatch.setattr(memory_indexer, "FIRST", 0)
     _, last = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(2, "Yes, in May.")])
 
     indexer, looked = Indexer(engine.postgres, engine.embeddings, engine.config.memory), asyncio.Event()
@@ -155,7 +157,7 @@ async def test_an_edited_turn_has_its_vector_soon_also_if_it_is_the_last(
 
 
 async def test_a_turn_that_is_edited_twice_has_the_next_one_embedded_with_what_it_says_last(
-    engine: Engine, owner: Owner
+    engine: Engine, owner: OwnerConnection
 ) -> None:
     first, second = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(2, "Yes, in May.")])
     indexer = Indexer(engine.postgres, engine.embeddings, engine.config.memory)
@@ -169,7 +171,7 @@ async def test_a_turn_that_is_edited_twice_has_the_next_one_embedded_with_what_i
 
 
 async def test_a_turn_is_never_left_with_a_vector_of_what_was_said_before_it_once(
-    engine: Engine, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, owner: OwnerConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = await engine.memory.remember_many(ANN, [turn(1, "Shall we go to Rome?"), turn(2, "Yes, in May.")])
     indexer = Indexer(engine.postgres, engine.embeddings, engine.config.memory)

@@ -5,8 +5,8 @@ import pytest
 
 from holdfast.engine import Engine
 from holdfast.memory import session, user
-from holdfast.memory.usage import Usage
-from holdfast.postgres.database import Owner
+from holdfast.memory.usage import RecallUsage
+from holdfast.postgres.database import OwnerConnection
 
 pytestmark = [pytest.mark.req("MEM-10"), pytest.mark.usefixtures("no_models")]
 
@@ -22,19 +22,19 @@ async def uses(engine: Engine, id: UUID) -> int:
     return (await engine.memory.get(id)).access_count
 
 
-async def waiting(owner: Owner) -> None:
+async def waiting(owner: OwnerConnection) -> None:
     """Until somebody waits for a row that is held."""
     while not await owner.value(WAITING):
         pass
 
 
 async def test_what_was_not_written_when_writing_was_cancelled_is_written_the_next_time(
-    engine: Engine, owner: Owner
+    engine: Engine, owner: OwnerConnection
 ) -> None:
     await engine.tenants.create("acme")
     tenants = [engine, engine.tenant("acme")]
     ids = [(await each.memory.remember(user("ann"), "likes tea")).id for each in tenants]
-    usage = Usage()
+    usage = RecallUsage()
     for each, id in zip(tenants, ids, strict=True):
         usage.note(each.database, [id, id])
 
@@ -50,10 +50,12 @@ async def test_what_was_not_written_when_writing_was_cancelled_is_written_the_ne
     assert [await uses(each, id) for each, id in zip(tenants, ids, strict=True)] == [2, 2]
 
 
-async def test_rows_are_held_in_the_order_of_their_ids_whatever_table_they_are_in(engine: Engine, owner: Owner) -> None:
+async def test_rows_are_held_in_the_order_of_their_ids_whatever_table_they_are_in(
+    engine: Engine, owner: OwnerConnection
+) -> None:
     first = await engine.memory.remember(user("ann"), "likes tea")
     second = await engine.memory.remember(session("web-42"), "asked for tea")
-    usage = Usage()
+    usage = RecallUsage()
     usage.note(engine.database, [second.id, first.id])
     name = await owner.value("select quote_ident(current_database())")
     await owner.script(f"alter database {name} set enable_nestloop = off")  # then the tables are read one by one

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.postgres.database import Owner, Statements
+from holdfast.postgres.database import OwnerConnection, Statements
 
 WAITING = 10  # seconds until a test that waits for the server fails
 OTHERS = "from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()"
@@ -11,7 +11,7 @@ OTHERS = "from pg_stat_activity where datname = current_database() and pid <> pg
 class Backends:
     """The connections to the test's database, but for the one that asks."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, owner: OwnerConnection) -> None:
         self._owner = owner
 
     async def count(self, condition: str) -> int:

@@ -10,7 +10,7 @@ from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.address import for_program
 from holdfast.postgres.backup import backup, restore
-from holdfast.postgres.database import Owner, open_owner
+from holdfast.postgres.database import OwnerConnection, open_owner
 from holdfast.postgres.options import Options
 from holdfast.postgres.sql import statements
 
@@ -159,6 +159,6 @@ async def fingerprints(url: str) -> dict[str, str]:
         return {row["name"]: await fingerprint(owner, row["name"]) for row in await owner.all(sql("tables"))}
 
 
-async def fingerprint(owner: Owner, table: str) -> str:
+async def fingerprint(owner: OwnerConnection, table: str) -> str:
     rows = await owner.all(f"select t::text as row from {table} t order by 1")
     return hashlib.sha256("\n".join(row["row"] for row in rows).encode()).hexdigest()

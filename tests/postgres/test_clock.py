@@ -5,7 +5,7 @@ from uuid import RFC_4122, UUID
 import pytest
 
 from holdfast.engine import Engine
-from holdfast.postgres.database import Owner
+from holdfast.postgres.database import OwnerConnection
 from tests.clock import Clock
 
 FUTURE = datetime(2040, 2, 29, 12, 0, tzinfo=UTC)
@@ -33,7 +33,7 @@ def packaged_fallback() -> str:
 
 
 @pytest.mark.parametrize("function", ["holdfast.uuid7", "public.uuid7_below_18"])
-async def test_identifiers_are_unique_of_version_7_and_grow_with_time(owner: Owner, function: str) -> None:
+async def test_identifiers_are_unique_of_version_7_and_grow_with_time(owner: OwnerConnection, function: str) -> None:
     await owner.script(packaged_fallback())
     before = await owner.value("select clock_timestamp()")
 

@@ -12,12 +12,12 @@ import pytest
 from holdfast.core.config import load_config
 from holdfast.core.errors import DataFolderUnusable, Unavailable
 from holdfast.engine import open_engine
-from holdfast.postgres import binaries, memory
+from holdfast.postgres import binaries, memory_settings
 from holdfast.postgres.account import Account
 from holdfast.postgres.address import with_login
 from holdfast.postgres.binaries import Binaries, find_binaries
 from holdfast.postgres.folder import SOCKET_NAME, SOCKET_PATH_LIMIT, DataFolder
-from holdfast.postgres.memory import machine_memory, memory_settings
+from holdfast.postgres.memory_settings import machine_memory, settings_for
 from holdfast.postgres.version import check_version
 from tests.processes import servers_on, wait_until_gone
 
@@ -32,7 +32,7 @@ SOMEONE = 12345  # an account that is not ours
     [(GIGABYTE // 8, "32MB", "4MB"), (8 * GIGABYTE, "1024MB", "16MB"), (1024 * GIGABYTE, "8192MB", "64MB")],
 )
 def test_the_server_takes_its_share_of_the_memory_within_limits(size: int, buffers: str, work: str) -> None:
-    settings = memory_settings(size)
+    settings = settings_for(size)
 
     assert settings["shared_buffers"] == buffers
     assert settings["work_mem"] == work
@@ -47,7 +47,7 @@ def test_a_containers_limit_counts_where_it_is_less_than_the_machine(
     file = tmp_path / "memory.max"
     if limit is not None:
         file.write_text(limit)
-    monkeypatch.setattr(memory, "Path", {"/sys/fs/cgroup/memory.max": file}.__getitem__)
+    monkeypatch.setattr(memory_settings, "Path", {"/sys/fs/cgroup/memory.max": file}.__getitem__)
 
     found = machine_memory()
 

@@ -12,7 +12,7 @@ from holdfast.core.config import Config, load_config
 from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.address import with_login
-from holdfast.postgres.database import Owner, open_owner
+from holdfast.postgres.database import OwnerConnection, open_owner
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.migrate import migrate
 from holdfast.postgres.options import Options
@@ -115,7 +115,7 @@ async def test_engines_that_start_at_once_make_one_schema_and_one_login(remote_u
 
 
 @asynccontextmanager
-async def bare_server(folder: Path) -> AsyncGenerator[tuple[Owner, str]]:
+async def bare_server(folder: Path) -> AsyncGenerator[tuple[OwnerConnection, str]]:
     """A server that has never seen holdfast: its administrator, and a database whose owner may make no roles."""
     with EmbeddedServer(folder) as server:
         async with open_owner(server.url, Options()) as administrator:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.core.config import load_config
 from holdfast.core.errors import HoldfastError, NotFound, Unavailable
 from holdfast.engine import Engine, open_engine
-from holdfast.postgres.database import Database, Owner, open_owner
+from holdfast.postgres.database import Database, OwnerConnection, open_owner
 from holdfast.postgres.logins import LoginLimits, LoginWatch, tenant_logins
 from holdfast.postgres.options import Options
 from tests.logins import tenant_logins as service
@@ -33,7 +33,7 @@ async def url(engine: Engine, three: list[Database]) -> AsyncIterator[str]:
             await logins.remove(tenant)
 
 
-async def pid_of(session: Owner) -> int:
+async def pid_of(session: OwnerConnection) -> int:
     """What the server knows a session by."""
     return int(await session.value("select pg_backend_pid()"))
 

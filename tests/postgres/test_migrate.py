@@ -3,27 +3,27 @@ import asyncio
 import pytest
 
 from holdfast.core.errors import Broken, HoldfastError, SchemaMismatch
-from holdfast.postgres.database import Owner, open_owner
-from holdfast.postgres.migrate import Plan, Schema, Step, migrate, pending, plan
+from holdfast.postgres.database import OwnerConnection, open_owner
+from holdfast.postgres.migrate import Plan, Schema, SqlFile, migrate, pending, plan
 from holdfast.postgres.options import Options
 
 pytestmark = pytest.mark.req("ENG-03")
 
-FIRST = Step("0001_first", "-- the first\ncreate table public.first (id int)")
-SECOND = Step("0002_second", "create table public.second (id int)")
-THIRD = Step("0003_third", "create table public.third (id int)")
-BROKEN = Step("0003_broken", "create table public.third (id int); select 1 / 0")
-FUNCTION = Step(
+FIRST = SqlFile("0001_first", "-- the first\ncreate table public.first (id int)")
+SECOND = SqlFile("0002_second", "create table public.second (id int)")
+THIRD = SqlFile("0003_third", "create table public.third (id int)")
+BROKEN = SqlFile("0003_broken", "create table public.third (id int); select 1 / 0")
+FUNCTION = SqlFile(
     "bus/answer", "create or replace function public.answer() returns int language plpgsql as 'begin return 1; end'"
 )
-CHANGED = Step(FUNCTION.name, FUNCTION.text.replace("return 1", "return 2"))
+CHANGED = SqlFile(FUNCTION.name, FUNCTION.text.replace("return 1", "return 2"))
 
 
-def schema(*migrations: Step, functions: tuple[Step, ...] = ()) -> Schema:
+def schema(*migrations: SqlFile, functions: tuple[SqlFile, ...] = ()) -> Schema:
     return Schema(migrations, functions)
 
 
-def ran(*steps: Step) -> dict[str, str]:
+def ran(*steps: SqlFile) -> dict[str, str]:
     return {step.name: step.hash for step in steps}
 
 
@@ -34,7 +34,7 @@ def test_what_has_not_run_is_left_to_do_in_order() -> None:
 
 
 def test_a_function_whose_text_changed_is_applied_again_and_no_other() -> None:
-    functions = (FUNCTION, Step("bus/other", "other"))
+    functions = (FUNCTION, SqlFile("bus/other", "other"))
 
     assert plan(schema(functions=functions), {}, ran(*functions)) == Plan((), ())
     assert plan(schema(functions=(CHANGED, functions[1])), {}, ran(*functions)) == Plan((), (CHANGED,))
@@ -50,7 +50,9 @@ def test_a_function_whose_text_changed_is_applied_again_and_no_other() -> None:
         ((), ran(FIRST), "a newer holdfast"),
     ],
 )
-def test_what_does_not_fit_is_named_with_the_way_out(steps: tuple[Step, ...], done: dict[str, str], said: str) -> None:
+def test_what_does_not_fit_is_named_with_the_way_out(
+    steps: tuple[SqlFile, ...], done: dict[str, str], said: str
+) -> None:
     with pytest.raises(SchemaMismatch, match=said) as refused:
         plan(schema(*steps), done, {})
 
@@ -63,7 +65,7 @@ def test_the_packaged_steps_are_numbered_without_a_gap() -> None:
     assert numbers == list(range(1, len(numbers) + 1))
 
 
-async def tables(owner: Owner) -> set[str]:
+async def tables(owner: OwnerConnection) -> set[str]:
     rows = await owner.all("select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace")
     return {row["relname"] for row in rows}
 

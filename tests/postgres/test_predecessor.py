@@ -6,7 +6,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from holdfast.postgres.predecessor import end_orphans
+from holdfast.postgres.former_server import end_orphans
 
 pytestmark = pytest.mark.req("ENG-02")
 

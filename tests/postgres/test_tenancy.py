@@ -8,7 +8,7 @@ from holdfast.core.config import load_config
 from holdfast.core.errors import Broken, Forbidden, HoldfastError
 from holdfast.engine import Engine, open_engine
 from holdfast.postgres.address import with_login
-from holdfast.postgres.database import Database, Owner, Postgres, open_owner
+from holdfast.postgres.database import Database, OwnerConnection, Postgres, open_owner
 from holdfast.postgres.embedded import OWNER
 from holdfast.postgres.options import Options
 from holdfast.postgres.tenancy import ensure_login
@@ -76,7 +76,7 @@ async def test_transactions_of_two_tenants_do_not_see_one_another(three: list[Da
     assert [await one.value(everything) for one in three] == ["ann's", "bob's", None]
 
 
-async def test_without_a_tenant_every_statement_is_an_error(owner: Owner) -> None:
+async def test_without_a_tenant_every_statement_is_an_error(owner: OwnerConnection) -> None:
     await owner.script("set role holdfast_app")
     for statement in (
         "select 1 from identity",
@@ -88,7 +88,7 @@ async def test_without_a_tenant_every_statement_is_an_error(owner: Owner) -> Non
             await owner.run(statement)
 
 
-async def test_the_roles_that_run_statements_can_neither_pass_security_nor_own_anything(owner: Owner) -> None:
+async def test_the_roles_that_run_statements_can_neither_pass_security_nor_own_anything(owner: OwnerConnection) -> None:
     attributes = "rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolreplication or rolcanlogin"
     ours = "rolname in ('holdfast_app', 'holdfast_system', 'holdfast_tenant')"
 
@@ -104,7 +104,7 @@ async def test_the_roles_that_run_statements_can_neither_pass_security_nor_own_a
 
 
 @asynccontextmanager
-async def altered(owner: Owner, change: str, back: str) -> AsyncGenerator[None]:
+async def altered(owner: OwnerConnection, change: str, back: str) -> AsyncGenerator[None]:
     """Roles belong to the whole server: whatever happens, they are put right again."""
     await owner.script(change)
     try:
@@ -124,7 +124,7 @@ async def altered(owner: Owner, change: str, back: str) -> AsyncGenerator[None]:
     ],
 )
 async def test_the_engine_does_not_open_with_a_role_that_security_does_not_hold(
-    database_url: str, owner: Owner, tmp_path: Path, tenancy: str, change: str, back: str
+    database_url: str, owner: OwnerConnection, tmp_path: Path, tenancy: str, change: str, back: str
 ) -> None:
     flags = {"database.url": database_url, "data": tmp_path, "database.tenancy": tenancy}
     config = load_config(flags, environ={}, cwd=tmp_path)
@@ -139,7 +139,7 @@ async def test_the_engine_does_not_open_with_a_role_that_security_does_not_hold(
 
 @both_modes
 async def test_a_login_that_may_not_become_the_application_is_refused(
-    database_url: str, owner: Owner, tmp_path: Path, tenancy: str
+    database_url: str, owner: OwnerConnection, tmp_path: Path, tenancy: str
 ) -> None:
     url = with_login(database_url, "stranger", None)
     flags = {"database.url": url, "database.owner_url": database_url, "data": tmp_path, "database.tenancy": tenancy}
@@ -152,7 +152,7 @@ async def test_a_login_that_may_not_become_the_application_is_refused(
 
 
 @pytest.fixture
-async def engine_url(database_url: str, owner: Owner) -> AsyncIterator[str]:
+async def engine_url(database_url: str, owner: OwnerConnection) -> AsyncIterator[str]:
     """The address of the login that the engine makes for itself where the server knows its callers by account."""
     url = await ensure_login(owner, database_url, by_account=True)
     yield url

@@ -12,8 +12,8 @@ import pytest
 from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.core.ids import TenantId
 from holdfast.engine import Engine
-from holdfast.postgres.database import Database, Owner, open_owner
-from holdfast.postgres.migrate import LOCK, Schema, Step, migrate
+from holdfast.postgres.database import Database, OwnerConnection, open_owner
+from holdfast.postgres.migrate import LOCK, Schema, SqlFile, migrate
 from holdfast.postgres.options import Options
 from tests.logins import tenant_logins
 
@@ -65,7 +65,7 @@ READS = (
 class Login:
     """A tenant's own login and what it could try to reach."""
 
-    def __init__(self, connection: Owner, own: TenantId, other: TenantId, logins: Sequence[str]) -> None:
+    def __init__(self, connection: OwnerConnection, own: TenantId, other: TenantId, logins: Sequence[str]) -> None:
         self.connection = connection
         own_login, other_login = logins
         self.names: dict[str, Any] = {"own": own, "own_login": own_login, "other": other, "other_login": other_login}
@@ -166,7 +166,7 @@ async def test_a_login_is_made_once_and_renewed_with_the_secret(
 async def test_a_lock_that_it_takes_hinders_nobody(login: Login, engine: Engine) -> None:
     await login.connection.script(f"select pg_advisory_lock({LOCK}), pg_advisory_lock({LOCK + 1})")
     schema = Schema.packaged()
-    changed = replace(schema, functions=(*schema.functions, Step("x/one_more", "select 1")))
+    changed = replace(schema, functions=(*schema.functions, SqlFile("x/one_more", "select 1")))
 
     async with asyncio.timeout(10), engine.postgres.owner() as owner:
         applied = await migrate(owner, changed)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from holdfast.core.errors import HoldfastError
-from holdfast.postgres.database import Owner
+from holdfast.postgres.database import OwnerConnection
 from tests.rules.plans import OWNER, SYSTEM, roles_of
 
 # Tables without a tenant of their own to be held to, and why.
@@ -229,7 +229,7 @@ RULES = (
 )
 
 
-async def violations(owner: Owner) -> list[str]:
+async def violations(owner: OwnerConnection) -> list[str]:
     """What breaks a rule in this database, a sentence each."""
     lists = [list(GLOBAL_TABLES), list(SYSTEM_TABLES), list(PUBLIC_FUNCTIONS)]
     # Each parameter is named once more, for the server must know the type of those that a rule does not use.
@@ -241,7 +241,7 @@ async def violations(owner: Owner) -> list[str]:
     ]
 
 
-async def unprepared(owner: Owner, sources: Iterable[tuple[str, str]]) -> list[str]:
+async def unprepared(owner: OwnerConnection, sources: Iterable[tuple[str, str]]) -> list[str]:
     """Statements that the role that runs them cannot run against the migrated schema."""
     found: list[str] = []
     for name, text in sources:
@@ -251,7 +251,7 @@ async def unprepared(owner: Owner, sources: Iterable[tuple[str, str]]) -> list[s
     return found
 
 
-async def _said(owner: Owner, role: str, text: str) -> str:
+async def _said(owner: OwnerConnection, role: str, text: str) -> str:
     """What the server says against a statement of this role: to explain it checks names, types and rights."""
     become = "reset role" if role == OWNER else f"set local role {role}"
     try:
@@ -263,7 +263,7 @@ async def _said(owner: Owner, role: str, text: str) -> str:
     return ""
 
 
-async def tenant_tables(owner: Owner) -> dict[str, str]:
+async def tenant_tables(owner: OwnerConnection) -> dict[str, str]:
     """The tables that are held to tenants, each with its tenant's column."""
     rows = await owner.all(
         f"{_OURS} select split_part(name, '.', 2) as name, tenant from held where tenant is not null",

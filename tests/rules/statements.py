@@ -111,7 +111,9 @@ def forbidden_forms(root: Path) -> list[str]:
 
 
 # Notifications that say something, by file, and what it is. Every login can send and hear them.
-SAYING = {"src/holdfast/bus/sql/wake.sql": "numbers of partitions, and the random name of a process: bus/news.py"}
+SAYING = {
+    "src/holdfast/bus/sql/wake.sql": "numbers of partitions, and the random name of a process: bus/partition_hints.py"
+}
 _NOTIFIES = re.compile(r"\bpg_notify\s*\(", re.IGNORECASE)
 _NOTIFIES_NOTHING = re.compile(r"\bpg_notify\s*\(\s*('[a-z_]+'|channel)\s*,\s*''\s*\)")
 

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from holdfast.postgres.database import Owner
+from holdfast.postgres.database import OwnerConnection
 from tests.rules.plans import SYSTEM, roles_of
 from tests.rules.schema import RULES, SYSTEM_TABLES, tenant_tables, unprepared, unrouted, violations
 from tests.rules.tree import ROOT, source
@@ -128,12 +128,12 @@ ROUTED = [
 ]
 
 
-async def test_the_schema_keeps_every_rule(owner: Owner) -> None:
+async def test_the_schema_keeps_every_rule(owner: OwnerConnection) -> None:
     assert await violations(owner) == []
 
 
 @pytest.mark.parametrize(("rule", "planted"), PLANTED)
-async def test_what_breaks_a_rule_is_found(owner: Owner, rule: str, planted: str) -> None:
+async def test_what_breaks_a_rule_is_found(owner: OwnerConnection, rule: str, planted: str) -> None:
     await owner.script(planted)
 
     found = await violations(owner)
@@ -147,19 +147,19 @@ def test_every_rule_has_been_seen_failing() -> None:
 
 
 @pytest.mark.parametrize("planted", ALLOWED)
-async def test_a_table_made_as_it_should_be_breaks_no_rule(owner: Owner, planted: str) -> None:
+async def test_a_table_made_as_it_should_be_breaks_no_rule(owner: OwnerConnection, planted: str) -> None:
     await owner.script(planted)
 
     assert await violations(owner) == []
 
 
-async def test_every_statement_fits_the_schema_and_the_role_that_runs_it(owner: Owner) -> None:
+async def test_every_statement_fits_the_schema_and_the_role_that_runs_it(owner: OwnerConnection) -> None:
     assert await unprepared(owner, source(ROOT, ".sql")) == []
 
 
 @pytest.mark.parametrize("folder", ["access/sql", "memory/knowledge/files/sql"])
 @pytest.mark.parametrize("planted", BROKEN)
-async def test_a_statement_that_does_not_fit_is_found(owner: Owner, folder: str, planted: str) -> None:
+async def test_a_statement_that_does_not_fit_is_found(owner: OwnerConnection, folder: str, planted: str) -> None:
     found = await unprepared(owner, [(f"src/holdfast/{folder}/planted.sql", planted)])
 
     assert len(found) == 1
@@ -173,7 +173,7 @@ async def test_a_statement_that_does_not_fit_is_found(owner: Owner, folder: str,
         ("bus/sql/publish.sql", "select holdfast.tend_log($1, $2, $3)"),
     ],
 )
-async def test_a_statement_is_for_the_role_that_runs_it(owner: Owner, listed: str, planted: str) -> None:
+async def test_a_statement_is_for_the_role_that_runs_it(owner: OwnerConnection, listed: str, planted: str) -> None:
     found = await unprepared(owner, [(f"src/holdfast/{listed}", planted)])
 
     assert len(found) == 1
@@ -187,18 +187,18 @@ def test_the_system_reaches_no_table_that_none_of_its_statements_names() -> None
     assert set(SYSTEM_TABLES) <= named
 
 
-async def test_every_statement_names_the_tenant_for_every_table(owner: Owner) -> None:
+async def test_every_statement_names_the_tenant_for_every_table(owner: OwnerConnection) -> None:
     assert unrouted(await tenant_tables(owner), source(ROOT, ".sql")) == []
 
 
 @pytest.mark.parametrize("folder", ["access/sql", "bus/kafka/sql"])
 @pytest.mark.parametrize("planted", UNROUTED)
-async def test_a_statement_that_forgets_the_tenant_is_found(owner: Owner, folder: str, planted: str) -> None:
+async def test_a_statement_that_forgets_the_tenant_is_found(owner: OwnerConnection, folder: str, planted: str) -> None:
     found = unrouted(await tenant_tables(owner), [(f"src/holdfast/{folder}/planted.sql", planted)])
 
     assert found != []
 
 
 @pytest.mark.parametrize("planted", ROUTED)
-async def test_a_statement_that_names_the_tenant_is_left_alone(owner: Owner, planted: str) -> None:
+async def test_a_statement_that_names_the_tenant_is_left_alone(owner: OwnerConnection, planted: str) -> None:
     assert unrouted(await tenant_tables(owner), [("src/holdfast/access/sql/planted.sql", planted)]) == []

@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from holdfast.llm import Request
+from holdfast.llm import ModelRequest
 from tests.agents.stage import Player
 from tests.server.wire import Reply, Site
 
@@ -18,7 +18,7 @@ def held(model: Player) -> asyncio.Event:
     """Have the model stop before it answers; set when it is asked."""
     asked = asyncio.Event()
 
-    def part(_: Request) -> str:
+    def part(_: ModelRequest) -> str:
         asked.set()
         return "Done."
 

@@ -13,26 +13,26 @@ from holdfast import App
 from holdfast.core.config import Config
 from holdfast.engine import Engine, open_engine
 from holdfast.server.app import OPERATIONS
-from holdfast.server.listening import bind
-from holdfast.server.operations import Call, Operation, Operations
+from holdfast.server.operations import ApiCall, ApiOperation, ApiOperations
+from holdfast.server.port import bind
 from holdfast.server.server_file import ServerFile
 from holdfast.server.serving import serve
 from tests.agents.stage import Player, caller_of
 from tests.server.signs import Signs
 from tests.server.wire import Site
 
-extra = Operations("test")
+extra = ApiOperations("test")
 
 
 @extra.declare("GET", "/slow", needs="nobody")
-async def slow(call: Call, seconds: float) -> str:
+async def slow(call: ApiCall, seconds: float) -> str:
     """Take so long."""
     await asyncio.sleep(seconds)
     return "done"
 
 
 @extra.declare("GET", "/broken", needs="nobody")
-async def broken(call: Call) -> str:
+async def broken(call: ApiCall) -> str:
     """Fail in a way that nobody foresaw."""
     raise KeyError("inner secret")
 
@@ -140,7 +140,7 @@ async def serving(config: Config, app: App) -> AsyncGenerator[Site]:
 async def running(
     engine: Engine,
     config: Config,
-    operations: Sequence[Operation] = (*OPERATIONS, *extra),
+    operations: Sequence[ApiOperation] = (*OPERATIONS, *extra),
     *,
     app: App | None = None,
 ) -> AsyncGenerator[Site]:
@@ -162,7 +162,7 @@ class _Brisk:
 
 @asynccontextmanager
 async def _running(
-    engine: Engine, config: Config, operations: Sequence[Operation], app: App | None
+    engine: Engine, config: Config, operations: Sequence[ApiOperation], app: App | None
 ) -> AsyncGenerator[Site]:
     listener = bind(config)
     ready: asyncio.Future[ServerFile] = asyncio.get_running_loop().create_future()

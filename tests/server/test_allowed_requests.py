@@ -17,7 +17,7 @@ from holdfast.core.settings import AgentSettings
 from holdfast.engine import Engine
 from holdfast.server.app import OPERATIONS
 from holdfast.server.openapi import document
-from holdfast.server.operations import Operation
+from holdfast.server.operations import ApiOperation
 from holdfast.server.routes import commands
 from tests.server.allowed_requests import Exchange, exchanges, refusals, undocumented
 from tests.server.conftest import make_key, running
@@ -243,7 +243,7 @@ async def _node(site: Site, key: str) -> str:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.method} {each.path}")
-def test_what_is_taken_is_described_to_the_letter(operation: Operation) -> None:
+def test_what_is_taken_is_described_to_the_letter(operation: ApiOperation) -> None:
     for type in (operation.body, *(parameter.type for parameter in operation.parameters)):
         if type not in (None, bytes):
             assert list(vague(msgspec.inspect.type_info(type))) == []

@@ -7,10 +7,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from holdfast.agents import Event, Sent
-from holdfast.agents.watching import Watch
+from holdfast.agents.broadcast import Watch
 from holdfast.core.errors import Overloaded
 from holdfast.server import streams
-from holdfast.server.traffic import Visit
+from holdfast.server.request_limits import RequestSlot
 from tests.agents.stage import Player, calls, reached
 from tests.server.chatting import held, say
 from tests.server.conftest import make_key
@@ -169,7 +169,7 @@ async def test_who_is_refused_because_too_many_wait_has_said_nothing(
     def full(*_: object) -> None:
         raise Overloaded("the server is busy", retry_after=5)
 
-    monkeypatch.setattr(Visit, "stay", full)
+    monkeypatch.setattr(RequestSlot, "stay", full)
 
     reply = await say(desk, "Hello", session_id="web-1", headers=headers)
 

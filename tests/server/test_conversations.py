@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
 from holdfast.server.app import OPERATIONS
-from holdfast.server.operations import Operation
+from holdfast.server.operations import ApiOperation
 from tests.server.conftest import make_key
 from tests.server.wire import Reply, Site
 
@@ -58,7 +58,7 @@ async def say(site: Site, key: str, talk: dict[str, Any], content: str, **wanted
     return reply.json()
 
 
-async def ask_for(site: Site, operation: Operation, id: object, **request: Any) -> Reply:
+async def ask_for(site: Site, operation: ApiOperation, id: object, **request: Any) -> Reply:
     """The answer to the operation's request on one conversation or node."""
     path = operation.path.replace("{id}", str(id)).replace("{number}", "1") + QUERIES.get(operation.name, "")
     return await site.ask(operation.method, path, json=BODIES.get(operation.name), **request)
@@ -151,7 +151,7 @@ async def test_a_search_finds_what_was_said(site: Site, anns: str, bobs: str) ->
 @pytest.mark.parametrize("operation", ON_ONE, ids=lambda operation: operation.name)
 @pytest.mark.parametrize("stranger", ["another user", "an admin who acts as another", "another tenant"])
 async def test_what_is_another_s_is_answered_as_what_does_not_exist(
-    site: Site, engine: Engine, anns: str, operation: Operation, stranger: str
+    site: Site, engine: Engine, anns: str, operation: ApiOperation, stranger: str
 ) -> None:
     talk = await create(site, anns, state={"step": 0})
     node = await say(site, anns, talk, "secret")
@@ -244,7 +244,7 @@ async def test_only_an_admin_makes_conversations_for_others(
 @pytest.mark.req("SAFE-03")
 @pytest.mark.parametrize("operation", [op for op in ON_ONE if op.method != "GET"], ids=lambda operation: operation.name)
 async def test_a_key_that_only_reads_changes_nothing(
-    site: Site, engine: Engine, anns: str, operation: Operation
+    site: Site, engine: Engine, anns: str, operation: ApiOperation
 ) -> None:
     talk = await create(site, anns)
     node = await say(site, anns, talk, "hello")

@@ -8,8 +8,8 @@ from uuid import UUID
 import pytest
 
 from holdfast.core.errors import Overloaded
-from holdfast.server import connections, guards
-from holdfast.server.traffic import Visit
+from holdfast.server import connections, middleware
+from holdfast.server.request_limits import RequestSlot
 from tests.server.wire import Site, Wire
 
 
@@ -143,7 +143,7 @@ async def trickle(wire: Wire, data: bytes, *, pause: float, size: int = 1) -> No
 async def test_a_body_at_the_documented_rate_passes_and_a_slower_one_does_not(
     site: Site, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guards, "FIRST_SECONDS", 1.0)
+    monkeypatch.setattr(middleware, "FIRST_SECONDS", 1.0)
     body = json.dumps({"principal": "ann", "label": 200 * "x"}).encode() + 2000 * b" "
     head = b"POST /api/keys HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
     head += b"Content-Length: %d\r\n\r\n" % len(body)
@@ -165,9 +165,9 @@ async def test_a_body_at_the_documented_rate_passes_and_a_slower_one_does_not(
 
 
 def test_a_body_has_time_by_what_has_come_of_it_and_never_more_than_the_whole_may_take() -> None:
-    assert guards.body_seconds(0, timeout=30, rate=1000) == 5
-    assert guards.body_seconds(10_000, timeout=30, rate=1000) == 15
-    assert guards.body_seconds(8_000_000, timeout=30, rate=1000) == 30
+    assert middleware.body_seconds(0, timeout=30, rate=1000) == 5
+    assert middleware.body_seconds(10_000, timeout=30, rate=1000) == 15
+    assert middleware.body_seconds(8_000_000, timeout=30, rate=1000) == 30
 
 
 async def test_a_request_may_take_longer_than_a_connection_may_be_silent(
@@ -187,13 +187,13 @@ async def test_an_upgrade_that_is_not_offered_is_answered_as_if_it_had_not_been_
 
 
 async def test_that_it_lives_is_answered_however_busy_it_is(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Visit, "arrive", full)
-    monkeypatch.setattr(Visit, "enter_unknown", full)
+    monkeypatch.setattr(RequestSlot, "arrive", full)
+    monkeypatch.setattr(RequestSlot, "enter_unknown", full)
 
     assert (await site.ask("GET", "/api/me")).status == 429
     assert (await site.ask("GET", "/nothing/healthz")).status == 429
     assert (await site.ask("GET", "/healthz")).status == 200
 
 
-def full(visit: Visit, **_: object) -> None:
+def full(visit: RequestSlot, **_: object) -> None:
     raise Overloaded("the server is busy", retry_after=1)

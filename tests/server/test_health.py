@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.config import Config
-from holdfast.engine import Engine, Part, open_engine
+from holdfast.engine import Engine, EnginePart, open_engine
 from holdfast.server.server_file import ask_health
 from tests.memory.without_models import without_models
 from tests.server.conftest import running
@@ -25,8 +25,8 @@ async def test_the_server_lives_without_a_database(engine: Engine, site: Site) -
 async def test_a_part_that_is_reduced_does_not_make_the_engine_unready(
     engine: Engine, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def parts(_: Engine) -> list[Part]:
-        return [Part("database", "ok", "fine"), Part("words", "reduced", "no model")]
+    async def parts(_: Engine) -> list[EnginePart]:
+        return [EnginePart("database", "ok", "fine"), EnginePart("words", "reduced", "no model")]
 
     monkeypatch.setattr(Engine, "parts", parts)
 

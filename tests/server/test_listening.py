@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.config import Config, load_config
 from holdfast.core.errors import BadSetting, PortTaken
 from holdfast.engine import Engine
-from holdfast.server.listening import Address, address_of, bind
+from holdfast.server.port import ServerAddress, address_of, bind
 from tests.server.conftest import running
 from tests.server.wire import Site
 
@@ -39,9 +39,9 @@ def test_the_newer_kind_of_address_can_be_used(tmp_path: Path) -> None:
 
 
 def test_a_server_on_all_addresses_is_reached_on_loopback() -> None:
-    assert Address("0.0.0.0", 80).url == "http://127.0.0.1:80"
-    assert Address("::", 80).url == "http://[::1]:80"
-    assert not Address("0.0.0.0", 80).is_loopback
+    assert ServerAddress("0.0.0.0", 80).url == "http://127.0.0.1:80"
+    assert ServerAddress("::", 80).url == "http://[::1]:80"
+    assert not ServerAddress("0.0.0.0", 80).is_loopback
 
 
 @pytest.mark.req("ENG-07")

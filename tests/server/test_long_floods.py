@@ -34,7 +34,7 @@ from contextlib import AsyncExitStack
 
 from holdfast.core.config import load_config
 from holdfast.engine import open_engine
-from holdfast.server.listening import bind
+from holdfast.server.port import bind
 from holdfast.server.serving import run, serve
 from tests.server.floods import app_of
 

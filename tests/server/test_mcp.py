@@ -13,8 +13,8 @@ from holdfast import App, Engine, Run
 from holdfast.core.config import Config
 from holdfast.mcp.protocol import CAPABILITIES, LOG_LEVEL, MODERN, SUBSCRIPTION, VERSION
 from holdfast.server.app import build_app
-from holdfast.server.listening import Address
-from holdfast.server.traffic import Traffic
+from holdfast.server.port import ServerAddress
+from holdfast.server.request_limits import RequestLimits
 from tests.server.conftest import make_key, serving
 from tests.server.signs import Signs
 from tests.server.wire import Reply, Site, Wire
@@ -318,7 +318,7 @@ async def test_whoever_may_not_read_is_told_of_tools_alone(site: Site) -> None:
 @pytest.mark.req("MCP-01")
 async def test_a_stream_ends_with_a_last_message_when_the_server_stops(engine: Engine) -> None:
     key, body = await make_key(engine), body_of("subscriptions/listen", {"notifications": {}})
-    traffic, sent = Traffic(), asyncio.Queue[Message]()
+    traffic, sent = RequestLimits(), asyncio.Queue[Message]()
     headers = {**headers_of(body), "host": "127.0.0.1", "content-type": "application/json"}
     headers |= {"authorization": f"Bearer {key}", "content-length": "400"}
     scope: Scope = {"type": "http", "method": "POST", "path": "/mcp", "scheme": "http", "root_path": ""}
@@ -326,7 +326,7 @@ async def test_a_stream_ends_with_a_last_message_when_the_server_stops(engine: E
     arriving = asyncio.Queue[Message]()
     arriving.put_nowait({"type": "http.request", "body": json.dumps(body).encode()})
 
-    app = build_app(engine, Address("127.0.0.1", 80), token="t" * 40, traffic=traffic)
+    app = build_app(engine, ServerAddress("127.0.0.1", 80), token="t" * 40, traffic=traffic)
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(cast(Any, app(scope, arriving.get, sent.put)))
         first = [await sent.get(), await sent.get()]

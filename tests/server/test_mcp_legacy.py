@@ -13,8 +13,8 @@ from holdfast import App, Run
 from holdfast.core.config import Config
 from holdfast.core.errors import DatabaseAway
 from holdfast.engine import open_engine
-from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams, Stream
 from holdfast.gateway.mcp.legacy.sessions import key_of
+from holdfast.gateway.mcp.legacy.stored_streams import StoredStreams, Stream
 from holdfast.mcp.protocol import LEGACY
 from tests.clock import Clock
 from tests.logins import tenant_login
@@ -119,8 +119,8 @@ async def other(config: Config, site: Site) -> AsyncIterator[Site]:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls are held to take their time sooner."""
-    monkeypatch.setattr("holdfast.server.mcp.legacy.calls.QUICK", 0.05)
-    monkeypatch.setattr("holdfast.server.mcp.legacy.calls.BEAT", 0.6)
+    monkeypatch.setattr("holdfast.server.mcp.legacy.running_requests.QUICK", 0.05)
+    monkeypatch.setattr("holdfast.server.mcp.legacy.running_requests.BEAT", 0.6)
 
 
 @pytest.fixture
@@ -321,14 +321,14 @@ async def test_a_tenants_login_neither_cancels_calls_of_others_nor_learns_of_the
 async def test_a_cancellation_that_meets_the_answer_does_not_take_it_away(
     client: OldClient, signs: Signs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keeping, kept, end = asyncio.Event(), asyncio.Event(), KeptStreams.end
+    keeping, kept, end = asyncio.Event(), asyncio.Event(), StoredStreams.end
 
-    async def slowly(streams: KeptStreams, stream: Stream, message: bytes) -> None:
+    async def slowly(streams: StoredStreams, stream: Stream, message: bytes) -> None:
         keeping.set()
         await kept.wait()
         await end(streams, stream, message)
 
-    monkeypatch.setattr(KeptStreams, "end", slowly)
+    monkeypatch.setattr(StoredStreams, "end", slowly)
     signs.go_on.set()
     async with client.streaming(calling("work", id="w", token=1)) as stream:
         await until(keeping)
@@ -349,9 +349,9 @@ async def test_what_cannot_be_kept_is_told_all_the_same(
 
     signs.go_on.set()
     for name in ("leave", "end"):
-        monkeypatch.setattr(KeptStreams, name, away)
+        monkeypatch.setattr(StoredStreams, name, away)
     events = parsed(await client.post(calling("work", token=1)))
-    monkeypatch.setattr(KeptStreams, "open", away)
+    monkeypatch.setattr(StoredStreams, "open", away)
     unopened = await client.post(calling("work", token=1))
 
     assert [each.message.get("method") for each in events[1:]] == ["notifications/progress"] * 2 + [None]
@@ -477,7 +477,7 @@ async def test_what_a_slow_reader_is_being_told_is_not_taken_for_given_up(
 async def test_a_question_is_never_lost_however_much_was_told_before(
     other: Site, client: OldClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.gateway.mcp.legacy.kept_streams.MOST", 0)
+    monkeypatch.setattr("holdfast.gateway.mcp.legacy.stored_streams.MOST", 0)
     async with client.streaming(calling("greet")) as stream:
         primed, asked = await soon(stream), await soon(stream)
     async with client.at(other.port).streaming(last_event_id=primed.id) as stream:

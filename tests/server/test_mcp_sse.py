@@ -16,10 +16,10 @@ from holdfast.core.config import Config
 from holdfast.core.limits import LimitSettings
 from holdfast.engine import open_engine
 from holdfast.gateway.gateways import Gateways
-from holdfast.gateway.mcp.legacy.sessions import Sessions
+from holdfast.gateway.mcp.legacy.sessions import McpSessions
 from holdfast.server.app import build_app
-from holdfast.server.listening import Address
-from holdfast.server.traffic import Traffic
+from holdfast.server.port import ServerAddress
+from holdfast.server.request_limits import RequestLimits
 from tests.server.conftest import make_key, running, serving
 from tests.server.old_client import Event, calling, events, hello, note, request, send, soon, text_of
 from tests.server.signs import Signs
@@ -62,8 +62,8 @@ def app(signs: Signs) -> App:
 @pytest.fixture
 async def site(config: Config, app: App, no_models: None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Site]:
     """A server that serves the program to the tenant `default`."""
-    monkeypatch.setattr("holdfast.server.mcp.legacy.calls.QUICK", 0.05)
-    monkeypatch.setattr("holdfast.server.mcp.legacy.calls.BEAT", 0.6)
+    monkeypatch.setattr("holdfast.server.mcp.legacy.running_requests.QUICK", 0.05)
+    monkeypatch.setattr("holdfast.server.mcp.legacy.running_requests.BEAT", 0.6)
     async with serving(config, app) as site:
         yield site
 
@@ -133,7 +133,9 @@ async def test_what_is_posted_to_any_node_is_answered_on_the_stream(site: Site, 
 async def test_a_client_is_asked_and_told_what_changes_on_the_same_stream(
     site: Site, other: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.gateway.mcp.legacy.kept_streams.MOST", 0)  # what is asked is told, however full it is
+    monkeypatch.setattr(
+        "holdfast.gateway.mcp.legacy.stored_streams.MOST", 0
+    )  # what is asked is told, however full it is
     async with opened(site) as session:
         await session.post(hello("2025-03-26"))
         begun = await session.answer()
@@ -187,13 +189,13 @@ async def test_a_stream_is_one_of_so_many_of_its_user_and_ends_when_the_server_s
 ) -> None:
     tenant = await words_only.tenants.id_of("default")
     key, ann = await make_key(words_only), Principal(tenant, "ann", OWNER_SCOPES)
-    id, _ = await Sessions.of(Gateways(words_only).of(tenant)).begin(ann, OLDEST, {})
-    traffic, sent, refused = Traffic(LimitSettings(streams=1)), asyncio.Queue[Message](), asyncio.Queue[Message]()
+    id, _ = await McpSessions.of(Gateways(words_only).of(tenant)).begin(ann, OLDEST, {})
+    traffic, sent, refused = RequestLimits(LimitSettings(streams=1)), asyncio.Queue[Message](), asyncio.Queue[Message]()
     headers = {"host": "127.0.0.1", "authorization": f"Bearer {key}", "mcp-session-id": id}
     scope: Scope = {"type": "http", "method": "GET", "path": path, "scheme": "http", "root_path": ""}
     scope |= {"query_string": b"", "headers": [(name.encode(), value.encode()) for name, value in headers.items()]}
 
-    app = build_app(words_only, Address("127.0.0.1", 80), token="t" * 40, traffic=traffic)
+    app = build_app(words_only, ServerAddress("127.0.0.1", 80), token="t" * 40, traffic=traffic)
     async with asyncio.timeout(PATIENCE), asyncio.TaskGroup() as group:
         group.create_task(cast(Any, app(scope, asyncio.Queue[Message]().get, sent.put)))
         started, first = await sent.get(), await sent.get()

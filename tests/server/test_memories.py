@@ -10,7 +10,7 @@ import pytest
 from holdfast.core.config import Config
 from holdfast.core.ids import identity_id
 from holdfast.engine import Engine
-from holdfast.memory import Owner, agent, organization, session, transfer, user
+from holdfast.memory import Owner, agent, import_export, organization, session, user
 from tests.clock import Clock
 from tests.memory.without_models import without_models
 from tests.server.conftest import make_key
@@ -317,7 +317,7 @@ async def test_memories_go_out_and_in_again_as_lines(engine: Engine, site: Site,
 
 @pytest.mark.req("MEM-14")
 async def test_an_export_goes_on_while_others_write(site: Site, bobs: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "PAGE", 5)
+    monkeypatch.setattr(import_export, "PAGE", 5)
     there = await remember(site, bobs, *(f"tea {number}" for number in range(60)))
 
     async def write() -> None:

@@ -2,11 +2,11 @@ import pytest
 from starlette.datastructures import Headers
 
 from holdfast.core.errors import Forbidden, InvalidInput
-from holdfast.server.listening import Address
-from holdfast.server.origins import Doors, is_local, scheme_of
+from holdfast.server.host_origin import HostOriginPolicy, is_local, scheme_of
+from holdfast.server.port import ServerAddress
 
-LOOPBACK = Address("127.0.0.1", 4600)
-EVERYWHERE = Address("0.0.0.0", 4600)
+LOOPBACK = ServerAddress("127.0.0.1", 4600)
+EVERYWHERE = ServerAddress("0.0.0.0", 4600)
 
 
 def headers(**given: str) -> Headers:
@@ -26,13 +26,13 @@ def headers(**given: str) -> Headers:
         (LOOPBACK, "holdfast.example"),
         (LOOPBACK, "holdfast.example:8443"),
         (LOOPBACK, "other.example:81"),
-        (Address("10.0.0.5", 80), "10.0.0.5"),
+        (ServerAddress("10.0.0.5", 80), "10.0.0.5"),
         (EVERYWHERE, "192.168.1.7:4600"),
         (EVERYWHERE, "[fe80::1]:4600"),
     ],
 )
-def test_the_names_of_the_server_are_accepted(address: Address, host: str) -> None:
-    doors = Doors(address, hosts=["Holdfast.example", "other.example:81"])
+def test_the_names_of_the_server_are_accepted(address: ServerAddress, host: str) -> None:
+    doors = HostOriginPolicy(address, hosts=["Holdfast.example", "other.example:81"])
 
     doors.check_host(headers(host=host))
 
@@ -53,8 +53,8 @@ def test_the_names_of_the_server_are_accepted(address: Address, host: str) -> No
         (EVERYWHERE, "evil.example"),
     ],
 )
-def test_any_other_name_is_refused(address: Address, host: str) -> None:
-    doors = Doors(address, hosts=["holdfast.example", "other.example:81"])
+def test_any_other_name_is_refused(address: ServerAddress, host: str) -> None:
+    doors = HostOriginPolicy(address, hosts=["holdfast.example", "other.example:81"])
 
     with pytest.raises(Forbidden, match="allowed_hosts"):
         doors.check_host(headers(host=host))
@@ -63,7 +63,7 @@ def test_any_other_name_is_refused(address: Address, host: str) -> None:
 @pytest.mark.parametrize("host", ["", "localhost:", "localhost:x", "a b", "user@localhost", "localhost/x", "[::1", "é"])
 def test_a_host_that_is_none_is_refused(host: str) -> None:
     with pytest.raises(InvalidInput):
-        Doors(LOOPBACK).check_host(headers(host=host))
+        HostOriginPolicy(LOOPBACK).check_host(headers(host=host))
 
 
 @pytest.mark.req("SAFE-03")
@@ -80,7 +80,7 @@ def test_a_host_that_is_none_is_refused(host: str) -> None:
     ],
 )
 def test_pages_of_the_server_and_of_allowed_sites_may_call(method: str, given: Headers) -> None:
-    doors = Doors(LOOPBACK, origins=["https://App.example/"])
+    doors = HostOriginPolicy(LOOPBACK, origins=["https://App.example/"])
 
     doors.check_origin(method, "http", given)
 
@@ -105,7 +105,7 @@ def test_pages_of_the_server_and_of_allowed_sites_may_call(method: str, given: H
     ],
 )
 def test_pages_of_other_sites_may_not_call(method: str, origin: str) -> None:
-    doors = Doors(LOOPBACK, origins=["https://app.example"])
+    doors = HostOriginPolicy(LOOPBACK, origins=["https://app.example"])
     given = Headers(raw=[(b"host", b"127.0.0.1:4600"), (b"origin", origin.encode(errors="surrogatepass"))])
 
     with pytest.raises(Forbidden, match="allowed_origins"):
@@ -114,21 +114,21 @@ def test_pages_of_other_sites_may_not_call(method: str, origin: str) -> None:
 
 def test_a_write_from_another_site_is_refused_even_where_the_browser_hides_the_origin() -> None:
     with pytest.raises(Forbidden):
-        Doors(LOOPBACK).check_origin("POST", "http", headers(host="localhost", sec_fetch_site="cross-site"))
+        HostOriginPolicy(LOOPBACK).check_origin("POST", "http", headers(host="localhost", sec_fetch_site="cross-site"))
 
 
 def test_two_hosts_are_refused() -> None:
     given = Headers(raw=[(b"host", b"localhost"), (b"host", b"localhost")])
 
     with pytest.raises(InvalidInput):
-        Doors(LOOPBACK).check_host(given)
+        HostOriginPolicy(LOOPBACK).check_host(given)
 
 
 def test_two_origins_are_refused() -> None:
     given = Headers(raw=[(b"host", b"localhost"), (b"origin", b"http://localhost"), (b"origin", b"http://localhost")])
 
     with pytest.raises(Forbidden):
-        Doors(LOOPBACK).check_origin("POST", "http", given)
+        HostOriginPolicy(LOOPBACK).check_origin("POST", "http", given)
 
 
 @pytest.mark.req("SAFE-03")

@@ -20,7 +20,7 @@ from pathlib import Path
 from holdfast.core.config import load_config
 from holdfast.engine import open_engine
 from holdfast.server.app import OPERATIONS
-from holdfast.server.listening import bind
+from holdfast.server.port import bind
 from holdfast.server.operations import Call, Operations
 from holdfast.server.serving import run, serve
 

@@ -16,7 +16,7 @@ import holdfast.adapters
 from holdfast.adapters.adk import PostgresSessionService
 from holdfast.adapters.langchain import HoldfastChatMessageHistory
 from holdfast.engine import Engine
-from holdfast.gateway.own import own_resources, own_tools
+from holdfast.gateway.builtin import own_resources, own_tools
 from holdfast.memory import session
 from holdfast.server.app import OPERATIONS
 from holdfast.server.openapi import document

@@ -21,7 +21,7 @@ PROGRAM = """
 from holdfast import App
 from holdfast.core.config import load_config
 from holdfast.engine import open_engine
-from holdfast.server.listening import bind
+from holdfast.server.port import bind
 from holdfast.server.serving import run, serve
 
 app = App()

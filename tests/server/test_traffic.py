@@ -8,7 +8,7 @@ from holdfast.access.principals import USER_SCOPES, Principal
 from holdfast.core.errors import Overloaded
 from holdfast.core.ids import TenantId, uuid7
 from holdfast.core.limits import LimitSettings
-from holdfast.server.traffic import QUICK, Rate, Traffic, Visit
+from holdfast.server.request_limits import QUICK, Rate, RequestLimits, RequestSlot
 
 TENANT = TenantId(uuid7())
 ANN, BOB = (Principal(TENANT, name, USER_SCOPES) for name in ("ann", "bob"))
@@ -17,10 +17,12 @@ pytestmark = pytest.mark.req("ENG-08", "SAFE-06")
 
 
 @asynccontextmanager
-async def arriving(traffic: Traffic, address: str = "10.0.0.1", seconds: float = 60.0) -> AsyncGenerator[Visit]:
+async def arriving(
+    traffic: RequestLimits, address: str = "10.0.0.1", seconds: float = 60.0
+) -> AsyncGenerator[RequestSlot]:
     """A request of which nobody knows whose it is, and that has so many seconds."""
     async with asyncio.timeout(seconds) as request:
-        visit = Visit(traffic, request, address=address)
+        visit = RequestSlot(traffic, request, address=address)
         try:
             visit.arrive()
             yield visit
@@ -29,15 +31,17 @@ async def arriving(traffic: Traffic, address: str = "10.0.0.1", seconds: float =
 
 
 @asynccontextmanager
-async def visiting(traffic: Traffic, caller: Principal = ANN, seconds: float = 60.0) -> AsyncGenerator[Visit]:
+async def visiting(
+    traffic: RequestLimits, caller: Principal = ANN, seconds: float = 60.0
+) -> AsyncGenerator[RequestSlot]:
     """A request of a known caller."""
     async with arriving(traffic, seconds=seconds) as visit:
         visit.enter(caller)
         yield visit
 
 
-def limited(**limits: int) -> Traffic:
-    return Traffic(LimitSettings.model_validate(limits))
+def limited(**limits: int) -> RequestLimits:
+    return RequestLimits(LimitSettings.model_validate(limits))
 
 
 async def test_a_request_too_many_is_told_when_to_come_back_and_finds_a_place_later() -> None:
@@ -70,7 +74,7 @@ async def test_what_is_anonymous_takes_no_place_of_known_callers() -> None:
 async def test_one_address_leaves_anonymous_places_for_others() -> None:
     traffic = limited(anonymous=10)
     async with asyncio.timeout(60) as request:
-        visits = [Visit(traffic, request, address="10.0.0.1") for _ in range(10)]
+        visits = [RequestSlot(traffic, request, address="10.0.0.1") for _ in range(10)]
         for visit in visits[:9]:
             visit.enter_unknown()
 
@@ -85,7 +89,7 @@ async def test_one_address_leaves_anonymous_places_for_others() -> None:
 async def test_a_user_of_many_streams_leaves_some_for_others() -> None:
     traffic = limited(streams=10)
     async with asyncio.timeout(60) as request:  # noqa: ASYNC100 - requests have one
-        visits = [Visit(traffic, request) for _ in range(10)]
+        visits = [RequestSlot(traffic, request) for _ in range(10)]
         for visit in visits:
             visit.enter(ANN)
         for visit in visits[:9]:

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.engine import Engine
-from holdfast.skills.history import History
+from holdfast.skills.history import ChangeHistory
 from holdfast.skills.skills import Skills
 from holdfast.skills.tools import Tools
 
@@ -21,9 +21,9 @@ def skills(words_only: Engine, tools: Tools) -> Skills:
 
 
 @pytest.fixture
-def history(words_only: Engine) -> History:
+def history(words_only: Engine) -> ChangeHistory:
     """What was changed in the registry of the tenant `default`."""
-    return History(words_only.database)
+    return ChangeHistory(words_only.database)
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
-from holdfast.skills.arguments import MAX_ARGUMENTS_BYTES, Refusal, check, parse_arguments, unknown_tool
-from holdfast.skills.function import tool_of
+from holdfast.skills.arguments import MAX_ARGUMENTS_BYTES, ArgumentRefusal, check, parse_arguments, unknown_tool
+from holdfast.skills.function_tools import tool_of
 from holdfast.skills.overlays import overlaid
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
@@ -80,7 +80,7 @@ def test_no_arguments_are_an_empty_object() -> None:
 def test_arguments_that_do_not_fit_are_refused_with_the_rule_and_the_shape(raw: str, said: str) -> None:
     refusal = parse_arguments(SHIP, raw)
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert said in refusal.text
     assert len(refusal.text) < 500
 
@@ -92,7 +92,7 @@ def test_arguments_that_do_not_fit_are_refused_with_the_rule_and_the_shape(raw: 
 def test_a_refusal_never_repeats_much_of_what_was_written(raw: str) -> None:
     refusal = parse_arguments(SHIP, raw.replace("x", "x" * 50_000))
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert refusal.text.count("x") <= 220
     assert unknown_tool("x" * 50_000, {"ship": SHIP}).text.count("x") <= 200
 
@@ -100,7 +100,7 @@ def test_a_refusal_never_repeats_much_of_what_was_written(raw: str) -> None:
 @pytest.mark.req("SKILL-03")
 @given(st.text() | st.recursive(st.none() | st.booleans() | st.floats() | st.text(), st.lists).map(repr))
 def test_whatever_a_model_writes_is_arguments_or_a_refusal(raw: str) -> None:
-    assert isinstance(parse_arguments(SHIP, raw), dict | Refusal)
+    assert isinstance(parse_arguments(SHIP, raw), dict | ArgumentRefusal)
 
 
 @pytest.mark.req("SKILL-03")
@@ -139,8 +139,8 @@ async def test_a_function_takes_the_same_whoever_checks_its_arguments() -> None:
     run = Run(None, None, None, None, None, "1", "k")
 
     assert check(declared, local) == check(of_a_row, local) == local
-    assert isinstance(check(of_others, local), Refusal)
-    assert isinstance(check(declared, {"when": "noon"}), Refusal)
+    assert isinstance(check(of_others, local), ArgumentRefusal)
+    assert isinstance(check(declared, {"when": "noon"}), ArgumentRefusal)
     assert declared.function is not None
     with pytest.raises(InvalidInput, match="the argument `when` is wrong, "):
         await declared.function.run(run, {"when": "noon"}, name="at")
@@ -231,7 +231,7 @@ def rest(schema: dict[str, Any]) -> Tool:
 def test_a_misfit_names_the_argument_the_rule_and_the_shape(given: dict[str, Any], said: str) -> None:
     refusal = check(rest(ORDER), given if {"name", "nam"} & given.keys() or not given else {"name": "x", **given})
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert refusal.text.startswith("order was not called: ")
     assert said in refusal.text
 
@@ -277,7 +277,7 @@ def test_a_default_is_filled_before_it_is_asked_for_and_is_nobody_else_s() -> No
 def test_at_most_five_misfits_are_told() -> None:
     refusal = check(rest({"properties": {"l": {"items": {"type": "string"}}}}), {"l": list(range(100))})
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert refusal.text.count("is wrong, it must be text") == 5
     assert refusal.text.endswith('; and more is wrong. `l[0]` takes {"type":"string"}.')
 
@@ -338,7 +338,7 @@ def test_whatever_is_given_is_refused_in_no_time(schema: dict[str, Any], given: 
     began = time.thread_time()  # of the CPU: a busy machine is no failure
     refusal = check(rest(schema), given)
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert time.thread_time() - began < 3
     assert len(refusal.text) < 2000
 
@@ -347,7 +347,7 @@ def test_whatever_is_given_is_refused_in_no_time(schema: dict[str, Any], given: 
 def test_arguments_of_more_than_a_megabyte_are_refused_by_their_size() -> None:
     refusal = check(rest({}), {"x": "é" * (MAX_ARGUMENTS_BYTES // 2)})
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert "they are too large: they have 1048615 bytes, at most 1048576 are taken" in refusal.text
 
 
@@ -364,7 +364,7 @@ def test_arguments_of_more_than_a_megabyte_are_refused_by_their_size() -> None:
 def test_a_tool_whose_schema_is_broken_is_not_called(schema: dict[str, Any], why: str) -> None:
     refusal = check(rest(schema), {})
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert "order was not called: the schema of its arguments cannot be used, " in refusal.text
     assert why in refusal.text
 
@@ -375,7 +375,7 @@ def test_what_the_types_of_a_function_do_not_take_is_refused() -> None:
 
     refusal = parse_arguments(tool_of(book), '{"day": "tomorrow"}')
 
-    assert isinstance(refusal, Refusal)
+    assert isinstance(refusal, ArgumentRefusal)
     assert refusal.text.startswith("book was not called: the argument `day` is wrong, invalid RFC3339 encoded date.")
 
 
@@ -413,7 +413,7 @@ JSON = st.recursive(
 def test_whatever_is_given_is_taken_or_refused_by_name(given: dict[str, Any]) -> None:
     checked = check(rest(ORDER), given)
 
-    if isinstance(checked, Refusal):
+    if isinstance(checked, ArgumentRefusal):
         assert "argument" in checked.text
     else:
         assert checked.items() >= {name: value for name, value in given.items() if name != "order"}.items()

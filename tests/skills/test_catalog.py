@@ -8,7 +8,7 @@ from holdfast.conversations import Conversation
 from holdfast.core.errors import NotFound
 from holdfast.engine import Engine
 from holdfast.llm.tokens import ESTIMATE
-from holdfast.postgres.database import Database, Owner
+from holdfast.postgres.database import Database, OwnerConnection
 from holdfast.skills import catalog as catalogs_module
 from holdfast.skills.catalog import Catalogs
 from holdfast.skills.skills import Skills
@@ -173,7 +173,7 @@ async def test_a_loaded_skill_stays_loaded_in_its_conversation_and_for_its_agent
 
 @pytest.mark.req("SKILL-02")
 async def test_what_was_loaded_is_gone_with_the_conversation_or_the_skill_or_the_assignment(
-    shop: Engine, talk: Conversation, skills: Skills, catalogs: Catalogs, owner: Owner
+    shop: Engine, talk: Conversation, skills: Skills, catalogs: Catalogs, owner: OwnerConnection
 ) -> None:
     await catalogs.open("support", ["refunds", "returns"], conversation=talk.id)
 
@@ -207,7 +207,7 @@ async def test_what_is_kept_is_read_again_as_soon_as_the_registry_changes(
 
 @pytest.mark.req("SKILL-01")
 async def test_what_plain_sql_wrote_is_seen_in_time(
-    shop: Engine, catalogs: Catalogs, owner: Owner, monkeypatch: pytest.MonkeyPatch
+    shop: Engine, catalogs: Catalogs, owner: OwnerConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept = await catalogs.of("support")
     await owner.run("update skill_t set description = 'By SQL.' where name = $1", "returns")
@@ -316,7 +316,7 @@ async def test_what_two_skills_require_is_called_as_the_one_that_was_opened_says
 
 @pytest.mark.req("SKILL-06")
 async def test_a_tool_whose_fixed_arguments_do_not_fit_is_not_disclosed(
-    shop: Engine, catalogs: Catalogs, owner: Owner
+    shop: Engine, catalogs: Catalogs, owner: OwnerConnection
 ) -> None:
     await owner.script("""update agent_skill_t set config = '{"arguments": {"region": 7}}'""")
 
@@ -328,7 +328,7 @@ async def test_a_tool_whose_fixed_arguments_do_not_fit_is_not_disclosed(
 
 @pytest.mark.req("SKILL-02")
 async def test_a_skill_that_plain_sql_switched_off_cannot_be_opened(
-    shop: Engine, catalogs: Catalogs, owner: Owner, talk: Conversation
+    shop: Engine, catalogs: Catalogs, owner: OwnerConnection, talk: Conversation
 ) -> None:
     await catalogs.of("support")
     await owner.script("update skill_t set active = false where name = 'refunds'")

@@ -7,10 +7,10 @@ import pytest
 
 from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
 from holdfast.engine import Engine
-from holdfast.skills.declaring import Declaring, in_order
-from holdfast.skills.function import tool_of
-from holdfast.skills.history import History
-from holdfast.skills.skill import Declared, File
+from holdfast.skills.declarations import Declarations, in_order
+from holdfast.skills.function_tools import tool_of
+from holdfast.skills.history import ChangeHistory
+from holdfast.skills.skill import DeclaredSkill, SkillContent
 from holdfast.skills.skills import Skills
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
@@ -29,12 +29,12 @@ async def cancel(parcel: str, reason: str = "") -> str:
 
 
 TOOLS = (tool_of(track, access="read"), tool_of(cancel))
-BASE = Declared("base", "How we speak.", "Be kind.")
-RETURNS = Declared(
+BASE = DeclaredSkill("base", "How we speak.", "Be kind.")
+RETURNS = DeclaredSkill(
     "returns", "Handles returns.", "Ask for the number.", {"track": None, "cancel": "write"}, ("base",), ("more",),
-    "base", {"check.py": File(b"print(1)", True)}, "2.0",
+    "base", {"check.py": SkillContent(b"print(1)", True)}, "2.0",
 )  # fmt: skip
-MORE = Declared("more")
+MORE = DeclaredSkill("more")
 ALL = (RETURNS, MORE, BASE)
 
 
@@ -42,11 +42,11 @@ class Program:
     """A program that starts again and again."""
 
     def __init__(self, engine: Engine) -> None:
-        self._declaring = Declaring(engine.database)
+        self._declaring = Declarations(engine.database)
 
     async def start(
         self,
-        skills: Sequence[Declared] = ALL,
+        skills: Sequence[DeclaredSkill] = ALL,
         tools: Sequence[Tool] = TOOLS,
         assignments: Mapping[str, Sequence[str]] | None = None,
         *,
@@ -87,7 +87,7 @@ async def test_what_a_program_declares_becomes_rows(program: Program, skills: Sk
     assert [each.skill for each in await skills.skills_of("support")] == ["returns", "base"]
 
 
-async def test_nothing_is_written_when_nothing_changed(program: Program, history: History) -> None:
+async def test_nothing_is_written_when_nothing_changed(program: Program, history: ChangeHistory) -> None:
     first = await program.start()
     before = await history.of()
 
@@ -195,7 +195,7 @@ async def test_what_a_program_declares_is_its_alone_to_change(program: Program, 
     ],
 )
 async def test_what_leads_nowhere_is_named_and_nothing_is_stored(
-    program: Program, skills: Sequence[Declared], assignments: dict[str, list[str]], said: str, tools: Tools
+    program: Program, skills: Sequence[DeclaredSkill], assignments: dict[str, list[str]], said: str, tools: Tools
 ) -> None:
     with pytest.raises(NotFound, match=said):
         await program.start(skills, assignments=assignments)
@@ -205,25 +205,25 @@ async def test_what_leads_nowhere_is_named_and_nothing_is_stored(
 
 async def test_circles_are_refused(program: Program, skills: Skills) -> None:
     with pytest.raises(InvalidInput, match="b needs a, a needs b"):
-        await program.start([Declared("a", requires=("b",)), Declared("b", optional=("a",))], assignments={})
+        await program.start([DeclaredSkill("a", requires=("b",)), DeclaredSkill("b", optional=("a",))], assignments={})
     with pytest.raises(InvalidInput, match="a is part of b, b is part of a"):
-        await program.start([Declared("a", parent="b"), Declared("b", parent="a")], assignments={})
-    await program.start([Declared("a")], assignments={})
+        await program.start([DeclaredSkill("a", parent="b"), DeclaredSkill("b", parent="a")], assignments={})
+    await program.start([DeclaredSkill("a")], assignments={})
     await skills.put("stored", instructions="", parent="a")
     with pytest.raises(InvalidInput, match="a is part of stored, stored is part of a"):
-        await program.start([Declared("a", parent="stored")], assignments={})
+        await program.start([DeclaredSkill("a", parent="stored")], assignments={})
 
 
 def test_skills_are_stored_after_what_they_are_part_of() -> None:
-    c, b, a = Declared("c", parent="b"), Declared("b", parent="a"), Declared("a", parent="stored")
+    c, b, a = DeclaredSkill("c", parent="b"), DeclaredSkill("b", parent="a"), DeclaredSkill("a", parent="stored")
 
     assert [each.name for each in in_order([c, b, a])] == ["a", "b", "c"]
     with pytest.raises(AlreadyExists, match="the skill a is declared twice"):
         in_order([a, a])
     with pytest.raises(InvalidInput, match="there is no access 'all'"):
-        in_order([Declared("a", tools={"track": "all"})])  # pyright: ignore[reportArgumentType]
+        in_order([DeclaredSkill("a", tools={"track": "all"})])  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match="b is both required and optional"):
-        in_order([Declared("a", requires=("b",), optional=("b",))])
+        in_order([DeclaredSkill("a", requires=("b",), optional=("b",))])
 
 
 async def test_a_program_does_not_take_over_what_another_one_declares(

@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import NotFound
 from holdfast.llm.tokens import ESTIMATE
-from holdfast.skills.disclosure import Catalog, Grant, KnownSkill, catalog_of, in_load_order, line_of, listed, opened
+from holdfast.skills.disclosure import (
+    Catalog,
+    KnownSkill,
+    SkillGrant,
+    catalog_of,
+    in_load_order,
+    line_of,
+    listed,
+    opened,
+)
 from holdfast.skills.tool import Access
 
 
@@ -28,7 +37,7 @@ def skill(
     parts: Sequence[str] = (),
     requires: Sequence[str] = (),
     optional: Sequence[str] = (),
-    tools: Sequence[Grant] = (),
+    tools: Sequence[SkillGrant] = (),
 ) -> KnownSkill:
     return KnownSkill(
         id_of(name), name, description, parts=ids(*parts), requires=ids(*requires), optional=ids(*optional),
@@ -38,8 +47,8 @@ def skill(
 
 def grant(
     name: str, *, access: Access = "read", level: Access = "read", permissions: Mapping[str, Any] | None = None
-) -> Grant:
-    return Grant(id_of(name), name, f"Does {name}.", access, level, permissions or {}, {})
+) -> SkillGrant:
+    return SkillGrant(id_of(name), name, f"Does {name}.", access, level, permissions or {}, {})
 
 
 def catalog(*skills: KnownSkill, assigned: Sequence[str]) -> Catalog:

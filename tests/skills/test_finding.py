@@ -9,13 +9,13 @@ from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language
 from holdfast.embeddings.store import Store
 from holdfast.engine import Engine
-from holdfast.postgres.database import Owner
-from holdfast.skills import indexing
+from holdfast.postgres.database import OwnerConnection
+from holdfast.skills import registry_indexer
 from holdfast.skills.catalog import Catalogs
-from holdfast.skills.finding import Finding, Found
-from holdfast.skills.indexing import RegistryIndexer, text_of
+from holdfast.skills.registry_indexer import RegistryIndexer, text_of
+from holdfast.skills.registry_terms import in_name, terms_of
+from holdfast.skills.search import RegistrySearch, SearchResult
 from holdfast.skills.skills import Skills
-from holdfast.skills.terms import in_name, terms_of
 from holdfast.skills.tools import Tools
 from tests.embeddings.models import CHINESE, ENGLISH
 
@@ -37,11 +37,11 @@ select $1, 'tool_' || n, 'Rotates the carousel number ' || n || '.', 'function' 
 @pytest.fixture(autouse=True)
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """The engine's own indexer stays out of the way."""
-    monkeypatch.setattr(indexing, "FIRST", 3600)
+    monkeypatch.setattr(registry_indexer, "FIRST", 3600)
 
 
 @pytest.fixture
-def finding(words_only: Engine) -> Finding:
+def finding(words_only: Engine) -> RegistrySearch:
     """Finds in the tenant `default`, by words alone."""
     return finding_of(words_only)
 
@@ -62,8 +62,8 @@ async def embedded(engine: Engine, models: Store) -> Engine:
     return engine
 
 
-def finding_of(engine: Engine) -> Finding:
-    return Finding(engine.database, engine.embeddings, Catalogs(engine.database, Tools(engine.database)))
+def finding_of(engine: Engine) -> RegistrySearch:
+    return RegistrySearch(engine.database, engine.embeddings, Catalogs(engine.database, Tools(engine.database)))
 
 
 async def fill(engine: Engine) -> None:
@@ -79,13 +79,13 @@ async def fill(engine: Engine) -> None:
     await skills.link("shipping", "track_parcel")
 
 
-def names(found: Sequence[Found]) -> list[str]:
+def names(found: Sequence[SearchResult]) -> list[str]:
     return [each.name for each in found]
 
 
 @pytest.mark.req("SKILL-04")
 async def test_a_tool_is_found_by_the_parts_of_its_name_as_soon_as_it_is_written(
-    shop: Engine, finding: Finding
+    shop: Engine, finding: RegistrySearch
 ) -> None:
     assert names(await finding.search("customer"))[0] == "get_customers_by_id"
     assert names(await finding.search("overdue invoice", kinds=["tool"]))[0] == "listOverdueInvoices"
@@ -93,7 +93,9 @@ async def test_a_tool_is_found_by_the_parts_of_its_name_as_soon_as_it_is_written
 
 
 @pytest.mark.req("SKILL-04")
-async def test_skills_and_tools_are_found_together_and_a_tool_names_its_skill(shop: Engine, finding: Finding) -> None:
+async def test_skills_and_tools_are_found_together_and_a_tool_names_its_skill(
+    shop: Engine, finding: RegistrySearch
+) -> None:
     found = await finding.search("payment")
 
     assert {(each.kind, each.name, each.skill) for each in found} == {
@@ -104,7 +106,9 @@ async def test_skills_and_tools_are_found_together_and_a_tool_names_its_skill(sh
 
 
 @pytest.mark.req("SKILL-04")
-async def test_a_word_of_the_name_counts_more_than_one_of_the_description(shop: Engine, finding: Finding) -> None:
+async def test_a_word_of_the_name_counts_more_than_one_of_the_description(
+    shop: Engine, finding: RegistrySearch
+) -> None:
     tools = Tools(shop.database)
     await tools.put(
         "ring", description="Tells the postman of a parcel.", parameters=NOTHING, kind="java", reference="B"
@@ -118,7 +122,7 @@ async def test_a_word_of_the_name_counts_more_than_one_of_the_description(shop: 
 
 
 @pytest.mark.req("SKILL-04")
-async def test_a_rare_word_counts_more_than_a_common_one(shop: Engine, finding: Finding) -> None:
+async def test_a_rare_word_counts_more_than_a_common_one(shop: Engine, finding: RegistrySearch) -> None:
     tools = Tools(shop.database)
     for n in range(20):
         await tools.put(f"report_{n}", description="Makes a report.", parameters=NOTHING, kind="java", reference="B")
@@ -130,7 +134,7 @@ async def test_a_rare_word_counts_more_than_a_common_one(shop: Engine, finding: 
 
 
 @pytest.mark.req("SKILL-04")
-async def test_without_a_model_the_answer_says_that_it_is_by_words_only(shop: Engine, finding: Finding) -> None:
+async def test_without_a_model_the_answer_says_that_it_is_by_words_only(shop: Engine, finding: RegistrySearch) -> None:
     found = await finding.search("customer")
 
     assert found
@@ -138,12 +142,14 @@ async def test_without_a_model_the_answer_says_that_it_is_by_words_only(shop: En
 
 
 @pytest.mark.req("SKILL-04")
-async def test_a_chinese_description_is_found_by_its_characters(shop: Engine, finding: Finding) -> None:
+async def test_a_chinese_description_is_found_by_its_characters(shop: Engine, finding: RegistrySearch) -> None:
     assert names(await finding.search("天气怎么样"))[0] == "weather"
 
 
 @pytest.mark.req("SKILL-04")
-async def test_what_is_not_active_is_not_found(shop: Engine, finding: Finding, skills: Skills, tools: Tools) -> None:
+async def test_what_is_not_active_is_not_found(
+    shop: Engine, finding: RegistrySearch, skills: Skills, tools: Tools
+) -> None:
     await tools.activate("refund_payment", False)
     await skills.activate("billing", False)
 
@@ -152,7 +158,7 @@ async def test_what_is_not_active_is_not_found(shop: Engine, finding: Finding, s
 
 @pytest.mark.req("SKILL-04")
 async def test_what_is_changed_is_found_by_its_new_words_and_what_is_removed_not_at_all(
-    shop: Engine, finding: Finding, skills: Skills, tools: Tools, owner: Owner
+    shop: Engine, finding: RegistrySearch, skills: Skills, tools: Tools, owner: OwnerConnection
 ) -> None:
     version = (await tools.get("send_email")).version
     await tools.put(
@@ -176,7 +182,9 @@ async def test_what_is_changed_is_found_by_its_new_words_and_what_is_removed_not
 
 
 @pytest.mark.req("SKILL-04")
-async def test_an_agent_finds_only_what_it_can_come_to_use(shop: Engine, finding: Finding, skills: Skills) -> None:
+async def test_an_agent_finds_only_what_it_can_come_to_use(
+    shop: Engine, finding: RegistrySearch, skills: Skills
+) -> None:
     await shop.definitions.put("support", instructions="Help.")
     await shop.definitions.put("guest", instructions="Look.")
     await skills.put("all", instructions="everything", description="Payments, parcels and customers.")
@@ -210,7 +218,7 @@ async def test_another_tenants_skills_and_tools_are_not_found(shop: Engine, acme
     ],
 )
 async def test_a_question_that_cannot_be_asked_is_refused(
-    finding: Finding, query: str, options: dict[str, Any]
+    finding: RegistrySearch, query: str, options: dict[str, Any]
 ) -> None:
     with pytest.raises(InvalidInput):
         await finding.search(query, **options)
@@ -218,12 +226,12 @@ async def test_a_question_that_cannot_be_asked_is_refused(
 
 @pytest.mark.req("SKILL-04")
 @pytest.mark.parametrize("query", ["'; drop table tool_t; --", "\0\ud800", "%_", "🙂" * 500, "the of and"])
-async def test_any_text_can_be_asked(shop: Engine, finding: Finding, query: str) -> None:
+async def test_any_text_can_be_asked(shop: Engine, finding: RegistrySearch, query: str) -> None:
     assert len(await finding.search(query)) <= 10
 
 
 @pytest.mark.req("SKILL-04")
-async def test_what_came_by_plain_sql_is_found_once_it_is_indexed(shop: Engine, finding: Finding) -> None:
+async def test_what_came_by_plain_sql_is_found_once_it_is_indexed(shop: Engine, finding: RegistrySearch) -> None:
     await shop.database.run(BY_SQL)
     before = await finding.search("carousel")
 
@@ -235,7 +243,9 @@ async def test_what_came_by_plain_sql_is_found_once_it_is_indexed(shop: Engine, 
 
 
 @pytest.mark.req("SKILL-04")
-async def test_what_plain_sql_removed_hides_nothing_else(shop: Engine, finding: Finding, owner: Owner) -> None:
+async def test_what_plain_sql_removed_hides_nothing_else(
+    shop: Engine, finding: RegistrySearch, owner: OwnerConnection
+) -> None:
     await shop.database.run(BY_SQL.replace("(1, 5)", "(1, 300)"))
     await RegistryIndexer(shop.postgres, shop.embeddings).catch_up()
     await Tools(shop.database).put("carousel", description="", parameters=NOTHING, kind="java", reference="B")
@@ -262,7 +272,7 @@ async def test_tools_are_found_by_meaning(embedded: Engine) -> None:
 
 
 @pytest.mark.req("SKILL-04")
-async def test_each_language_is_found_by_its_own_model_and_by_english(embedded: Engine, owner: Owner) -> None:
+async def test_each_language_is_found_by_its_own_model_and_by_english(embedded: Engine, owner: OwnerConnection) -> None:
     finding = finding_of(embedded)
 
     found = await finding.search("会下雨吗?", explain=True)
@@ -298,7 +308,7 @@ async def test_what_says_something_else_is_embedded_anew(embedded: Engine) -> No
 
 @pytest.mark.req("SKILL-04")
 async def test_what_was_changed_while_it_was_embedded_is_not_given_the_old_vector(
-    embedded: Engine, monkeypatch: pytest.MonkeyPatch, owner: Owner
+    embedded: Engine, monkeypatch: pytest.MonkeyPatch, owner: OwnerConnection
 ) -> None:
     await owner.run("update tool_t set embedded = null where name = 'send_email'")
     embed = embedded.embeddings.vectors
@@ -320,7 +330,7 @@ async def test_what_was_changed_while_it_was_embedded_is_not_given_the_old_vecto
 
 
 @pytest.mark.req("SKILL-04")
-async def test_one_process_at_a_time_indexes_a_tenant(embedded: Engine, owner: Owner) -> None:
+async def test_one_process_at_a_time_indexes_a_tenant(embedded: Engine, owner: OwnerConnection) -> None:
     await embedded.database.run(BY_SQL)
     first = RegistryIndexer(embedded.postgres, embedded.embeddings)
     second = RegistryIndexer(embedded.postgres, embedded.embeddings)
@@ -334,7 +344,7 @@ async def test_one_process_at_a_time_indexes_a_tenant(embedded: Engine, owner: O
 
 @pytest.mark.req("SKILL-04")
 async def test_a_text_that_the_model_refuses_keeps_no_other_from_being_embedded(
-    embedded: Engine, monkeypatch: pytest.MonkeyPatch, owner: Owner
+    embedded: Engine, monkeypatch: pytest.MonkeyPatch, owner: OwnerConnection
 ) -> None:
     await embedded.database.run(BY_SQL)
     embed = embedded.embeddings.vectors
@@ -344,7 +354,7 @@ async def test_a_text_that_the_model_refuses_keeps_no_other_from_being_embedded(
         return [None if "number 3." in text else vector for text, vector in zip(texts, found, strict=True)]
 
     monkeypatch.setattr(embedded.embeddings, "vectors", vectors)
-    monkeypatch.setattr(indexing, "TOGETHER", 2)
+    monkeypatch.setattr(registry_indexer, "TOGETHER", 2)
 
     async with asyncio.timeout(30):
         await RegistryIndexer(embedded.postgres, embedded.embeddings).catch_up()
@@ -358,8 +368,8 @@ async def test_the_indexer_wakes_when_the_registry_changes(
     engine: Engine, models: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert models.find(ENGLISH)
-    monkeypatch.setattr(indexing, "FIRST", 0)
-    monkeypatch.setattr(indexing, "GATHER", 0)
+    monkeypatch.setattr(registry_indexer, "FIRST", 0)
+    monkeypatch.setattr(registry_indexer, "GATHER", 0)
     tools, finding = Tools(engine.database), finding_of(engine)
 
     async with asyncio.timeout(30), RegistryIndexer(engine.postgres, engine.embeddings):

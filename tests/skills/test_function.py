@@ -15,7 +15,7 @@ import holdfast
 from holdfast.app import App
 from holdfast.core.errors import AlreadyExists, InvalidInput
 from holdfast.core.ids import uuid7
-from holdfast.skills.function import tool_of
+from holdfast.skills.function_tools import tool_of
 from holdfast.skills.run import Run, current_run
 from holdfast.skills.tool import Tool
 

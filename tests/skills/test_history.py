@@ -5,7 +5,7 @@ import pytest
 from holdfast.agents import Agent
 from holdfast.core.errors import InvalidInput
 from holdfast.engine import Engine
-from holdfast.skills.history import History
+from holdfast.skills.history import ChangeHistory
 from holdfast.skills.skills import Skills
 from holdfast.skills.tools import Tools
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.req("SKILL-01")
 
 
 async def test_every_change_is_kept_with_what_was_there_before(
-    skills: Skills, tools: Tools, history: History, words_only: Engine
+    skills: Skills, tools: Tools, history: ChangeHistory, words_only: Engine
 ) -> None:
     await words_only.definitions.put("support", instructions="")
     await skills.put("returns", instructions="Old.", files={"a": b"1"}, by="ann")
@@ -47,7 +47,7 @@ async def test_every_change_is_kept_with_what_was_there_before(
     assert not {"terms", "embedded", "description_embedding"} & before.keys()
 
 
-async def test_the_history_is_read_page_by_page(skills: Skills, history: History) -> None:
+async def test_the_history_is_read_page_by_page(skills: Skills, history: ChangeHistory) -> None:
     for n in range(5):
         await skills.put(f"skill {n}", instructions="")
     await skills.depend("skill 1", "skill 2")
@@ -63,7 +63,9 @@ async def test_the_history_is_read_page_by_page(skills: Skills, history: History
     assert [(change.revision, change.number) for change in whole[:4]] == [(8, 3), (8, 2), (8, 1), (7, 1)]
 
 
-async def test_the_history_is_of_a_kind_or_a_name_where_that_is_asked_for(skills: Skills, history: History) -> None:
+async def test_the_history_is_of_a_kind_or_a_name_where_that_is_asked_for(
+    skills: Skills, history: ChangeHistory
+) -> None:
     for name in ("a", "b"):
         await skills.put(name, instructions="")
     await skills.depend("a", "b")
@@ -82,7 +84,7 @@ async def test_the_history_is_of_a_kind_or_a_name_where_that_is_asked_for(skills
 @pytest.mark.parametrize(
     "wrong", [{"kind": "other"}, {"before": "7"}, {"before": "a.b"}, {"limit": 0}, {"before": f"{10**30}.1"}]
 )
-async def test_what_is_no_place_in_the_history_is_refused(history: History, wrong: dict[str, str]) -> None:
+async def test_what_is_no_place_in_the_history_is_refused(history: ChangeHistory, wrong: dict[str, str]) -> None:
     with pytest.raises(InvalidInput):
         await history.of(**wrong)  # pyright: ignore[reportArgumentType]
 
@@ -91,12 +93,12 @@ async def test_what_is_no_place_in_the_history_is_refused(history: History, wron
 async def test_tenants_have_histories_of_their_own(skills: Skills, acme: Engine) -> None:
     await skills.put("returns", instructions="")
 
-    assert await History(acme.database).of() == []
+    assert await ChangeHistory(acme.database).of() == []
 
 
 @pytest.mark.req("AGENT-01")
 async def test_what_becomes_of_agents_is_kept_and_moves_the_registry(
-    skills: Skills, history: History, words_only: Engine
+    skills: Skills, history: ChangeHistory, words_only: Engine
 ) -> None:
     agents = words_only.definitions
     await skills.put("returns", instructions="")

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from holdfast.core.config import Config
 from holdfast.core.errors import Conflict, HoldfastError, InvalidInput, NotFound
 from holdfast.engine import Engine, open_engine
-from holdfast.skills.history import History
+from holdfast.skills.history import ChangeHistory
 from holdfast.skills.skills import Skills
 from holdfast.skills.tools import Tools
 
@@ -67,7 +67,7 @@ async def test_a_config_that_says_nothing_of_the_tool_is_refused(known: Skills, 
 
 
 @pytest.mark.req("ENG-05")
-async def test_a_link_is_changed_in_the_version_that_was_read(known: Skills, history: History) -> None:
+async def test_a_link_is_changed_in_the_version_that_was_read(known: Skills, history: ChangeHistory) -> None:
     await known.link("a", "track", version=0)
     before = len(await history.of())
 

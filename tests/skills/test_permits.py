@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput
-from holdfast.skills.permits import CAPS, check_permissions, opens, permits
+from holdfast.skills.permissions import CAPS, check_permissions, opens, permits
 from holdfast.skills.tool import LEVELS, Access
 
 pytestmark = pytest.mark.req("SKILL-07")

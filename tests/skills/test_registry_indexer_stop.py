@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.core.settings import MemorySettings
 from holdfast.engine import Engine
-from holdfast.memory import indexing as memory_indexing
-from holdfast.skills import indexing
+from holdfast.memory import memory_indexer as memory_indexing
+from holdfast.skills import registry_indexer
 
 pytestmark = pytest.mark.req("UI-05")
 
@@ -16,9 +16,9 @@ MOMENTS = 12  # turns of the event loop in which a pause ends
 
 @pytest.mark.parametrize("kind", ["skills", "memories"])
 async def test_a_cancelled_pause_is_cancelled(engine: Engine, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "GATHER", 0.01)
+    monkeypatch.setattr(registry_indexer, "GATHER", 0.01)
     indexer = (
-        indexing.RegistryIndexer(engine.postgres, engine.embeddings)
+        registry_indexer.RegistryIndexer(engine.postgres, engine.embeddings)
         if kind == "skills"
         else memory_indexing.Indexer(engine.postgres, engine.embeddings, MemorySettings())
     )

@@ -8,8 +8,8 @@ import pytest
 from holdfast import App, Run
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput
 from holdfast.engine import Engine
-from holdfast.execution.function import FunctionRunner
-from holdfast.skills.declaring import Declaring
+from holdfast.execution.function_runner import FunctionRunner
+from holdfast.skills.declarations import Declarations
 from holdfast.skills.service import name_of, service_of
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
@@ -144,7 +144,7 @@ def test_a_method_and_a_name_are_declared_once_and_agents_are_given_the_service(
 
 
 async def test_a_service_is_a_row_with_its_method_and_follows_the_program(words_only: Engine, tools: Tools) -> None:
-    declaring = Declaring(words_only.database)
+    declaring = Declarations(words_only.database)
     first = [service_of(create_order, CREATE, ORDER, name="one"), service_of(create_typed, CANCEL, ORDER, name="two")]
     swapped = [service_of(create_order, CANCEL, ORDER, name="one"), service_of(create_typed, CREATE, ORDER, name="two")]
     renamed = [service_of(create_order, CANCEL, ORDER, name="three")]
@@ -168,7 +168,7 @@ async def test_a_service_is_a_row_with_its_method_and_follows_the_program(words_
 
 
 async def test_a_method_that_another_one_has_is_not_taken_over(words_only: Engine, tools: Tools) -> None:
-    declaring = Declaring(words_only.database)
+    declaring = Declarations(words_only.database)
     await declaring.declare("shop", [service_of(create_order, CREATE, ORDER, name="order")])
     await tools.put("by_hand", **ENDPOINT, service=CANCEL)
 
@@ -204,7 +204,7 @@ async def test_a_tool_that_is_stored_by_hand_keeps_its_method_until_it_is_taken_
 async def test_a_row_has_its_function_called_as_the_program_that_declared_it_would(
     words_only: Engine, tools: Tools
 ) -> None:
-    await Declaring(words_only.database).declare("shop", [service_of(create_typed, CREATE, ORDER)])
+    await Declarations(words_only.database).declare("shop", [service_of(create_typed, CREATE, ORDER)])
     row = (await tools.get(name_of(CREATE))).tool
 
     result = await FunctionRunner([__name__]).run(row, {"parcel": "AB"}, run(), timeout=5)

@@ -8,10 +8,10 @@ import pytest
 
 from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.engine import Engine
-from holdfast.skills.drafts import MAX_INSTRUCTIONS
 from holdfast.skills.folders import MAX_BYTES, write_folder
-from holdfast.skills.history import History
-from holdfast.skills.skill import File
+from holdfast.skills.history import ChangeHistory
+from holdfast.skills.registry_columns import MAX_INSTRUCTIONS
+from holdfast.skills.skill import SkillContent
 from holdfast.skills.skills import Skills
 from holdfast.skills.tools import Tools
 
@@ -40,7 +40,7 @@ async def test_a_skill_is_changed_in_the_version_that_was_read(skills: Skills) -
     second = await skills.put("returns", instructions="New.", active=False, version=1, by="bob")
 
     assert (second.id, second.version, second.instructions, second.active) == (first.id, 2, "New.", False)
-    assert (second.front_matter, await skills.files("returns")) == ({"a": 1}, {"a.txt": File(b"a")})
+    assert (second.front_matter, await skills.files("returns")) == ({"a": 1}, {"a.txt": SkillContent(b"a")})
     with pytest.raises(AlreadyExists, match="Give its version, 2"):
         await skills.put("returns", instructions="Other.")
     with pytest.raises(Conflict) as stale:
@@ -50,7 +50,7 @@ async def test_a_skill_is_changed_in_the_version_that_was_read(skills: Skills) -
     assert (stale.value.expected, stale.value.current) == (1, 2)
 
 
-async def test_a_change_that_changes_nothing_writes_nothing(skills: Skills, history: History) -> None:
+async def test_a_change_that_changes_nothing_writes_nothing(skills: Skills, history: ChangeHistory) -> None:
     given: dict[str, Any] = {"instructions": "Do.", "description": "Does.", "files": {"a": b"1"}, "front_matter": {}}
     await skills.put("returns", **given, by="ann")
 
@@ -64,7 +64,9 @@ async def test_a_change_that_changes_nothing_writes_nothing(skills: Skills, hist
 async def test_a_file_that_changed_is_a_change(skills: Skills) -> None:
     await skills.put("returns", instructions="", files={"a.py": b"1", "b.py": b"2"})
 
-    changed = await skills.put("returns", instructions="", files={"a.py": File(b"1", True), "c.py": b"\0"}, version=1)
+    changed = await skills.put(
+        "returns", instructions="", files={"a.py": SkillContent(b"1", True), "c.py": b"\0"}, version=1
+    )
     emptied = await skills.put("returns", instructions="", files={}, version=2)
 
     assert (changed.version, emptied.version) == (2, 3)
@@ -72,7 +74,7 @@ async def test_a_file_that_changed_is_a_change(skills: Skills) -> None:
 
 
 async def test_files_lie_beside_a_skill_as_they_were_given(skills: Skills) -> None:
-    files = {"scripts/check.py": File(b"\x00\xff", executable=True), "read me ä.md": File(b"")}
+    files = {"scripts/check.py": SkillContent(b"\x00\xff", executable=True), "read me ä.md": SkillContent(b"")}
 
     await skills.put("returns", instructions="", files=files)
 
@@ -101,7 +103,7 @@ async def test_files_that_are_too_large_or_too_many_are_refused(skills: Skills) 
 @pytest.mark.parametrize(
     "text", ["a\0b", "\ud83d", "\U0010fffe", "\U0010fffe0000", "'; drop table skill_t; --", "ä漢字🎉"]
 )
-async def test_hostile_text_comes_back_as_it_went_in(skills: Skills, history: History, text: str) -> None:
+async def test_hostile_text_comes_back_as_it_went_in(skills: Skills, history: ChangeHistory, text: str) -> None:
     stored = await skills.put(
         "returns", instructions=text, description=text, front_matter={text: [text]}, by=text
     )  # fmt: skip
@@ -235,7 +237,7 @@ async def test_tenants_have_skills_of_their_own(skills: Skills, acme: Engine) ->
     assert (await theirs.get("returns")).instructions == "Theirs."
     with pytest.raises(NotFound):
         await theirs.depend("returns", "ours")
-    assert [change.revision for change in await History(acme.database).of()] == [1]
+    assert [change.revision for change in await ChangeHistory(acme.database).of()] == [1]
 
 
 @pytest.mark.req("ENG-05")
@@ -316,12 +318,12 @@ async def test_what_could_not_be_written_out_again_cannot_lie_beside_a_skill(
 
 
 async def test_a_file_is_read_alone_and_sizes_without_contents(skills: Skills) -> None:
-    await skills.put("returns", instructions="", files={"a.py": File(b"12", True), "b": b"", "c": b"\0"})
+    await skills.put("returns", instructions="", files={"a.py": SkillContent(b"12", True), "b": b"", "c": b"\0"})
 
     sizes = await skills.file_sizes("returns")
 
     assert sizes == {"a.py": (2, True), "b": (0, False), "c": (1, False)}
-    assert await skills.file("returns", "a.py") == File(b"12", True)
+    assert await skills.file("returns", "a.py") == SkillContent(b"12", True)
     with pytest.raises(NotFound, match=r"has no file 'd'.*lists them"):
         await skills.file("returns", "d")
     with pytest.raises(NotFound):

@@ -9,10 +9,10 @@ import pytest
 
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from holdfast.engine import Engine
-from holdfast.skills.declaring import Declaring
-from holdfast.skills.function import tool_of
-from holdfast.skills.history import History
-from holdfast.skills.request import Backend, Body, Field, Parameter, Request, Scheme
+from holdfast.skills.declarations import Declarations
+from holdfast.skills.function_tools import tool_of
+from holdfast.skills.history import ChangeHistory
+from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter, RequestTemplate
 from holdfast.skills.skills import Skills
 from holdfast.skills.sources.source import ImportedTool
 from holdfast.skills.tool import Tool
@@ -33,12 +33,12 @@ SCHEMA: dict[str, Any] = {
     "$defs": {"mark": {"enum": ["a", None]}},
     "additionalProperties": False,
 }
-REQUEST = Request(
+REQUEST = RequestTemplate(
     "POST",
     "https://shop.example/parcels/{parcel}",
-    (Parameter("parcel", "parcel", "path", "simple"),),
-    Body("application/json", fields=(Field("limit", "limit"),)),
-    ((Scheme("key", "header", "X-Key"),),),
+    (RequestParameter("parcel", "parcel", "path", "simple"),),
+    RequestBody("application/json", fields=(BodyField("limit", "limit"),)),
+    ((AuthScheme("key", "header", "X-Key"),),),
 )
 
 
@@ -113,7 +113,7 @@ async def test_each_kind_says_what_runs_it(tools: Tools, given: dict[str, Any], 
 
     assert (stored.tool.kind, stored.tool.reference) == (given["kind"], reference)
     if given["kind"] == "rest":
-        assert stored.tool.request == Request("GET", "http://shop.example/{id}")
+        assert stored.tool.request == RequestTemplate("GET", "http://shop.example/{id}")
 
 
 @pytest.mark.req("SKILL-03")
@@ -169,7 +169,7 @@ async def test_a_name_that_models_do_not_take_is_refused(tools: Tools, name: Any
 
 
 @pytest.mark.req("ENG-05")
-async def test_a_tool_is_changed_in_the_version_that_was_read(tools: Tools, history: History) -> None:
+async def test_a_tool_is_changed_in_the_version_that_was_read(tools: Tools, history: ChangeHistory) -> None:
     first = await put(tools, parameters=SCHEMA, permissions={"default": "none"})
 
     same = await put(tools, parameters=SCHEMA, version=1, by="bob")
@@ -268,7 +268,7 @@ async def test_tools_are_listed_by_name_and_by_what_they_are(tools: Tools, skill
         await names(limit=1001)
 
 
-async def test_a_removed_tool_takes_its_links_with_it(tools: Tools, skills: Skills, history: History) -> None:
+async def test_a_removed_tool_takes_its_links_with_it(tools: Tools, skills: Skills, history: ChangeHistory) -> None:
     await put(tools, parameters=SCHEMA)
     await skills.put("returns", instructions="")
     await skills.link("returns", "track")
@@ -292,7 +292,7 @@ async def test_tools_of_every_origin_are_activated_and_permitted(
     await put(tools, "stored")
     await words_only.definitions.put("guest", instructions="")
     await tools.store_all(source, [imported("brought")])
-    await Declaring(words_only.database).declare("shop", [tool_of(track)])
+    await Declarations(words_only.database).declare("shop", [tool_of(track)])
 
     for name in ("stored", "brought", "track"):
         asleep = await tools.activate(name, False, by="ann")
@@ -312,7 +312,7 @@ async def test_tools_of_programs_and_sources_are_theirs_to_change(
     tools: Tools, words_only: Engine, source: UUID
 ) -> None:
     await tools.store_all(source, [imported("brought")])
-    await Declaring(words_only.database).declare("shop", [tool_of(track)])
+    await Declarations(words_only.database).declare("shop", [tool_of(track)])
 
     for work in (put(tools, "brought", version=1), tools.remove("brought")):
         with pytest.raises(AlreadyExists, match="comes from the source shop"):
@@ -342,7 +342,7 @@ async def test_what_a_source_has_becomes_tools(tools: Tools, source: UUID, words
 
 
 @pytest.mark.req("MCP-03")
-async def test_only_what_changed_in_a_source_is_written(tools: Tools, source: UUID, history: History) -> None:
+async def test_only_what_changed_in_a_source_is_written(tools: Tools, source: UUID, history: ChangeHistory) -> None:
     await tools.store_all(source, [imported("same"), imported("other"), imported("gone")])
     await tools.activate("other", False)
     await tools.permit("other", {"default": "read"})
@@ -483,7 +483,7 @@ async def test_a_tool_that_came_by_plain_sql_is_one_like_any_other(tools: Tools,
     changed = await tools.activate("track", False)
 
     assert (entry.id, entry.label, entry.origin, entry.active, entry.version) == (id, "1.0.0", "db", True, 1)
-    assert entry.tool.request == Request("GET", "https://shop.example/{parcel}")
+    assert entry.tool.request == RequestTemplate("GET", "https://shop.example/{parcel}")
     assert entry.tool.parameters == {
         "type": "object", "properties": {"parcel": {"type": "string", "minLength": 3}}, "required": ["parcel"],
     }  # fmt: skip

@@ -1,4 +1,4 @@
-import type { Asked, RunStory, Step } from "./schema.ts";
+import type { RequestedApproval, RunStory, RunStep } from "./schema.ts";
 
 /** What a part of a request takes, and why it is there. */
 export interface Part {
@@ -27,7 +27,7 @@ export interface Context {
 }
 
 /** What a step's record says of its context. */
-export function contextOf({ sent }: Pick<Step, "sent">): Context {
+export function contextOf({ sent }: Pick<RunStep, "sent">): Context {
   const parts = objects(sent["parts"]);
   const memories = parts
     .filter(({ name }) => name === "memories")
@@ -52,7 +52,7 @@ export function contextOf({ sent }: Pick<Step, "sent">): Context {
 }
 
 /** What people were asked in a run, each with the tool that was meant. */
-export function decisionsOf({ steps, asked }: RunStory): readonly (Asked & { readonly tool: string })[] {
+export function decisionsOf({ steps, asked }: RunStory): readonly (RequestedApproval & { readonly tool: string })[] {
   return asked.map((each) => {
     const calls = steps.find(({ number: step }) => step === each.step)?.reply?.calls ?? [];
     return { ...each, tool: calls.find(({ id }) => id === each.call_id)?.name ?? calls[0]?.name ?? each.call_id };

@@ -92,16 +92,6 @@ export type ApprovalList = {
   readonly approvals: ReadonlyArray<Approval>;
 };
 
-export type Asked = {
-  readonly step: number;
-  readonly call_id: string;
-  readonly reason: "listed" | "unknown";
-  readonly state: "approved" | "denied" | "pending" | "withdrawn";
-  readonly comment: string | null;
-  readonly used?: boolean;
-  readonly id?: string;
-};
-
 export type Assignment = {
   readonly agent: string;
   readonly skill: string;
@@ -114,6 +104,12 @@ export type Assignment = {
   readonly updated_by: string;
 };
 
+export type AuthScheme = {
+  readonly name: string;
+  readonly kind: "basic" | "bearer" | "cookie" | "header" | "query";
+  readonly parameter?: string;
+};
+
 export type Backend = {
   readonly source?: string;
   readonly base_url?: string | null;
@@ -122,10 +118,12 @@ export type Backend = {
   readonly timeout?: number | null;
 };
 
-export type Body = {
-  readonly content_type: string;
-  readonly argument?: string | null;
-  readonly fields?: ReadonlyArray<Field>;
+export type BodyField = {
+  readonly argument: string;
+  readonly name: string;
+  readonly content_type?: string | null;
+  readonly style?: "deepObject" | "form" | "label" | "matrix" | "pipeDelimited" | "simple" | "spaceDelimited" | "tabDelimited" | null;
+  readonly explode?: boolean | null;
 };
 
 export type Burial = {
@@ -135,14 +133,6 @@ export type Burial = {
 export type ChangedTool = {
   readonly name: string;
   readonly what: ReadonlyArray<string>;
-};
-
-export type ChatMessage = {
-  readonly message: string;
-  readonly session_id?: string | null;
-  readonly agent_id?: string | null;
-  readonly busy?: "enqueue" | "fork" | "interrupt" | "merge" | "reject";
-  readonly key?: string | null;
 };
 
 export type ChatReply = {
@@ -159,6 +149,14 @@ export type ChatReply = {
   readonly note?: string;
 };
 
+export type ChatRequest = {
+  readonly message: string;
+  readonly session_id?: string | null;
+  readonly agent_id?: string | null;
+  readonly busy?: "enqueue" | "fork" | "interrupt" | "merge" | "reject";
+  readonly key?: string | null;
+};
+
 export type Choice = {
   readonly everything?: boolean;
   readonly operations?: ReadonlyArray<string>;
@@ -173,7 +171,7 @@ export type Chosen = {
   readonly paths?: ReadonlyArray<string>;
 };
 
-export type Claim = {
+export type ClaimedTurn = {
   readonly conversation: string;
   readonly number: number;
   readonly held: boolean;
@@ -340,32 +338,34 @@ export type EventPage = {
   readonly cursor: string;
 };
 
-export type ExecutionPage = {
-  readonly executions: ReadonlyArray<holdfast_execution_records_Execution>;
-  readonly cursor: string | null;
+export type Execution = {
+  readonly id: string;
+  readonly tool: string;
+  readonly tool_id: string | null;
+  readonly arguments: unknown;
+  readonly status: "cancelled" | "done" | "failed" | "running" | "unknown";
+  readonly text: string;
+  readonly result: unknown;
+  readonly error: string | null;
+  readonly latency_ms: number | null;
+  readonly user: string | null;
+  readonly agent: string | null;
+  readonly run_id: string | null;
+  readonly step: number | null;
+  readonly key: string | null;
+  readonly created_at: string;
+  readonly finished_at: string | null;
+  readonly has_output: boolean;
 };
 
-export type Field = {
-  readonly argument: string;
-  readonly name: string;
-  readonly content_type?: string | null;
-  readonly style?: "deepObject" | "form" | "label" | "matrix" | "pipeDelimited" | "simple" | "spaceDelimited" | "tabDelimited" | null;
-  readonly explode?: boolean | null;
-};
-
-export type File = {
-  readonly content: string;
-  readonly executable?: boolean;
-};
-
-export type Finding = {
+export type ExecutionDecision = {
   readonly decision: "again" | "done" | "failed";
   readonly comment?: string;
 };
 
-export type Found = {
-  readonly conversation: Conversation;
-  readonly node: Node;
+export type ExecutionPage = {
+  readonly executions: ReadonlyArray<Execution>;
+  readonly cursor: string | null;
 };
 
 export type FoundMemories = {
@@ -375,7 +375,7 @@ export type FoundMemories = {
 };
 
 export type FoundPage = {
-  readonly found: ReadonlyArray<Found>;
+  readonly found: ReadonlyArray<NodeHit>;
   readonly cursor: string | null;
 };
 
@@ -405,7 +405,7 @@ export type Health = {
 export type Hit = {
   readonly memory: Memory;
   readonly score: number;
-  readonly parts?: Parts | null;
+  readonly parts?: ScoreParts | null;
 };
 
 export type IdList = {
@@ -413,7 +413,7 @@ export type IdList = {
   readonly more: boolean;
 };
 
-export type Imported = {
+export type ImportReport = {
   readonly added?: number;
   readonly folded?: number;
   readonly expired?: number;
@@ -588,26 +588,26 @@ export type MemoryRevision = {
   readonly metadata: Record<string, unknown>;
 };
 
-export type Message = {
+export type Messages = {
+  readonly messages: ReadonlyArray<ModelMessage>;
+};
+
+export type ModelMessage = {
   readonly content: string;
   readonly name?: string;
   readonly role: "assistant" | "system" | "tool" | "user";
   readonly tool_call_id?: string;
-  readonly tool_calls?: ReadonlyArray<holdfast_conversations_payloads_ToolCall>;
+  readonly tool_calls?: ReadonlyArray<StoredToolCall>;
 };
 
-export type Messages = {
-  readonly messages: ReadonlyArray<Message>;
-};
-
-export type Need = {
-  readonly skill: string;
-  readonly on: string;
-  readonly required: boolean;
-  readonly active: boolean;
-  readonly version: number;
-  readonly updated_at: string;
-  readonly updated_by: string;
+export type ModelReply = {
+  readonly text: string;
+  readonly calls: ReadonlyArray<ToolCall>;
+  readonly usage: TokenUsage;
+  readonly reason: "end" | "length" | "refused" | "tools";
+  readonly model: string;
+  readonly thinking?: string;
+  readonly cost?: number;
 };
 
 export type NewCommand = {
@@ -719,6 +719,11 @@ export type NodeEdit = {
   readonly payload?: Record<string, unknown> | null;
 };
 
+export type NodeHit = {
+  readonly conversation: Conversation;
+  readonly node: Node;
+};
+
 export type NodeMove = {
   readonly version: number;
   readonly parent: string;
@@ -807,33 +812,10 @@ export type OwnerName = {
   readonly agent?: string | null;
 };
 
-export type Parameter = {
-  readonly argument: string;
-  readonly name: string;
-  readonly location: "cookie" | "header" | "path" | "query";
-  readonly style?: "deepObject" | "form" | "label" | "matrix" | "pipeDelimited" | "simple" | "spaceDelimited" | "tabDelimited";
-  readonly explode?: boolean;
-  readonly allow_reserved?: boolean;
-  readonly content_type?: string | null;
-};
-
 export type PartState = {
   readonly name: string;
   readonly state: "down" | "ok" | "reduced";
   readonly detail?: string;
-};
-
-export type Parts = {
-  readonly vector: number;
-  readonly words: number;
-  readonly neighbours: number;
-  readonly conversation: number;
-  readonly author: number;
-  readonly date: number;
-  readonly recency: number;
-  readonly importance: number;
-  readonly trust: number;
-  readonly graph?: number;
 };
 
 export type Pinning = {
@@ -917,28 +899,44 @@ export type Reloading = {
   readonly dry_run?: boolean;
 };
 
-export type Removed = {
+export type RemovedSource = {
   readonly tools: ReadonlyArray<string>;
 };
 
-export type Reply = {
-  readonly text: string;
-  readonly calls: ReadonlyArray<holdfast_llm_model_ToolCall>;
-  readonly usage: Usage;
-  readonly reason: "end" | "length" | "refused" | "tools";
-  readonly model: string;
-  readonly thinking?: string;
-  readonly cost?: number;
+export type RequestBody = {
+  readonly content_type: string;
+  readonly argument?: string | null;
+  readonly fields?: ReadonlyArray<BodyField>;
 };
 
-export type Request = {
+export type RequestParameter = {
+  readonly argument: string;
+  readonly name: string;
+  readonly location: "cookie" | "header" | "path" | "query";
+  readonly style?: "deepObject" | "form" | "label" | "matrix" | "pipeDelimited" | "simple" | "spaceDelimited" | "tabDelimited";
+  readonly explode?: boolean;
+  readonly allow_reserved?: boolean;
+  readonly content_type?: string | null;
+};
+
+export type RequestTemplate = {
   readonly method: string;
   readonly url: string;
-  readonly parameters?: ReadonlyArray<Parameter>;
-  readonly body?: Body | null;
-  readonly security?: ReadonlyArray<ReadonlyArray<Scheme>>;
+  readonly parameters?: ReadonlyArray<RequestParameter>;
+  readonly body?: RequestBody | null;
+  readonly security?: ReadonlyArray<ReadonlyArray<AuthScheme>>;
   readonly headers?: Record<string, string>;
   readonly accept?: string;
+};
+
+export type RequestedApproval = {
+  readonly step: number;
+  readonly call_id: string;
+  readonly reason: "listed" | "unknown";
+  readonly state: "approved" | "denied" | "pending" | "withdrawn";
+  readonly comment: string | null;
+  readonly used?: boolean;
+  readonly id?: string;
 };
 
 export type Run = {
@@ -968,24 +966,54 @@ export type Run = {
   readonly claimed_revision?: number | null;
 };
 
+export type RunExecution = {
+  readonly id: string;
+  readonly step: number;
+  readonly call_id: string;
+  readonly tool: string;
+  readonly arguments: unknown;
+  readonly status: "done" | "failed" | "running" | "unknown";
+  readonly token: number;
+  readonly output: unknown;
+  readonly error: string | null;
+  readonly latency_ms?: number | null;
+  readonly tool_id?: string | null;
+  readonly correlation_id?: string | null;
+};
+
 export type RunPage = {
   readonly runs: ReadonlyArray<Run>;
   readonly cursor: string | null;
   readonly questions: Record<string, string>;
 };
 
+export type RunStep = {
+  readonly number: number;
+  readonly sent: Record<string, unknown>;
+  readonly reply: ModelReply | null;
+  readonly started_at: string;
+  readonly replied_at: string | null;
+};
+
 export type RunStory = {
   readonly run: Run;
-  readonly steps: ReadonlyArray<Step>;
-  readonly executions: ReadonlyArray<holdfast_agents_journal_Execution>;
-  readonly asked: ReadonlyArray<Asked>;
+  readonly steps: ReadonlyArray<RunStep>;
+  readonly executions: ReadonlyArray<RunExecution>;
+  readonly asked: ReadonlyArray<RequestedApproval>;
   readonly cursor: number | null;
 };
 
-export type Scheme = {
-  readonly name: string;
-  readonly kind: "basic" | "bearer" | "cookie" | "header" | "query";
-  readonly parameter?: string;
+export type ScoreParts = {
+  readonly vector: number;
+  readonly words: number;
+  readonly neighbours: number;
+  readonly conversation: number;
+  readonly author: number;
+  readonly date: number;
+  readonly recency: number;
+  readonly importance: number;
+  readonly trust: number;
+  readonly graph?: number;
 };
 
 export type Search = {
@@ -1017,8 +1045,14 @@ export type Service = {
   readonly schema: Record<string, unknown>;
 };
 
-export type Services = {
+export type ServiceList = {
   readonly services: ReadonlyArray<Service>;
+};
+
+export type SignInLink = {
+  readonly url: string;
+  readonly path: string;
+  readonly lifetime_seconds: number;
 };
 
 export type SkillChange = {
@@ -1027,9 +1061,24 @@ export type SkillChange = {
   readonly label?: string;
   readonly parent?: string | null;
   readonly front_matter?: Record<string, unknown> | null;
-  readonly files?: Record<string, File> | null;
+  readonly files?: Record<string, SkillContent> | null;
   readonly active?: boolean;
   readonly version?: number | null;
+};
+
+export type SkillContent = {
+  readonly content: string;
+  readonly executable?: boolean;
+};
+
+export type SkillDependency = {
+  readonly skill: string;
+  readonly on: string;
+  readonly required: boolean;
+  readonly active: boolean;
+  readonly version: number;
+  readonly updated_at: string;
+  readonly updated_by: string;
 };
 
 export type SkillDetail = {
@@ -1047,8 +1096,8 @@ export type SkillDetail = {
   readonly updated_at: string;
   readonly updated_by: string;
   readonly files: ReadonlyArray<SkillFile>;
-  readonly tools: ReadonlyArray<holdfast_skills_skill_Link>;
-  readonly needs: ReadonlyArray<Need>;
+  readonly tools: ReadonlyArray<ToolLink>;
+  readonly needs: ReadonlyArray<SkillDependency>;
   readonly agents: ReadonlyArray<Assignment>;
 };
 
@@ -1059,7 +1108,7 @@ export type SkillFile = {
 };
 
 export type SkillFolder = {
-  readonly files: Record<string, File>;
+  readonly files: Record<string, SkillContent>;
   readonly replace?: boolean;
 };
 
@@ -1196,12 +1245,10 @@ export type StateEntry = {
   readonly version: number;
 };
 
-export type Step = {
-  readonly number: number;
-  readonly sent: Record<string, unknown>;
-  readonly reply: Reply | null;
-  readonly started_at: string;
-  readonly replied_at: string | null;
+export type StoredToolCall = {
+  readonly arguments: Record<string, unknown>;
+  readonly id: string;
+  readonly name: string;
 };
 
 export type Subtree = {
@@ -1242,6 +1289,20 @@ export type TenantList = {
   readonly tenants: ReadonlyArray<Tenant>;
 };
 
+export type TokenUsage = {
+  readonly type: "usage";
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cached_tokens?: number;
+  readonly estimated?: boolean;
+};
+
+export type ToolCall = {
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: string;
+};
+
 export type ToolChange = {
   readonly description: string;
   readonly parameters: Record<string, unknown>;
@@ -1253,7 +1314,7 @@ export type ToolChange = {
   readonly timeout?: number | null;
   readonly endpoint?: string | null;
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS" | "TRACE" | "QUERY" | null;
-  readonly request?: Request | null;
+  readonly request?: RequestTemplate | null;
   readonly reference?: string;
   readonly script?: string | null;
   readonly server?: string | null;
@@ -1297,8 +1358,19 @@ export type ToolDetail = {
   readonly updated_at: string;
   readonly updated_by: string;
   readonly reference: string | null;
-  readonly request: Request | null;
+  readonly request: RequestTemplate | null;
   readonly permissions: Record<string, unknown> | null;
+};
+
+export type ToolLink = {
+  readonly skill: string;
+  readonly tool: string;
+  readonly access: "execute" | "read" | "write";
+  readonly config: Record<string, unknown>;
+  readonly active: boolean;
+  readonly version: number;
+  readonly updated_at: string;
+  readonly updated_by: string;
 };
 
 export type ToolPage = {
@@ -1351,14 +1423,6 @@ export type TurnRenewal = {
   readonly lease_seconds?: number;
 };
 
-export type Usage = {
-  readonly type: "usage";
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  readonly cached_tokens?: number;
-  readonly estimated?: boolean;
-};
-
 export type Verdict = {
   readonly decision: "approve" | "deny";
   readonly comment?: string;
@@ -1369,70 +1433,6 @@ export type WhyNot = {
   readonly detail: string;
   readonly rank?: number | null;
   readonly score?: number | null;
-};
-
-export type holdfast_agents_journal_Execution = {
-  readonly id: string;
-  readonly step: number;
-  readonly call_id: string;
-  readonly tool: string;
-  readonly arguments: unknown;
-  readonly status: "done" | "failed" | "running" | "unknown";
-  readonly token: number;
-  readonly output: unknown;
-  readonly error: string | null;
-  readonly latency_ms?: number | null;
-  readonly tool_id?: string | null;
-  readonly correlation_id?: string | null;
-};
-
-export type holdfast_conversations_payloads_ToolCall = {
-  readonly arguments: Record<string, unknown>;
-  readonly id: string;
-  readonly name: string;
-};
-
-export type holdfast_execution_records_Execution = {
-  readonly id: string;
-  readonly tool: string;
-  readonly tool_id: string | null;
-  readonly arguments: unknown;
-  readonly status: "cancelled" | "done" | "failed" | "running" | "unknown";
-  readonly text: string;
-  readonly result: unknown;
-  readonly error: string | null;
-  readonly latency_ms: number | null;
-  readonly user: string | null;
-  readonly agent: string | null;
-  readonly run_id: string | null;
-  readonly step: number | null;
-  readonly key: string | null;
-  readonly created_at: string;
-  readonly finished_at: string | null;
-  readonly has_output: boolean;
-};
-
-export type holdfast_llm_model_ToolCall = {
-  readonly id: string;
-  readonly name: string;
-  readonly arguments: string;
-};
-
-export type holdfast_server_routes_keys_Link = {
-  readonly url: string;
-  readonly path: string;
-  readonly lifetime_seconds: number;
-};
-
-export type holdfast_skills_skill_Link = {
-  readonly skill: string;
-  readonly tool: string;
-  readonly access: "execute" | "read" | "write";
-  readonly config: Record<string, unknown>;
-  readonly active: boolean;
-  readonly version: number;
-  readonly updated_at: string;
-  readonly updated_by: string;
 };
 
 export interface Operations {
@@ -1446,7 +1446,7 @@ export interface Operations {
   "GET /api/approvals": { path: {}; query: { user?: string | null; limit?: number }; body: undefined; answer: ApprovalList };
   "GET /api/approvals/{id}": { path: { id: string }; query: {}; body: undefined; answer: Approval };
   "POST /api/approvals/{id}": { path: { id: string }; query: {}; body: Verdict; answer: Approval };
-  "POST /api/chat": { path: {}; query: {}; body: ChatMessage; answer: ChatReply };
+  "POST /api/chat": { path: {}; query: {}; body: ChatRequest; answer: ChatReply };
   "GET /api/commands": { path: {}; query: { state?: "cancelled" | "dead" | "done" | "failed" | "queued" | "running" | null; skill?: string | null; limit?: number; before?: string | null }; body: undefined; answer: CommandPage };
   "POST /api/commands": { path: {}; query: {}; body: NewCommand; answer: CommandState };
   "GET /api/commands/{id}": { path: { id: string }; query: { wait?: number }; body: undefined; answer: CommandState };
@@ -1469,32 +1469,32 @@ export interface Operations {
   "GET /api/conversations/{id}/state": { path: { id: string }; query: {}; body: undefined; answer: StateEntries };
   "PATCH /api/conversations/{id}/state": { path: { id: string }; query: {}; body: StateChange; answer: StateEntries };
   "GET /api/conversations/{id}/state/changes": { path: { id: string }; query: { since?: number | null; limit?: number }; body: undefined; answer: StateChanges };
-  "POST /api/conversations/{id}/turns": { path: { id: string }; query: {}; body: TurnClaim; answer: Claim };
+  "POST /api/conversations/{id}/turns": { path: { id: string }; query: {}; body: TurnClaim; answer: ClaimedTurn };
   "DELETE /api/conversations/{id}/turns/{number}": { path: { id: string; number: number }; query: {}; body: undefined; answer: undefined };
-  "PUT /api/conversations/{id}/turns/{number}": { path: { id: string; number: number }; query: {}; body: TurnRenewal; answer: Claim };
+  "PUT /api/conversations/{id}/turns/{number}": { path: { id: string; number: number }; query: {}; body: TurnRenewal; answer: ClaimedTurn };
   "GET /api/dead-letters": { path: {}; query: { group?: string | null; topic?: string | null; limit?: number; before?: string | null }; body: undefined; answer: DeadLetterPage };
   "POST /api/dead-letters/redrive": { path: {}; query: {}; body: Redrive; answer: Redriven };
   "DELETE /api/dead-letters/{id}": { path: { id: string }; query: {}; body: undefined; answer: undefined };
   "GET /api/dead-letters/{id}": { path: { id: string }; query: {}; body: undefined; answer: DeadLetter };
   "POST /api/dead-letters/{id}/redrive": { path: { id: string }; query: {}; body: undefined; answer: undefined };
   "GET /api/executions": { path: {}; query: { tool?: string | null; status?: "cancelled" | "done" | "failed" | "running" | "unknown" | null; user?: string | null; limit?: number; before?: string | null }; body: undefined; answer: ExecutionPage };
-  "GET /api/executions/{id}": { path: { id: string }; query: {}; body: undefined; answer: holdfast_execution_records_Execution };
-  "POST /api/executions/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: holdfast_execution_records_Execution };
-  "POST /api/executions/{id}/decision": { path: { id: string }; query: {}; body: Finding; answer: holdfast_execution_records_Execution };
+  "GET /api/executions/{id}": { path: { id: string }; query: {}; body: undefined; answer: Execution };
+  "POST /api/executions/{id}/cancel": { path: { id: string }; query: {}; body: undefined; answer: Execution };
+  "POST /api/executions/{id}/decision": { path: { id: string }; query: {}; body: ExecutionDecision; answer: Execution };
   "GET /api/executions/{id}/output": { path: { id: string }; query: {}; body: undefined; answer: undefined };
   "GET /api/groups": { path: {}; query: { group?: string | null }; body: undefined; answer: GroupLag };
   "POST /api/groups/{group}/reset": { path: { group: string }; query: {}; body: GroupReset; answer: GroupPositions };
   "GET /api/ids": { path: {}; query: { kind: "approval" | "dead_letter" | "execution" | "memory" | "run"; prefix: string }; body: undefined; answer: IdList };
   "GET /api/keys": { path: {}; query: {}; body: undefined; answer: KeyList };
   "POST /api/keys": { path: {}; query: {}; body: KeyRequest; answer: NewKey };
-  "POST /api/keys/link": { path: {}; query: {}; body: LinkRequest; answer: holdfast_server_routes_keys_Link };
+  "POST /api/keys/link": { path: {}; query: {}; body: LinkRequest; answer: SignInLink };
   "DELETE /api/keys/{id}": { path: { id: string }; query: {}; body: undefined; answer: Key };
   "GET /api/me": { path: {}; query: {}; body: undefined; answer: Me };
   "GET /api/memories": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user"; name?: string | null; agent?: string | null; also_past?: boolean; limit?: number; cursor?: string | null }; body: undefined; answer: MemoryPage };
   "POST /api/memories": { path: {}; query: {}; body: NewMemories; answer: MemoryList };
   "POST /api/memories/context": { path: {}; query: {}; body: ContextSearch; answer: FoundMemories };
   "GET /api/memories/export": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user"; name?: string | null; all?: boolean }; body: undefined; answer: undefined };
-  "POST /api/memories/import": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user" | null; name?: string | null; agent?: string | null; line?: number }; body: undefined; answer: Imported };
+  "POST /api/memories/import": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user" | null; name?: string | null; agent?: string | null; line?: number }; body: undefined; answer: ImportReport };
   "GET /api/memories/owners": { path: {}; query: { scope?: "agent" | "organization" | "session" | "user" | null; limit?: number; cursor?: string | null }; body: undefined; answer: MemoryOwners };
   "POST /api/memories/search": { path: {}; query: {}; body: Search; answer: FoundMemories };
   "POST /api/memories/sweep": { path: {}; query: {}; body: SweepRequest; answer: SweepReport };
@@ -1525,7 +1525,7 @@ export interface Operations {
   "GET /api/secrets": { path: {}; query: {}; body: undefined; answer: SecretList };
   "DELETE /api/secrets/{name}": { path: { name: string }; query: {}; body: undefined; answer: undefined };
   "PUT /api/secrets/{name}": { path: { name: string }; query: {}; body: SecretValue; answer: KnownSecret };
-  "GET /api/services": { path: {}; query: {}; body: undefined; answer: Services };
+  "GET /api/services": { path: {}; query: {}; body: undefined; answer: ServiceList };
   "GET /api/sessions/active": { path: {}; query: { agent_id: string }; body: undefined; answer: Active };
   "PUT /api/sessions/active": { path: {}; query: { agent_id: string }; body: Activation; answer: Active };
   "POST /api/sessions/end": { path: {}; query: {}; body: Ending; answer: undefined };
@@ -1538,12 +1538,12 @@ export interface Operations {
   "GET /api/skills/{name}/export": { path: { name: string }; query: {}; body: undefined; answer: SkillFolder };
   "GET /api/skills/{name}/files/{path}": { path: { name: string; path: string }; query: {}; body: undefined; answer: undefined };
   "DELETE /api/skills/{name}/needs/{other}": { path: { name: string; other: string }; query: { version?: number | null }; body: undefined; answer: undefined };
-  "PUT /api/skills/{name}/needs/{other}": { path: { name: string; other: string }; query: {}; body: SkillNeed; answer: Need };
+  "PUT /api/skills/{name}/needs/{other}": { path: { name: string; other: string }; query: {}; body: SkillNeed; answer: SkillDependency };
   "DELETE /api/skills/{name}/tools/{tool}": { path: { name: string; tool: string }; query: { version?: number | null }; body: undefined; answer: undefined };
-  "PUT /api/skills/{name}/tools/{tool}": { path: { name: string; tool: string }; query: {}; body: SkillTool; answer: holdfast_skills_skill_Link };
+  "PUT /api/skills/{name}/tools/{tool}": { path: { name: string; tool: string }; query: {}; body: SkillTool; answer: ToolLink };
   "GET /api/sources": { path: {}; query: {}; body: undefined; answer: SourceList };
   "POST /api/sources": { path: {}; query: {}; body: NewSource; answer: SourceReport };
-  "DELETE /api/sources/{name}": { path: { name: string }; query: { force?: boolean; version?: number | null }; body: undefined; answer: Removed };
+  "DELETE /api/sources/{name}": { path: { name: string }; query: { force?: boolean; version?: number | null }; body: undefined; answer: RemovedSource };
   "GET /api/sources/{name}": { path: { name: string }; query: {}; body: undefined; answer: SourceDetails };
   "PUT /api/sources/{name}": { path: { name: string }; query: {}; body: SourceChange; answer: SourceReport };
   "POST /api/sources/{name}/reload": { path: { name: string }; query: {}; body: Reloading; answer: SourceReport };
@@ -1554,7 +1554,7 @@ export interface Operations {
   "GET /api/tools/{name}": { path: { name: string }; query: {}; body: undefined; answer: ToolDetail };
   "PUT /api/tools/{name}": { path: { name: string }; query: {}; body: ToolChange; answer: ToolDetail };
   "PUT /api/tools/{name}/active": { path: { name: string }; query: {}; body: ActiveChange; answer: ToolDetail };
-  "POST /api/tools/{name}/call": { path: { name: string }; query: {}; body: DirectCall; answer: holdfast_execution_records_Execution };
+  "POST /api/tools/{name}/call": { path: { name: string }; query: {}; body: DirectCall; answer: Execution };
   "PUT /api/tools/{name}/permissions": { path: { name: string }; query: {}; body: ToolPermissions; answer: ToolDetail };
   "GET /api/topics": { path: {}; query: {}; body: undefined; answer: TopicList };
   "POST /api/topics": { path: {}; query: {}; body: NewTopic; answer: MadeTopic };

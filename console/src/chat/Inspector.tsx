@@ -2,7 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { memo, useState } from "react";
 import { contextOf, decisionsOf } from "../api/context.ts";
 import { toneOf } from "../api/runs.ts";
-import type { RunStory, Step } from "../api/schema.ts";
+import type { RunStory, RunStep } from "../api/schema.ts";
 import { wholeRun } from "../api/wholeRun.ts";
 import { Facts } from "../design/Facts.tsx";
 import { lasted, price, tokens } from "../design/figures.ts";
@@ -72,7 +72,7 @@ function Story({ story }: { story: RunStory }) {
   );
 }
 
-function Shown({ step }: { step: Step }) {
+function Shown({ step }: { step: RunStep }) {
   const context = contextOf(step);
   return (
     <>

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Parts } from "../api/schema.ts";
+import type { ScoreParts } from "../api/schema.ts";
 import { PARTS, explained, place, scaleOf, segments, written } from "./parts.ts";
 
-const NONE: Parts = {
+const NONE: ScoreParts = {
   vector: 0,
   words: 0,
   neighbours: 0,
@@ -16,7 +16,7 @@ const NONE: Parts = {
   graph: 0,
 };
 
-function hit(given: Partial<Parts>): { score: number; parts: Parts } {
+function hit(given: Partial<ScoreParts>): { score: number; parts: ScoreParts } {
   const parts = { ...NONE, ...given };
   return { parts, score: Object.values(parts).reduce((total, each) => total + each, 0) };
 }

@@ -1,6 +1,6 @@
-import type { Hit, Parts } from "../api/schema.ts";
+import type { Hit, ScoreParts } from "../api/schema.ts";
 
-export type PartName = keyof Parts;
+export type PartName = keyof ScoreParts;
 
 /** What each part of a score is, in the order in which they are drawn. */
 export const PARTS: readonly { readonly name: PartName; readonly meaning: string }[] = [

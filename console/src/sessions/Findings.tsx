@@ -2,7 +2,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { paging } from "../api/paging.ts";
-import type { Found } from "../api/schema.ts";
+import type { NodeHit } from "../api/schema.ts";
 import { PagedList } from "../design/PagedList.tsx";
 import { EmptyState, ErrorState, Loading } from "../design/States.tsx";
 import { Time } from "../design/Time.tsx";
@@ -55,11 +55,11 @@ export function Findings({ text, chosen, open }: Props) {
   );
 }
 
-function idOf({ node }: Found): string {
+function idOf({ node }: NodeHit): string {
   return node.id;
 }
 
-function Hit({ hit: { conversation, node }, text, isFirst }: { hit: Found; text: string; isFirst: boolean }) {
+function Hit({ hit: { conversation, node }, text, isFirst }: { hit: NodeHit; text: string; isFirst: boolean }) {
   return (
     <>
       {isFirst && (

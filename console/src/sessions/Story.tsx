@@ -5,7 +5,7 @@ import type { Part, Recalled } from "../api/context.ts";
 import { Problem } from "../api/problem.ts";
 import { PACE } from "../api/queries.ts";
 import { hasEnded, toneOf } from "../api/runs.ts";
-import type { Reply, Run, RunStory } from "../api/schema.ts";
+import type { ModelReply, Run, RunStory } from "../api/schema.ts";
 import { wholeRun } from "../api/wholeRun.ts";
 import { Facts } from "../design/Facts.tsx";
 import { Read } from "../design/Read.tsx";
@@ -164,7 +164,7 @@ function Messages({ messages }: { messages: readonly Message[] }) {
   );
 }
 
-function Replied({ reply: { text, thinking, calls, usage, reason, model } }: { reply: Reply }) {
+function Replied({ reply: { text, thinking, calls, usage, reason, model } }: { reply: ModelReply }) {
   return (
     <div className={styles.part}>
       <h4>Replied</h4>

@@ -1,5 +1,5 @@
 import { type Context, contextOf } from "../api/context.ts";
-import type { RunStory, Step } from "../api/schema.ts";
+import type { RunStory, RunStep } from "../api/schema.ts";
 
 /** A message that the model was sent. */
 export interface Message {
@@ -9,7 +9,7 @@ export interface Message {
 
 /** One step with all that belongs to it. */
 export interface Told {
-  readonly step: Step;
+  readonly step: RunStep;
   readonly context: Context;
   readonly messages: readonly Message[];
   readonly executions: RunStory["executions"];
@@ -27,7 +27,7 @@ export function told({ steps, executions, asked }: RunStory): Told[] {
   }));
 }
 
-function messagesOf({ sent }: Step): Message[] {
+function messagesOf({ sent }: RunStep): Message[] {
   const messages: unknown = sent["messages"];
   return Array.isArray(messages) ? messages.map(({ role, content }) => ({ role: String(role), content })) : [];
 }

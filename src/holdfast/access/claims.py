@@ -18,7 +18,7 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f\ud800-\udfff]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class TokenClaims:
     """The validated claims of a token."""
 
     tenant: str
@@ -28,7 +28,7 @@ class Claimed:
     until: float  # by our clock, the issuer's leeway included
 
 
-def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collection[str], now: float) -> Claimed:
+def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collection[str], now: float) -> TokenClaims:
     """Return the claims of a token that `issuer` signed, if it is valid now and for one of `audiences`."""
     audience = claims.get("aud")
     given = cast(list[object], audience) if isinstance(audience, list) else [audience]
@@ -47,7 +47,7 @@ def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collecti
         raise refused("it is bound to a key of its holder, which is not asked for here", "Ask for a bearer token.")
     agent = None if issuer.agent_claim is None else _name(claims, issuer.agent_claim, required=False)
     scopes = _scopes(claims, issuer)
-    return Claimed(
+    return TokenClaims(
         tenant=_tenant(claims, issuer),
         user=_user(claims, issuer),
         scopes=scopes if agent is None else scopes & USER_SCOPES,

@@ -72,7 +72,7 @@ class SharedKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublicKey:
     """A public key and its algorithms."""
 
     key: Key
@@ -80,7 +80,7 @@ class Published:
     algorithms: frozenset[str]
 
 
-class PublishedKeys:
+class PublicKeys:
     """The public keys that an issuer publishes.
 
     They are fetched at the first use, then again in the background when they are no longer fresh, and when a token
@@ -92,7 +92,7 @@ class PublishedKeys:
         self._issuer = issuer
         self._fetch = fetch
         self._clock = clock
-        self._keys: Sequence[Published] = ()
+        self._keys: Sequence[PublicKey] = ()
         self._fetched = self._tried = float("-inf")
         self._fetching: asyncio.Task[None] | None = None
         self.failure = ""
@@ -167,7 +167,7 @@ class PublishedKeys:
         return url
 
 
-def published(data: bytes) -> Sequence[Published]:
+def published(data: bytes) -> Sequence[PublicKey]:
     """Return the keys of a JWKS that can verify signatures. Skips other keys."""
     given = _decoded(data).get("keys")
     keys = cast(list[object], given) if isinstance(given, list) else []
@@ -177,7 +177,7 @@ def published(data: bytes) -> Sequence[Published]:
     return found
 
 
-def _public(jwk: dict[str, Any]) -> Published | None:
+def _public(jwk: dict[str, Any]) -> PublicKey | None:
     """Return the public part of a signature key, None for other keys. A published shared secret proves nothing."""
     operations = jwk.get("key_ops")
     if jwk.get("use") not in (None, "sig") or (isinstance(operations, list) and "verify" not in operations):
@@ -201,7 +201,7 @@ def _public(jwk: dict[str, Any]) -> Published | None:
     if "alg" in jwk:
         algorithms = frozenset(name for name in algorithms if name == jwk["alg"])
     kid = jwk.get("kid")
-    return Published(key, kid if isinstance(kid, str) else None, algorithms)
+    return PublicKey(key, kid if isinstance(kid, str) else None, algorithms)
 
 
 def _decoded(data: bytes) -> dict[str, Any]:

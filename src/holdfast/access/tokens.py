@@ -15,7 +15,7 @@ from joserfc.jwk import Key
 from joserfc.jws import JWSRegistry
 
 from holdfast.access.claims import SHOWN, claimed, refused
-from holdfast.access.jwks import Fetch, PublishedKeys, SharedKey, SigningKeys
+from holdfast.access.jwks import Fetch, PublicKeys, SharedKey, SigningKeys
 from holdfast.access.principals import Principal
 from holdfast.access.tenants import Tenants
 from holdfast.core.errors import BadSetting, NotFound
@@ -31,7 +31,7 @@ _TOKEN = re.compile(r"([\w-]+)\.([\w-]+)\.([\w-]+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Trusted:
+class TrustedIssuer:
     """An issuer, the accepted audiences of its tokens, and its signing keys."""
 
     issuer: Issuer
@@ -119,7 +119,7 @@ def is_token(text: str) -> bool:
     return text.count(".") == 2
 
 
-def trust(issuer: Issuer, fetch: Fetch, resource: str | None, clock: Callable[[], float] = time) -> Trusted:
+def trust(issuer: Issuer, fetch: Fetch, resource: str | None, clock: Callable[[], float] = time) -> TrustedIssuer:
     """Return how to verify the tokens of an issuer. Raises BadSetting if its settings cannot be used."""
     audiences = frozenset(issuer.audience)
     if not audiences:
@@ -128,9 +128,9 @@ def trust(issuer: Issuer, fetch: Fetch, resource: str | None, clock: Callable[[]
             raise _unfit(why, "Set audience, or server.public_url.")
         audiences = frozenset({resource, f"{resource}/", f"{resource}/mcp"})
     if issuer.secret is None:
-        return Trusted(issuer, audiences, PublishedKeys(issuer, fetch, clock=clock))
+        return TrustedIssuer(issuer, audiences, PublicKeys(issuer, fetch, clock=clock))
     try:
-        return Trusted(issuer, audiences, SharedKey(issuer.secret.get_secret_value()))
+        return TrustedIssuer(issuer, audiences, SharedKey(issuer.secret.get_secret_value()))
     except ValueError:
         raise _unfit(f"the secret of {issuer.issuer} is a public key", "Use jwks_url for public keys.") from None
 

@@ -23,8 +23,8 @@ from typing_extensions import override
 
 from holdfast.adapters.adk_events import FORM, drafts_of, events_of, plain
 from holdfast.adapters.adk_memory import PostgresMemoryService
-from holdfast.adapters.hosting import SCHEME, Hosted
-from holdfast.conversations.nodes import Draft, Node
+from holdfast.adapters.engine_thread import SCHEME, SharedEngine
+from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.conversations.snapshots import Snapshot
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.core.ids import uuid7
@@ -35,7 +35,7 @@ from holdfast.postgres.database import Transaction
 __all__ = ["PostgresMemoryService", "PostgresSessionService"]
 
 
-class Place(NamedTuple):
+class SessionMarker(NamedTuple):
     """The conversation of a session, and the revision at which it was read. ADK keeps it as the session's marker."""
 
     conversation: UUID
@@ -46,7 +46,7 @@ class Place(NamedTuple):
         return f"{self.conversation}:{self.revision}{':open' if self.is_nobodys else ''}"
 
     @classmethod
-    def read(cls, marker: str | None) -> "Place | None":
+    def read(cls, marker: str | None) -> "SessionMarker | None":
         """Parse a marker. Return None if it is not one of ours."""
         try:
             conversation, revision, *more = (marker or "").split(":")
@@ -59,7 +59,7 @@ class PostgresSessionService(BaseSessionService):
     """ADK's session service, on an open engine or on the database at an address."""
 
     def __init__(self, engine_or_url: Engine | str | None = None, *, tenant: str | None = None) -> None:
-        self._hosted = Hosted.of(engine_or_url, tenant)
+        self._hosted = SharedEngine.of(engine_or_url, tenant)
         self._locks: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
 
     async def __aenter__(self) -> Self:
@@ -169,11 +169,11 @@ class PostgresSessionService(BaseSessionService):
             self._apply_temp_state(session, event)
             self._commit_event_to_session(session, self._trim_temp_delta_state(event))
             session.last_update_time = event.timestamp
-            session._storage_update_marker = str(Place(place.conversation, last.revision))  # pyright: ignore[reportPrivateUsage]
+            session._storage_update_marker = str(SessionMarker(place.conversation, last.revision))  # pyright: ignore[reportPrivateUsage]
         return event
 
-    async def _place(self, engine: Engine, session: Session) -> Place:
-        marked = Place.read(session._storage_update_marker)  # pyright: ignore[reportPrivateUsage]
+    async def _place(self, engine: Engine, session: Session) -> SessionMarker:
+        marked = SessionMarker.read(session._storage_update_marker)  # pyright: ignore[reportPrivateUsage]
         if marked is not None:
             return marked
         # A session that went through JSON has no marker. Its last event must be the last stored one.
@@ -188,7 +188,7 @@ class PostgresSessionService(BaseSessionService):
 
 
 async def _stored(
-    engine: Engine, session: Session, place: Place, drafts: list[Draft], changes: dict[str, Any]
+    engine: Engine, session: Session, place: SessionMarker, drafts: list[NodeInput], changes: dict[str, Any]
 ) -> tuple[Node, Node]:
     if not place.is_nobodys:
         return await _appended(engine, place, drafts, changes, None)
@@ -199,7 +199,7 @@ async def _stored(
 
 
 async def _appended(
-    engine: Engine, place: Place, drafts: list[Draft], changes: dict[str, Any], tx: Transaction | None
+    engine: Engine, place: SessionMarker, drafts: list[NodeInput], changes: dict[str, Any], tx: Transaction | None
 ) -> tuple[Node, Node]:
     if len(drafts) > 1:
         nodes = await engine.conversations.append_all(
@@ -222,7 +222,7 @@ async def _appended(
     return node, node
 
 
-def _stale(session: Session, place: Place, current: int) -> StaleSessionError:
+def _stale(session: Session, place: SessionMarker, current: int) -> StaleSessionError:
     return StaleSessionError(
         f"The session {session.id} has been modified in storage since it was read: it is at revision {current}, not"
         f" {place.revision}. Get the session again, and append to that one."
@@ -243,8 +243,8 @@ def session_of(found: Snapshot, app: str, user: str, id: str) -> Session:
     return session
 
 
-def _place_of(found: Snapshot) -> Place:
-    return Place(found.id, found.revision, found.user is None)
+def _place_of(found: Snapshot) -> SessionMarker:
+    return SessionMarker(found.id, found.revision, found.user is None)
 
 
 def register() -> None:

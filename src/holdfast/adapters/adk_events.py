@@ -17,9 +17,9 @@ from google.genai.types import Content, FileData, FunctionCall, FunctionResponse
 from pydantic_core import PydanticSerializationError, SchemaError, SchemaValidator, to_jsonable_python
 
 from holdfast.conversations.contexts import ASSISTANT, BY_TOOL, TOOL, UNANSWERED, Context, by_agent, by_user
-from holdfast.conversations.nodes import Draft
+from holdfast.conversations.nodes import NodeInput
 from holdfast.conversations.payloads import role_of
-from holdfast.conversations.snapshots import Said, Snapshot
+from holdfast.conversations.snapshots import ForeignNode, Snapshot
 from holdfast.conversations.state import TEMPORARY
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import ESCAPE, dumps, loads, render
@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 def events_of(found: Snapshot) -> list[Event]:
     """Return the nodes as events: ADK's own unchanged, other nodes converted."""
-    return [event_of(node, found.agent) if isinstance(node, Said) else _own(node) for node in found.nodes]
+    return [event_of(node, found.agent) if isinstance(node, ForeignNode) else _own(node) for node in found.nodes]
 
 
 def _own(native: str) -> Event:
@@ -69,7 +69,7 @@ def _without_help(schema: Any) -> Any:
     return {**kept, "custom_init": False} if kept.get("custom_init") is True else kept
 
 
-def event_of(said: Said, agent: str | None) -> Event:
+def event_of(said: ForeignNode, agent: str | None) -> Event:
     """Convert a node of another framework to an event. `agent` is the author if the node names no agent."""
     role = role_of(said.context, said.payload)
     parts = list(_parts(said, role == "tool")) if said.context.type not in ("event", UNANSWERED) else []
@@ -86,7 +86,7 @@ def event_of(said: Said, agent: str | None) -> Event:
     )
 
 
-def _parts(said: Said, is_result: bool) -> Iterator[Part]:
+def _parts(said: ForeignNode, is_result: bool) -> Iterator[Part]:
     payload = said.payload or {}
     if is_result:
         given = payload.get("result", said.content)
@@ -109,7 +109,7 @@ def _parts(said: Said, is_result: bool) -> Iterator[Part]:
             yield Part(file_data=FileData(file_uri=file["uri"], mime_type=file.get("mime_type")))
 
 
-def drafts_of(event: Event, user: str) -> tuple[list[Draft], dict[str, Any]]:
+def drafts_of(event: Event, user: str) -> tuple[list[NodeInput], dict[str, Any]]:
     """Return the nodes of an event, the first of them with the event's JSON, and the event's changes of state."""
     if not math.isfinite(event.timestamp):
         raise InvalidInput("the event has no time", why=f"its timestamp is {event.timestamp}")
@@ -122,7 +122,7 @@ def drafts_of(event: Event, user: str) -> tuple[list[Draft], dict[str, Any]]:
     # The idempotency key contains a hash of the event: events with the same id but other content are different events.
     key = f"{event.id}:{sha256(native.encode()).hexdigest()[:32]}" if event.id else None
     return [
-        Draft(
+        NodeInput(
             content=content,
             context=str(context),
             payload=payload or None,

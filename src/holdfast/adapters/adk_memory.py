@@ -21,16 +21,16 @@ from google.genai.types import Content, Part
 from typing_extensions import override
 
 from holdfast.adapters.adk_events import USER, plain
-from holdfast.adapters.hosting import Hosted
+from holdfast.adapters.engine_thread import SharedEngine
 from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
 from holdfast.core.names import MAX_NAME_BYTES, stored_name
 from holdfast.core.text import store
 from holdfast.engine import Engine
-from holdfast.memory.asking import MAX_QUESTION
 from holdfast.memory.drafts import MAX_CONTENT_BYTES, Draft
-from holdfast.memory.known import known_keys
+from holdfast.memory.known_keys import known_keys
 from holdfast.memory.memory import Memory
 from holdfast.memory.owners import Owner, Owners, user
+from holdfast.memory.query import MAX_QUESTION
 from holdfast.memory.recall import Hit
 
 TOGETHER = 500  # memories that are stored in one batch, all or none
@@ -48,7 +48,7 @@ class PostgresMemoryService(BaseMemoryService):
     def __init__(
         self, engine_or_url: Engine | str | None = None, *, tenant: str | None = None, max_results: int | None = None
     ) -> None:
-        self._hosted = Hosted.of(engine_or_url, tenant)
+        self._hosted = SharedEngine.of(engine_or_url, tenant)
         self._max_results = max_results
 
     async def __aenter__(self) -> Self:

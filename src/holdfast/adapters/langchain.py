@@ -23,8 +23,8 @@ from langchain_core.messages import (
     messages_from_dict,
 )
 
-from holdfast.adapters.hosting import Hosted
-from holdfast.conversations import Conversation, Draft, Node
+from holdfast.adapters.engine_thread import SharedEngine
+from holdfast.conversations import Conversation, Node, NodeInput
 from holdfast.conversations.contexts import ASSISTANT, BY_SYSTEM, BY_TOOL, MAX_VALUE, by_agent, by_user, parse_context
 from holdfast.conversations.conversations import APP, MAX_NODES
 from holdfast.conversations.payloads import Attachment, Payload, Role, role_of
@@ -73,7 +73,7 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
         if window is not None and window < 0:
             raise InvalidInput(f"a window of {window} messages cannot be read", next="Use 0 or more, or None for all.")
         self.session_id = session_id
-        self._hosted = Hosted.of(engine, tenant)
+        self._hosted = SharedEngine.of(engine, tenant)
         self._app = app
         self._user = user
         self._agent = agent
@@ -157,7 +157,7 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
         return await find(session_id=self.session_id, user=self._user, app=self._app, adopts=True)
 
 
-def draft_of(message: BaseMessage, *, agent: str | None = None, user: str | None = None) -> Draft:
+def draft_of(message: BaseMessage, *, agent: str | None = None, user: str | None = None) -> NodeInput:
     """Convert a message to a node. `agent` and `user` are the speakers if the message has no name."""
     native = message_to_dict(message)
     data: dict[str, Any] = native["data"]
@@ -172,7 +172,7 @@ def draft_of(message: BaseMessage, *, agent: str | None = None, user: str | None
         "system": BY_SYSTEM,
         "tool": BY_TOOL,
     }
-    return Draft(
+    return NodeInput(
         content="".join(_text(block.get("text")) or "" for block in blocks if block.get("type") == "text"),
         context=speakers[role],
         payload=_payload(role, data),

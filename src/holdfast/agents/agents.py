@@ -14,25 +14,25 @@ from datetime import UTC, datetime
 from functools import partial
 from uuid import UUID, uuid5
 
-from holdfast.agents.announcements import Announcements
 from holdfast.agents.approvals import Approval, Approvals, wake_runs
+from holdfast.agents.broadcast import RETRIED, Broadcast
 from holdfast.agents.definitions import DEFAULT_AGENT, Definitions, unknown_agent
 from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
-from holdfast.agents.journal import Past, Step, past_of
+from holdfast.agents.journal import RunHistory, RunStep, past_of
 from holdfast.agents.presence import AgentPresence
-from holdfast.agents.runner import Runner
-from holdfast.agents.runs import Claim, Run, Runs, Sent
+from holdfast.agents.runner import AgentRunner
+from holdfast.agents.runs import Run, RunClaim, Runs, Sent
+from holdfast.agents.topic_wakeups import TopicWakeups
 from holdfast.agents.watch import Watch
-from holdfast.agents.watching import RETRIED, Watching
 from holdfast.bus.log import Log
 from holdfast.bus.messages import VERSION, ConversationMessage, headers_of
-from holdfast.bus.wakes import Wakes
+from holdfast.bus.notifications import Notifications
 from holdfast.conversations.contexts import by_user
 from holdfast.conversations.conversation import Conversation
 from holdfast.conversations.conversations import Conversations
+from holdfast.conversations.errors import unknown, unknown_session
 from holdfast.conversations.nodes import Node
-from holdfast.conversations.refusals import unknown, unknown_session
-from holdfast.conversations.turns import POLICIES, Policy
+from holdfast.conversations.turn_claims import POLICIES, Policy
 from holdfast.core.errors import AlreadyExists, Busy, HoldfastError, InvalidInput, NotFound, TooLarge, Unavailable
 from holdfast.core.settings import AgentSettings
 from holdfast.core.shares import Shares
@@ -55,10 +55,10 @@ class Agents:
         self,
         database: Database,
         log: Log,
-        wakes: Wakes,
+        wakes: Notifications,
         conversations: Conversations,
         definitions: Definitions,
-        watching: Watching,
+        watching: Broadcast,
         settings: AgentSettings,
         *,
         places: Shares,
@@ -72,10 +72,10 @@ class Agents:
         self._settings = settings
         self._known: dict[str, tuple[str, float]] = {}  # by agent: its topic, and until when it is cached
         self.definitions = definitions
-        self.announcements = Announcements(log)
+        self.announcements = TopicWakeups(log)
         self.presence = AgentPresence(database)
         self.runs = Runs(database)
-        self.runners: list[Runner] = []  # of this process
+        self.runners: list[AgentRunner] = []  # of this process
         self.approvals = Approvals(database, wakes)
 
     async def send(
@@ -255,7 +255,7 @@ class Agents:
         await self._look(decided.conversation)
         return decided
 
-    async def past(self, run_id: UUID, *, since: int = 0, limit: int | None = None) -> Past:
+    async def past(self, run_id: UUID, *, since: int = 0, limit: int | None = None) -> RunHistory:
         """Return what a run has done: its steps, tool executions and approvals.
 
         `since`: only the steps after this number. `limit`: at most this many steps.
@@ -263,7 +263,7 @@ class Agents:
         await self.runs.get(run_id)
         return await past_of(self._database, run_id, since=since, limit=limit)
 
-    async def steps(self, run_id: UUID) -> Sequence[Step]:
+    async def steps(self, run_id: UUID) -> Sequence[RunStep]:
         """Return the steps of a run: what the model was sent and why, and what it replied."""
         return (await self.past(run_id)).steps
 
@@ -307,7 +307,7 @@ class Agents:
         user: str | None,
         key: str | None,
         busy: Policy,
-        claim: Claim | None,
+        claim: RunClaim | None,
     ) -> Sent:
         context = by_user(user)
         sent = await self.runs.send(

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
 
-from holdfast.bus.wakes import Wakes, channel
+from holdfast.bus.notifications import Notifications, channel
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row
@@ -43,7 +43,7 @@ class Approval:
 class Approvals:
     """Finds approvals, and stores people's decisions."""
 
-    def __init__(self, database: Database, wakes: Wakes) -> None:
+    def __init__(self, database: Database, wakes: Notifications) -> None:
         self._database = database
         self._wakes = wakes
 
@@ -89,7 +89,7 @@ async def runs_channel(database: Database) -> str:
     return channel(await database.tenant(), "runs")
 
 
-async def wake_runs(database: Database, wakes: Wakes) -> None:
+async def wake_runs(database: Database, wakes: Notifications) -> None:
     """Wake the processes that hold or take runs of a tenant."""
     wakes.send(await runs_channel(database))
 

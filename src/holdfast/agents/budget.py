@@ -49,7 +49,7 @@ class Budget:
         return max(0, int((self.total - fixed) * (1 - self.notes - self.memories - self.summary)))
 
 
-class KnownCounts:
+class CachedCounter:
     """A token counter with a cache of the newest counts: every step shows the conversation again."""
 
     def __init__(self, counter: TokenCounter, *, size: int = KNOWN) -> None:

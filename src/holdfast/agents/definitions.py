@@ -13,14 +13,14 @@ from holdfast.access.identities import Identities
 from holdfast.bus.log import Log
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from holdfast.core.text import restore, store
-from holdfast.llm.kinds import is_provided
+from holdfast.llm.providers import is_provided
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 from holdfast.skills.tool import Tool
 
 if TYPE_CHECKING:
     from holdfast.agents.agents import Agents
-    from holdfast.agents.ceilings import Ceilings
+    from holdfast.agents.operator_limits import OperatorLimits
 
 AgentKind = Literal["llm", "system", "ui"]
 DEFAULT_AGENT = "default"
@@ -45,7 +45,7 @@ class Incoming:
     run_id: UUID
 
 
-Handler = Callable[[Incoming], Awaitable[str | None]]
+AgentFunction = Callable[[Incoming], Awaitable[str | None]]
 Channel = Callable[["Agents", str], Awaitable[None]]
 Stamp = tuple[int, datetime]
 
@@ -81,7 +81,7 @@ class Agent:
     memory: bool = True
     approve: frozenset[str] = frozenset()
     limits: Limits = field(default_factory=Limits)
-    handler: Handler | None = None
+    handler: AgentFunction | None = None
     channel: Channel | None = None
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class Definition:
 class Definitions:
     """Stores and finds the agents of one tenant."""
 
-    def __init__(self, database: Database, identities: Identities, log: Log, ceilings: "Ceilings") -> None:
+    def __init__(self, database: Database, identities: Identities, log: Log, ceilings: "OperatorLimits") -> None:
         self.ceilings = ceilings
         self._database = database
         self._identities = identities

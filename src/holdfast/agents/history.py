@@ -32,14 +32,14 @@ class History:
     waiting: int | None
 
 
-class Made(NamedTuple):
+class NodeOrigin(NamedTuple):
     """The run that made a node, and the seqs of the messages that it answers. Nodes of old versions have no seqs."""
 
     run: str
     answers: tuple[int, ...]
 
 
-def made_by(node: Node) -> Made | None:
+def made_by(node: Node) -> NodeOrigin | None:
     """Return the run that made a node, or None. A user's node has none, even if its payload names one."""
     payload = node.payload
     if payload is None or _context(node).name != "agent":
@@ -48,7 +48,7 @@ def made_by(node: Node) -> Made | None:
     if not isinstance(run, str):
         return None
     given = cast(Sequence[object], answers) if isinstance(answers, list) else ()
-    return Made(run, tuple(seq for seq in given if isinstance(seq, int)))
+    return NodeOrigin(run, tuple(seq for seq in given if isinstance(seq, int)))
 
 
 def history(nodes: Iterable[Node], *, agent: str, run: str, triggers: Sequence[int], covered: int = 0) -> History:

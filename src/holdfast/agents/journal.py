@@ -11,10 +11,10 @@ import msgspec
 from holdfast.agents.events import PER_CLAIM, PER_RUN, Event, Pieces, delta_event
 from holdfast.agents.runs import Run, lapsed
 from holdfast.conversations.contexts import parse_context
-from holdfast.conversations.nodes import Draft, Node
+from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.core.ids import uuid7
 from holdfast.core.text import dumps, loads, restore, store
-from holdfast.llm.model import Reply, Usage
+from holdfast.llm.model import ModelReply, TokenUsage
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
@@ -28,18 +28,18 @@ sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RunStep:
     """One model call of a run: what was sent, and the reply."""
 
     number: int
     sent: dict[str, Any]
-    reply: Reply | None
+    reply: ModelReply | None
     started_at: datetime
     replied_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
-class Execution:
+class RunExecution:
     """One execution of a tool call. With a correlation id, a worker carries it out."""
 
     id: UUID
@@ -57,7 +57,7 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedApproval:
     """A tool call for which an approval was requested."""
 
     step: int
@@ -70,27 +70,27 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class RunHistory:
     """What a run has done so far. `doubtful`: executions of earlier attempts whose outcome is unknown."""
 
-    steps: Sequence[Step] = ()
-    executions: Sequence[Execution] = ()
-    asked: Sequence[Asked] = ()
-    doubtful: Sequence[Execution] = ()
+    steps: Sequence[RunStep] = ()
+    executions: Sequence[RunExecution] = ()
+    asked: Sequence[RequestedApproval] = ()
+    doubtful: Sequence[RunExecution] = ()
 
 
-async def past_of(database: Database, run: UUID, *, since: int = 0, limit: int | None = None) -> Past:
+async def past_of(database: Database, run: UUID, *, since: int = 0, limit: int | None = None) -> RunHistory:
     """Return what a run did in the steps after number `since`, at most `limit` steps."""
     steps = [step_of(row) for row in await database.all(sql("steps"), run, since, limit)]
     last = LAST_STEP if limit is None else max((step.number for step in steps), default=since)
-    return Past(
+    return RunHistory(
         steps,
         [_execution_of(row) for row in await database.all(sql("executions"), run, since, last)],
         [_asked_of(row) for row in await database.all(sql("asked"), run, since, last)],
     )
 
 
-class Call(NamedTuple):
+class StartedCall(NamedTuple):
     """A tool call that starts, with the id of its execution, and a correlation id if a worker carries it out."""
 
     id: str
@@ -101,24 +101,24 @@ class Call(NamedTuple):
     correlation_id: str | None = None
 
 
-class Replied(NamedTuple):
+class StepReply(NamedTuple):
     """What the model was sent in a step, and its reply. `seen` is the seq of the last node that it was shown."""
 
     step: int
     sent: dict[str, Any]
-    reply: Reply
+    reply: ModelReply
     seen: int
     began: datetime
 
 
-class Begun(NamedTuple):
+class StartedCalls(NamedTuple):
     """The calls of a step that start now."""
 
     step: int
-    calls: Sequence[Call]
+    calls: Sequence[StartedCall]
 
 
-class Ended(NamedTuple):
+class CallOutcome(NamedTuple):
     """The outcome of a tool call. `output` has what the model reads under `text`.
 
     `whole`, of this content type, is the full output, if it is too large for the row. It is stored in a separate table.
@@ -163,7 +163,7 @@ class Journal:
             [{"n": n, "run_id": self.run.id, "kind": kind, "data": data, "at": at} for n, kind, data in self._unsaved],
         )
 
-    async def past(self) -> Past:
+    async def past(self) -> RunHistory:
         """Return what was done before, so that nothing is repeated."""
         run, database = self.run, self._database
         doubtful: Sequence[Row] = ()
@@ -172,7 +172,7 @@ class Journal:
         past = await past_of(database, run.id)
         return replace(past, doubtful=[_execution_of(row) for row in doubtful])
 
-    async def keep_reply(self, replied: Replied) -> None:
+    async def keep_reply(self, replied: StepReply) -> None:
         """Store a reply without nodes. A reply that is already stored stays."""
         held = self.run.id, self.run.token
         self._refuse(await self._database.value(sql("store_reply"), *held, replied.step, *_reply(replied)))
@@ -182,7 +182,7 @@ class Journal:
         nothing = dumps(sent), None, None, 0, 0, 0.0, seen, began
         self._refuse(await self._database.value(sql("store_reply"), self.run.id, self.run.token, step, *nothing))
 
-    async def count(self, usage: Usage, cost: float) -> None:
+    async def count(self, usage: TokenUsage, cost: float) -> None:
         """Add the tokens and the cost of a model call outside the steps."""
         args = (self.run.id, self.run.token, usage.input_tokens, usage.output_tokens, cost)
         if not await self._database.run(sql("count_usage"), *args):
@@ -190,11 +190,11 @@ class Journal:
 
     async def append(
         self,
-        drafts: Sequence[Draft],
+        drafts: Sequence[NodeInput],
         *,
-        replied: Replied | None = None,
-        begun: Begun | None = None,
-        ended: Ended | None = None,
+        replied: StepReply | None = None,
+        begun: StartedCalls | None = None,
+        ended: CallOutcome | None = None,
     ) -> list[UUID]:
         """Append nodes, all or none, and announce them on the agent's topic. A node whose key exists stays unchanged.
 
@@ -235,9 +235,9 @@ class Journal:
 
     async def begin_execution(self, step: int, calls: Sequence[tuple[str, str, Any]]) -> None:
         """Store that calls start, given by id, tool and arguments. A call that was started before starts again."""
-        await self.append([], begun=Begun(step, [Call(*call, uuid7()) for call in calls]))
+        await self.append([], begun=StartedCalls(step, [StartedCall(*call, uuid7()) for call in calls]))
 
-    async def end_execution(self, ended: Ended) -> None:
+    async def end_execution(self, ended: CallOutcome) -> None:
         """Store the outcome of a call."""
         await self.append([], ended=ended)
 
@@ -281,19 +281,19 @@ class Journal:
             raise lapsed(self.run)
 
 
-def step_of(row: Row) -> Step:
+def step_of(row: Row) -> RunStep:
     """Build a step from its row."""
-    reply = None if row["reply"] is None else msgspec.convert(row["reply"], Reply)
-    return Step(row["number"], loads(row["sent"]), reply, row["started_at"], row["replied_at"])
+    reply = None if row["reply"] is None else msgspec.convert(row["reply"], ModelReply)
+    return RunStep(row["number"], loads(row["sent"]), reply, row["started_at"], row["replied_at"])
 
 
-def _asked_of(row: Row) -> Asked:
+def _asked_of(row: Row) -> RequestedApproval:
     comment = None if row["comment"] is None else restore(row["comment"])
-    return Asked(row["step"], row["call_id"], row["reason"], row["state"], comment, row["used"], row["id"])
+    return RequestedApproval(row["step"], row["call_id"], row["reason"], row["state"], comment, row["used"], row["id"])
 
 
-def _execution_of(row: Row) -> Execution:
-    return Execution(
+def _execution_of(row: Row) -> RunExecution:
+    return RunExecution(
         row["id"],
         row["step"],
         row["call_id"],
@@ -309,13 +309,13 @@ def _execution_of(row: Row) -> Execution:
     )
 
 
-def _reply(replied: Replied) -> tuple[object, ...]:
+def _reply(replied: StepReply) -> tuple[object, ...]:
     reply, usage = replied.reply, replied.reply.usage
     used = usage.input_tokens, usage.output_tokens, reply.cost
     return dumps(replied.sent), msgspec.to_builtins(reply), reply.model, *used, replied.seen, replied.began
 
 
-def _written(ended: Ended) -> tuple[object, ...]:
+def _written(ended: CallOutcome) -> tuple[object, ...]:
     error = None if ended.error is None else store(ended.error)
     kind = ended.content_type if ended.whole is not None else None
     return ended.call, ended.status, ended.output, error, ended.latency_ms, ended.whole, kind

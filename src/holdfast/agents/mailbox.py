@@ -12,8 +12,8 @@ from contextlib import suppress
 from typing import Self
 from uuid import UUID
 
+from holdfast.agents.conversation_views import ConversationViews
 from holdfast.agents.definitions import Agent
-from holdfast.agents.view import Views
 from holdfast.bus.log import Log
 from holdfast.bus.messages import TOOL, ConversationMessage, message_of
 from holdfast.bus.records import Record
@@ -35,7 +35,7 @@ Take = Callable[[Agent, Sequence[UUID]], Awaitable[None]]
 class Mailbox:
     """Reads the topic of one agent, as a member of the agent's consumer group."""
 
-    def __init__(self, agent: Agent, log: Log, views: Views, take: Take) -> None:
+    def __init__(self, agent: Agent, log: Log, views: ConversationViews, take: Take) -> None:
         self._agent = agent
         self._log = log
         self._views = views

@@ -44,12 +44,12 @@ class AgentPresence:
             return True
         return agent in await self.served()
 
-    def announced(self) -> "Announced":
+    def announced(self) -> "PresenceReporter":
         """Return an object that reports which agents a part of this process serves."""
-        return Announced(self._database)
+        return PresenceReporter(self._database)
 
 
-class Announced:
+class PresenceReporter:
     """Reports which agents this process serves."""
 
     def __init__(self, database: Database) -> None:

@@ -15,10 +15,10 @@ from uuid import UUID
 
 from holdfast.agents.approvals import runs_channel
 from holdfast.agents.definitions import Agent
-from holdfast.agents.runs import Claim, Finished, Run, Runs, Sent
-from holdfast.agents.trouble import is_passing
-from holdfast.bus.reading import Listen
-from holdfast.bus.wakes import until
+from holdfast.agents.run_errors import is_passing
+from holdfast.agents.runs import FinishedRun, Run, RunClaim, Runs, Sent
+from holdfast.bus.feed_options import Listen
+from holdfast.bus.notifications import until
 from holdfast.core.errors import Busy, HoldfastError
 from holdfast.core.ids import uuid7
 from holdfast.core.shares import Holder, Shares, work_for
@@ -32,20 +32,20 @@ BEGUN = 10_000  # messages whose runs were claimed when they were sent: their re
 log = logging.getLogger(__name__)
 
 
-class Does(Protocol):
+class RunExecutor(Protocol):
     """Executes runs."""
 
-    async def do(self, agent: Agent, run: Run) -> Finished | None:
+    async def do(self, agent: Agent, run: Run) -> FinishedRun | None:
         """Execute a run until it ends. Return None if it has to wait for an approval."""
         ...
 
-    async def stopped(self, agent: Agent, run: Run) -> Finished:
+    async def stopped(self, agent: Agent, run: Run) -> FinishedRun:
         """End a run that was stopped."""
         ...
 
 
 @dataclass(slots=True)
-class Held:
+class HeldRun:
     """A run that this process executes."""
 
     run: Run
@@ -54,7 +54,7 @@ class Held:
     stop: str | None = None
 
 
-class Runner:
+class AgentRunner:
     """Executes the runs of one tenant's agents. All tenants share a limited number of places for runs."""
 
     def __init__(
@@ -62,7 +62,7 @@ class Runner:
         database: Database,
         runs: Runs,
         listen: Listen,
-        does: Does,
+        does: RunExecutor,
         *,
         lease: float,
         places: Shares,
@@ -78,7 +78,7 @@ class Runner:
         self._grace = grace  # seconds that runs have to finish when the runner closes
         self._holder = f"process {uuid7()}"
         self._agents: dict[str, Agent] = {}
-        self._held: dict[UUID, Held] = {}
+        self._held: dict[UUID, HeldRun] = {}
         self._more = False  # some due runs found no room
         self._taking: set[asyncio.Task[Any]] = set()
         self._begun: OrderedDict[UUID, object] = OrderedDict()
@@ -140,7 +140,7 @@ class Runner:
         """Return whether it would start a run of an agent for a user at once."""
         return agent in self._agents and self._places.offers((self._tenant, user or ""))
 
-    async def send(self, sending: Callable[[Claim], Coroutine[Any, Any, Sent]], user: str | None) -> Sent:
+    async def send(self, sending: Callable[[RunClaim], Coroutine[Any, Any, Sent]], user: str | None) -> Sent:
         """Send a message and claim its run in the same transaction. The run starts even if the caller stops waiting."""
         holder = (self._tenant, user or "")
         self._places.add(holder)
@@ -149,8 +149,8 @@ class Runner:
         task.add_done_callback(self._sent)
         return await asyncio.shield(task)
 
-    async def _send(self, sending: Callable[[Claim], Coroutine[Any, Any, Sent]], holder: Holder) -> Sent:
-        claim = Claim(uuid7(), self._holder, self._lease)
+    async def _send(self, sending: Callable[[RunClaim], Coroutine[Any, Any, Sent]], holder: Holder) -> Sent:
+        claim = RunClaim(uuid7(), self._holder, self._lease)
         try:
             sent = await sending(claim)
         except HoldfastError as error:
@@ -236,15 +236,15 @@ class Runner:
         holder = (self._tenant, run.user or "")
         self._places.add(holder)
         task = asyncio.create_task(self._do(agent, run), name=f"run {run.id}")
-        held = self._held[run.id] = Held(run, task, holder)
+        held = self._held[run.id] = HeldRun(run, task, holder)
         task.add_done_callback(lambda _: self._ended(held))
 
-    def _ended(self, held: Held) -> None:
+    def _ended(self, held: HeldRun) -> None:
         self._let_go(held)
         if not held.task.cancelled() and (error := held.task.exception()) is not None:
             log.error("the run %s broke", held.run.id, exc_info=error)
 
-    def _let_go(self, held: Held | None) -> None:
+    def _let_go(self, held: HeldRun | None) -> None:
         if held is not None and self._held.get(held.run.id) is held:
             del self._held[held.run.id]
             if self._places.held(held.holder) >= self._places.most_of_user:  # more runs of this user may wait
@@ -272,7 +272,7 @@ class Runner:
         if finished is not None and finished.following is not None and self._agents:
             self._begin_taking(list(self._agents), [finished.following])
 
-    async def _finished(self, agent: Agent, run: Run) -> Finished | None:
+    async def _finished(self, agent: Agent, run: Run) -> FinishedRun | None:
         try:
             return await self._does.do(agent, run)
         except asyncio.CancelledError:
@@ -282,7 +282,7 @@ class Runner:
             held.task.uncancel()
             return await self._does.stopped(agent, run)
 
-    def _own(self, run: Run) -> Held | None:
+    def _own(self, run: Run) -> HeldRun | None:
         """Return the held run of this task, or None if the run was started again meanwhile."""
         held = self._held.get(run.id)
         return held if held is not None and held.task is asyncio.current_task() else None

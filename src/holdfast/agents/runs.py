@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from holdfast.conversations.contexts import Context
-from holdfast.conversations.refusals import unknown
-from holdfast.conversations.turns import Policy
+from holdfast.conversations.errors import unknown
+from holdfast.conversations.turn_claims import Policy
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import AlreadyExists, Busy, InvalidInput, NotFound
 from holdfast.core.ids import uuid7
@@ -63,7 +63,7 @@ class Run:
         return (self.trigger_seq, *self.merged)
 
 
-class Claim(NamedTuple):
+class RunClaim(NamedTuple):
     """A claim on a run that is made when the run is stored: the run's id, its holder and the lease."""
 
     run: UUID
@@ -88,7 +88,7 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedRun:
     """What follows a run: the next message of the conversation that waits for an answer, and data of the last event."""
 
     following: UUID | None
@@ -112,7 +112,7 @@ class Runs:
         user: str | None,
         key: str | None,
         busy: Policy,
-        claim: Claim | None = None,
+        claim: RunClaim | None = None,
         tx: Transaction | None = None,
     ) -> Sent:
         """Append a message and store the run that answers it. A repeated key returns the first message.
@@ -180,12 +180,12 @@ class Runs:
 
     async def finish(
         self, run: Run, ending: Ending, *, answer: UUID | None = None, error: dict[str, Any] | None = None
-    ) -> Finished:
+    ) -> FinishedRun:
         """End a run."""
         row = cast(Row, await self._database.one(sql("finish_run"), run.id, run.token, ending, answer, error))
         if row["outcome"] != "ended":
             raise lapsed(run)
-        return Finished(row["next"], row["told"], row["more"])
+        return FinishedRun(row["next"], row["told"], row["more"])
 
     async def stop(self, id: UUID, why: Literal["cancel", "interrupt"] = "cancel") -> str:
         """Stop a run. Return `told` if its holder has to end it; otherwise it has ended."""

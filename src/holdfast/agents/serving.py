@@ -10,8 +10,8 @@ from holdfast.agents.agents import Agents
 from holdfast.agents.channels import Channels
 from holdfast.agents.definitions import Agent, Definitions, Stamp, agent_of
 from holdfast.agents.mailbox import Mailbox
-from holdfast.agents.runner import Runner
-from holdfast.agents.turn import Turns
+from holdfast.agents.runner import AgentRunner
+from holdfast.agents.turn_loop import TurnLoop
 from holdfast.bus.log import Log
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound
 from holdfast.skills.tool import Tool
@@ -28,8 +28,8 @@ class Serving:
         self,
         agents: Agents,
         log: Log,
-        runner: Runner,
-        turns: Turns,
+        runner: AgentRunner,
+        turns: TurnLoop,
         declared: Iterable[Agent],
         tools: Mapping[str, Tool],
         declare: Callable[[], Awaitable[None]],
@@ -49,7 +49,7 @@ class Serving:
         self._stack = AsyncExitStack()
 
     @property
-    def runner(self) -> Runner:
+    def runner(self) -> AgentRunner:
         """The runner that executes the runs."""
         return self._runner
 

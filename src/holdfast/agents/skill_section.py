@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from holdfast.agents.parts import Part, Section
+from holdfast.agents.prompt_sections import PromptPart, PromptSection
 from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter
 from holdfast.skills.disclosure import Catalog, Listing, in_load_order, listed, refusal
@@ -35,7 +35,7 @@ class LoadedSkill:
 
 
 @dataclass(frozen=True, slots=True)
-class Skilled:
+class AgentSkills:
     """The skills of an agent in a turn. `whole`: the tokens that all skills would take if they were all loaded."""
 
     catalog: Catalog
@@ -50,7 +50,7 @@ class Skilled:
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
+class SkillFit:
     """How skills fit into a prompt: the tools that have room, those that do not, and the tokens in use."""
 
     tools: Sequence[ToolSpec]
@@ -62,12 +62,12 @@ class Fit:
 class SkillSection:
     """The section, the tools that come with it, and the loaded skills that it shows."""
 
-    section: Section
+    section: PromptSection
     tools: Sequence[ToolSpec] = field(default_factory=tuple[ToolSpec, ...])
     shown: Sequence[LoadedSkill] = field(default_factory=tuple[LoadedSkill, ...])
 
 
-def fit(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> Fit | None:
+def fit(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> SkillFit | None:
     """Return how skills that belong together fit into `room` tokens, or None if they do not.
 
     The instructions of all of them have to fit. Tools are added as long as they fit, those of the last skill first.
@@ -82,7 +82,7 @@ def fit(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) -> Fit 
         has_room = tokens + takes <= room
         tokens += takes if has_room else 0
         (tools if has_room else left_out).append(tool)
-    return Fit(tools, left_out, tokens)
+    return SkillFit(tools, left_out, tokens)
 
 
 def instruction_tokens(skills: Sequence[LoadedSkill], counter: TokenCounter) -> int:
@@ -90,10 +90,10 @@ def instruction_tokens(skills: Sequence[LoadedSkill], counter: TokenCounter) -> 
     return sum(counter.count(skill.text) for skill in skills)
 
 
-def skill_section(skilled: Skilled | None, *, listing: int, loading: int, counter: TokenCounter) -> SkillSection:
+def skill_section(skilled: AgentSkills | None, *, listing: int, loading: int, counter: TokenCounter) -> SkillSection:
     """Build the section: names in at most `listing` tokens, the newest loaded skills in at most `loading` tokens."""
     if skilled is None or not skilled.catalog.skills:
-        return SkillSection(Section("", Part("skills", 0, 0, 0, "the agent has none")))
+        return SkillSection(PromptSection("", PromptPart("skills", 0, 0, 0, "the agent has none")))
     loaded = {skill.id: skill for skill in skilled.loaded}
     kept: set[UUID] = set()
     left_out: list[ToolSpec] = []
@@ -132,8 +132,8 @@ def skill_section(skilled: Skilled | None, *, listing: int, loading: int, counte
         "saved": saved,
     }
     numbers = len(names.shown) + len(shown), len(names.left_out) + len(gone)
-    part = Part("skills", tokens, *numbers, "; ".join(reasons), refs)
-    return SkillSection(Section(text, part), tools, shown)
+    part = PromptPart("skills", tokens, *numbers, "; ".join(reasons), refs)
+    return SkillSection(PromptSection(text, part), tools, shown)
 
 
 def _list(names: Listing) -> str:

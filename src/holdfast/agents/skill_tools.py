@@ -9,18 +9,18 @@ from holdfast.agents.skill_section import LoadedSkill, fit, instruction_tokens
 from holdfast.core.errors import TooLarge
 from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter
-from holdfast.skills.catalog import Catalogs, Opened
+from holdfast.skills.catalog import Catalogs, OpenedSkills
 from holdfast.skills.disclosure import line_of
-from holdfast.skills.finding import Finding
-from holdfast.skills.function import tool_of
+from holdfast.skills.function_tools import tool_of
 from holdfast.skills.run import Run
+from holdfast.skills.search import RegistrySearch
 from holdfast.skills.tool import Tool
 
 USE_SKILL = "use_skill"
 MOST_FOUND = 20
 
 
-def skill_tools(catalogs: Catalogs, finding: Finding, *, room: int, counter: TokenCounter) -> list[Tool]:
+def skill_tools(catalogs: Catalogs, finding: RegistrySearch, *, room: int, counter: TokenCounter) -> list[Tool]:
     """Return the tools that every agent with skills has. Its loaded skills have `room` tokens in a prompt."""
 
     async def use_skill(run: Run, name: Annotated[str, Meta(min_length=1)]) -> str:
@@ -63,7 +63,7 @@ def skill_tools(catalogs: Catalogs, finding: Finding, *, room: int, counter: Tok
     ]
 
 
-def loaded_skills(opened: Opened, without: Collection[str] = ()) -> list[LoadedSkill]:
+def loaded_skills(opened: OpenedSkills, without: Collection[str] = ()) -> list[LoadedSkill]:
     """Convert opened skills for a prompt. `without`: tools that the agent has anyway."""
     return [
         LoadedSkill(
@@ -87,7 +87,7 @@ def _too_large(skills: Sequence[LoadedSkill], room: int, counter: TokenCounter) 
     )
 
 
-def _told(opened: Opened, left_out: Sequence[ToolSpec]) -> str:
+def _told(opened: OpenedSkills, left_out: Sequence[ToolSpec]) -> str:
     """Return the result of `use_skill`: what was loaded. The instructions themselves are part of the prompt."""
     names = [skill.name for skill in opened.skills]
     *needed, asked = names

@@ -11,10 +11,10 @@ from itertools import accumulate
 
 from holdfast.agents.budget import Budget
 from holdfast.agents.quotation import neutral, one_line, quoted, shortened
-from holdfast.agents.window import Measure, Said, beginnings, spoken
+from holdfast.agents.window import WindowBuilder, WindowMessage, beginnings, spoken
 from holdfast.conversations.contexts import ASSISTANT, Context
-from holdfast.conversations.nodes import Draft, Node
-from holdfast.llm.model import ChatMessage, Request
+from holdfast.conversations.nodes import Node, NodeInput
+from holdfast.llm.model import ChatMessage, ModelRequest
 from holdfast.llm.tokens import TokenCounter
 from holdfast.memory.dates import tells_when
 
@@ -70,10 +70,10 @@ def newest_summary(nodes: Sequence[Node], agent: str) -> Summary | None:
     return None
 
 
-def summary_draft(agent: str, text: str, nodes: Sequence[Node]) -> Draft:
+def summary_draft(agent: str, text: str, nodes: Sequence[Node]) -> NodeInput:
     """Build the node of a summary of these nodes. Of two that end with the same node, only the first is stored."""
     covers = max(node.seq for node in nodes)
-    return Draft(
+    return NodeInput(
         content=text, context=_context(agent), payload={"covers": covers}, key=f"summary:agent:{agent}:{covers}"
     )
 
@@ -96,7 +96,7 @@ def to_summarise(
     former = newest_summary(nodes, agent)
     said = spoken((node for node in nodes if former is None or node.seq > former.covers), agent)
     room = budget.window(fixed)
-    measure = Measure(agent, counter)
+    measure = WindowBuilder(agent, counter)
     upto = [0, *accumulate(measure.tokens(each, room // 3) for each in said)]
     if upto[-1] <= room:
         return None
@@ -110,14 +110,14 @@ def to_summarise(
 
 def summary_request(
     former: str | None, nodes: Sequence[Node], counter: TokenCounter, *, room: int, max_tokens: int
-) -> Request:
+) -> ModelRequest:
     """Build the request for a summary of at most `max_tokens`. The messages in it take at most `room` tokens."""
     lines = [
         f"{_author(said)}: {neutral(said.node.content)}" for said in spoken(nodes, "") if said.node.content.strip()
     ]
     told = [quoted("summary", neutral(former))] if former else []
     told.append(quoted("conversation", shortened("\n\n".join(lines), room, counter)))
-    return Request(
+    return ModelRequest(
         messages=[
             ChatMessage("system", ASKED.format(words=max_tokens // 2)),
             ChatMessage("user", "\n\n".join(told)),
@@ -146,7 +146,7 @@ def _context(agent: str) -> Context:
     return Context("summary", "agent", agent)
 
 
-def _author(said: Said) -> str:
+def _author(said: WindowMessage) -> str:
     return neutral(one_line(said.node.author))
 
 

@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from holdfast.agents.definitions import Agent
-from holdfast.agents.skill_section import Skilled
+from holdfast.agents.skill_section import AgentSkills
 from holdfast.agents.skill_tools import loaded_skills, skill_tools
-from holdfast.agents.underway import Services, Turn
+from holdfast.agents.turn_state import TurnServices, TurnState
 from holdfast.llm.tokens import TokenCounter
 from holdfast.skills.catalog import KNOWN_FOR
 from holdfast.skills.disclosure import Catalog
@@ -32,13 +32,13 @@ class _Always:
 class Toolbox:
     """Finds the tools that agents of one tenant can call. Loaded skills have `room` tokens in a prompt."""
 
-    def __init__(self, services: Services, room: int) -> None:
+    def __init__(self, services: TurnServices, room: int) -> None:
         self._services = services
         self._room = room
         self._always: dict[str, _Always] = {}  # by agent
         self._skill_tools: dict[str, Collection[Tool]] = {}  # by the name of the token counter
 
-    async def open(self, turn: Turn, counter: TokenCounter) -> None:
+    async def open(self, turn: TurnState, counter: TokenCounter) -> None:
         """Set the tools that the agent of a turn may call now, and its skills."""
         catalogs, agent = self._services.catalogs, turn.agent
         catalog, opened = await catalogs.loaded(agent.name, turn.run.conversation)
@@ -47,7 +47,7 @@ class Toolbox:
         turn.skills = None
         if catalog.skills:
             whole = await catalogs.whole(agent.name, counter)
-            turn.skills = Skilled(catalog, loaded_skills(opened, without=always), whole)
+            turn.skills = AgentSkills(catalog, loaded_skills(opened, without=always), whole)
 
     async def _registered(self, agent: Agent, catalog: Catalog) -> dict[str, Offer]:
         """Return the declared and the registered tools of an agent that it may call."""

@@ -13,8 +13,8 @@ from uuid import UUID
 import msgspec
 
 from holdfast.agents.events import PER_CLAIM, PER_RUN, Cursor, Event, Kind, Pieces, delta_event, events_of
+from holdfast.conversations.errors import unknown
 from holdfast.conversations.nodes import Node, node_of
-from holdfast.conversations.refusals import unknown
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 

@@ -14,9 +14,9 @@ import msgspec
 from holdfast.agents.budget import MESSAGE_TOKENS
 from holdfast.agents.quotation import fits, neutral, quoted, shortened
 from holdfast.conversations.contexts import ASSISTANT, Context, by_user
-from holdfast.conversations.messages import Message, as_messages
+from holdfast.conversations.messages import ModelMessage, as_messages
 from holdfast.conversations.nodes import Node
-from holdfast.conversations.payloads import Role, ToolCall, role_of
+from holdfast.conversations.payloads import Role, StoredToolCall, role_of
 from holdfast.core.text import render
 from holdfast.llm.model import ChatMessage
 from holdfast.llm.model import ToolCall as ModelCall
@@ -33,13 +33,13 @@ _SYSTEM = str(by_user("system"))
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class WindowMessage:
     """A node that is a message, and how it belongs to others."""
 
     node: Node
     role: Role
     is_own: bool
-    calls: Sequence[ToolCall]
+    calls: Sequence[StoredToolCall]
     caller: int | None  # the place of the message with the call that this one answers
 
     @property
@@ -65,11 +65,11 @@ class Window:
     seqs: list[int]
     cut: frozenset[int]
     first_seq: int | None
-    forms: "Forms" = field(default_factory=dict[UUID, "Shown"])
+    forms: "Forms" = field(default_factory=dict[UUID, "RenderedNode"])
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class RenderedNode:
     """How a node is shown, and how many tokens that takes."""
 
     node: Node
@@ -77,12 +77,12 @@ class Shown:
     is_cut: bool
 
 
-Forms = Mapping[UUID, Shown]
+Forms = Mapping[UUID, RenderedNode]
 
 
-def spoken(nodes: Iterable[Node], agent: str) -> list[Said]:
+def spoken(nodes: Iterable[Node], agent: str) -> list[WindowMessage]:
     """Return the messages among these nodes, as `agent` sees them. Summaries are not messages."""
-    said: list[Said] = []
+    said: list[WindowMessage] = []
     callers: dict[str, int] = {}
     for node in nodes:
         if node.deleted or not node.context:
@@ -93,16 +93,16 @@ def spoken(nodes: Iterable[Node], agent: str) -> list[Said]:
         role = role_of(context, node.payload)
         is_own = context.name == "agent" and context.value in (agent, ASSISTANT)
         payload: dict[str, Any] = node.payload or {}
-        calls: Sequence[ToolCall] = (payload.get("tool_calls") if is_own else None) or ()
+        calls: Sequence[StoredToolCall] = (payload.get("tool_calls") if is_own else None) or ()
         answered = payload.get("tool_call_id") if role == "tool" else None
         caller = None if answered is None else callers.pop(answered, None)
         if caller is None and calls:
             callers.update((call["id"], len(said)) for call in calls)
-        said.append(Said(node, role, is_own, calls, caller))
+        said.append(WindowMessage(node, role, is_own, calls, caller))
     return said
 
 
-def beginnings(said: Sequence[Said]) -> Iterator[int]:
+def beginnings(said: Sequence[WindowMessage]) -> Iterator[int]:
     """Yield the places, newest first, where a window can begin: not at tool output, nor between call and result."""
     reach = len(said)
     for place in reversed(range(len(said))):
@@ -112,7 +112,7 @@ def beginnings(said: Sequence[Said]) -> Iterator[int]:
             yield place
 
 
-class Measure:
+class WindowBuilder:
     """Fits an agent's conversations into a number of tokens.
 
     Without `native`, calls are shown in plain text, for a model that does not support tools.
@@ -130,18 +130,18 @@ class Measure:
         """The tokens that the marks of a window can take."""
         return self._opening + self._counter.count(GAP.format(10**9))
 
-    def tokens(self, said: Said, limit: int) -> int:
+    def tokens(self, said: WindowMessage, limit: int) -> int:
         """Return the tokens of a message whose texts have at most `limit` tokens."""
         return self._show(said, limit).tokens
 
-    def window(self, said: Sequence[Said], room: int, *, triggers: Collection[int], spare: int = 0) -> Window:
+    def window(self, said: Sequence[WindowMessage], room: int, *, triggers: Collection[int], spare: int = 0) -> Window:
         """Return the newest messages in at most `room` tokens, including those whose seqs are `triggers`.
 
         `spare`: tokens to leave free, so that the next steps have room.
         """
         left = room - self.marks
         asked = [place for place, each in enumerate(said) if each.node.seq in triggers]
-        shown: dict[int, Shown] = {}
+        shown: dict[int, RenderedNode] = {}
         if asked:
             most = max(left * 2 // 3, min(left, LEAST_TRIGGER)) - MESSAGE_TOKENS
             shown = self._group([(place, said[place]) for place in asked], most, left, is_needed=True) or {}
@@ -170,7 +170,7 @@ class Measure:
             forms,
         )
 
-    def more(self, said: Sequence[Said], limit: int) -> Window:
+    def more(self, said: Sequence[WindowMessage], limit: int) -> Window:
         """Return messages that follow a window. Each of their texts has at most `limit` tokens."""
         shown = [self._show(each, limit) for each in said]
         return Window(
@@ -186,8 +186,8 @@ class Measure:
         return [_chat(message) for message in as_messages(nodes, self._agent, tools=self._native)]
 
     def _group(
-        self, messages: Sequence[tuple[int, Said]], limit: int, left: int, *, is_needed: bool
-    ) -> dict[int, Shown] | None:
+        self, messages: Sequence[tuple[int, WindowMessage]], limit: int, left: int, *, is_needed: bool
+    ) -> dict[int, RenderedNode] | None:
         """Return these messages by their places, or None if they do not fit together.
 
         Messages that are needed are cut until they fit.
@@ -200,12 +200,12 @@ class Measure:
             group = {place: self._show(said, limit) for place, said in messages}
         return group
 
-    def _marked(self, shown: Shown, missing: int) -> Shown:
+    def _marked(self, shown: RenderedNode, missing: int) -> RenderedNode:
         mark = GAP.format(missing)
         node = msgspec.structs.replace(shown.node, content=shown.node.content + mark)
-        return Shown(node, shown.tokens + self._counter.count(mark), shown.is_cut)
+        return RenderedNode(node, shown.tokens + self._counter.count(mark), shown.is_cut)
 
-    def _show(self, said: Said, limit: int) -> Shown:
+    def _show(self, said: WindowMessage, limit: int) -> RenderedNode:
         node, count = said.node, self._counter.count
         text, calls = self._text(said), said.calls
         content = shortened(text, limit, self._counter)
@@ -227,9 +227,9 @@ class Measure:
         if said.role == "system" and not said.is_own:
             # Only the agent's instructions are a system message: those in a conversation become user messages.
             changes |= {"context": _SYSTEM, "payload": None}
-        return Shown(msgspec.structs.replace(node, **changes) if changes else node, tokens, is_cut)
+        return RenderedNode(msgspec.structs.replace(node, **changes) if changes else node, tokens, is_cut)
 
-    def _text(self, said: Said) -> str:
+    def _text(self, said: WindowMessage) -> str:
         content = said.node.content
         if said.is_output:
             if not content.strip():
@@ -241,15 +241,15 @@ class Measure:
         return content
 
 
-def _total(shown: Mapping[int, Shown]) -> int:
+def _total(shown: Mapping[int, RenderedNode]) -> int:
     return sum(each.tokens for each in shown.values())
 
 
-def _arguments(call: ToolCall) -> str:
+def _arguments(call: StoredToolCall) -> str:
     return render(call["arguments"]).decode()
 
 
-def _call(call: ToolCall, limit: int, counter: TokenCounter) -> ToolCall:
+def _call(call: StoredToolCall, limit: int, counter: TokenCounter) -> StoredToolCall:
     """Return a call whose arguments have at most `limit` tokens; longer ones become a note of how much is left out."""
     arguments = _arguments(call)
     if fits(arguments, limit, counter):
@@ -257,6 +257,6 @@ def _call(call: ToolCall, limit: int, counter: TokenCounter) -> ToolCall:
     return {**call, "arguments": {"left_out": f"{len(arguments):,} characters"}}
 
 
-def _chat(message: Message) -> ChatMessage:
+def _chat(message: ModelMessage) -> ChatMessage:
     calls = tuple(ModelCall(call["id"], call["name"], _arguments(call)) for call in message.get("tool_calls", ()))
     return ChatMessage(message["role"], message["content"], calls, message.get("tool_call_id"), message.get("name"))

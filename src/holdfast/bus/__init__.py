@@ -9,10 +9,10 @@ becomes a dead letter.
 from holdfast.bus.commands import Command, Commands
 from holdfast.bus.completions import Completion
 from holdfast.bus.dead_letters import DeadLetter, DeadLetters
+from holdfast.bus.handlers import CurrentCommand, Handler, current_command
 from holdfast.bus.log import Log
 from holdfast.bus.postgres_log import PostgresLog
 from holdfast.bus.records import Record
-from holdfast.bus.skills import CurrentCommand, Skill, current_command
 from holdfast.bus.subscription import Subscription
 from holdfast.bus.topics import Lag, Topic
 from holdfast.bus.workers import Worker
@@ -24,11 +24,11 @@ __all__ = [
     "CurrentCommand",
     "DeadLetter",
     "DeadLetters",
+    "Handler",
     "Lag",
     "Log",
     "PostgresLog",
     "Record",
-    "Skill",
     "Subscription",
     "Topic",
     "Worker",

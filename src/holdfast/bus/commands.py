@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
+from holdfast.bus.command_events import CANCELLED, SkillInvocationEvent, named
+from holdfast.bus.command_queue import CommandQueue
 from holdfast.bus.completions import Completion, Completions
 from holdfast.bus.ingest import Ingest
-from holdfast.bus.orders import Orders
-from holdfast.bus.skill_events import CANCELLED, SkillInvocationEvent, named
 from holdfast.bus.topics import EVENTS
 from holdfast.bus.waiters import Expected, Waiters
 from holdfast.core.errors import CommandFailed, InvalidInput, NotFound, TimedOut
@@ -61,7 +61,7 @@ class Commands:
     """Submits commands, waits for their results, and shows their state."""
 
     def __init__(
-        self, database: Database, orders: Orders, completions: Completions, waiters: Waiters, ingest: Ingest
+        self, database: Database, orders: CommandQueue, completions: Completions, waiters: Waiters, ingest: Ingest
     ) -> None:
         self._database = database
         self._orders = orders

@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import Any, Literal, cast
 from uuid import UUID
 
-from holdfast.bus.gathering import Gathering
+from holdfast.bus.batching import Batcher
+from holdfast.bus.command_events import CANCELLED, Error
 from holdfast.bus.log import Log
-from holdfast.bus.skill_events import CANCELLED, Error
+from holdfast.bus.notifications import Notifications, channel
 from holdfast.bus.topics import EVENTS
-from holdfast.bus.wakes import Wakes, channel
 from holdfast.core.errors import TooLarge
 from holdfast.core.ids import TenantId, uuid7
 from holdfast.core.settings import BusSettings
@@ -44,7 +44,7 @@ class Completion:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandAnswer:
     """A completion to store. Without a token, it is from a foreign worker, which claims nothing."""
 
     correlation_id: str
@@ -58,18 +58,18 @@ class Answer:
 class Completions:
     """Stores the answers to commands, and wakes the waiting callers."""
 
-    def __init__(self, database: Database, log: Log, wakes: Wakes, settings: BusSettings) -> None:
+    def __init__(self, database: Database, log: Log, wakes: Notifications, settings: BusSettings) -> None:
         self._database = database
         self._log = log
         self._wakes = wakes
         self._most = settings.max_record_bytes - ENVELOPE
-        self._gathered = Gathering(self._store, size=lambda answer: len(answer.result or answer.error or ""))
+        self._gathered = Batcher(self._store, size=lambda answer: len(answer.result or answer.error or ""))
 
-    async def complete(self, answer: Answer) -> bool:
+    async def complete(self, answer: CommandAnswer) -> bool:
         """Store an answer. Return whether it is applied. Concurrent calls share a commit."""
         return await self._gathered(answer)
 
-    async def apply(self, answer: Answer, *, tx: Transaction) -> bool:
+    async def apply(self, answer: CommandAnswer, *, tx: Transaction) -> bool:
         """Apply an answer that was read from the log. It is not published again."""
         within = await self._database.within(tx)
         return (await self._complete(within, [answer], tx=tx, published=True))[0]
@@ -131,11 +131,11 @@ class Completions:
             )
         return text
 
-    async def _store(self, answers: Sequence[Answer]) -> list[bool | Exception]:
+    async def _store(self, answers: Sequence[CommandAnswer]) -> list[bool | Exception]:
         return [*await self._complete(self._database, answers, tx=None, published=False)]
 
     async def _complete(
-        self, within: Statements, answers: Sequence[Answer], *, tx: Transaction | None, published: bool
+        self, within: Statements, answers: Sequence[CommandAnswer], *, tx: Transaction | None, published: bool
     ) -> list[bool]:
         rows = {
             row["id"]: row

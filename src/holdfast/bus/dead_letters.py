@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.bus.members import group_channel
-from holdfast.bus.wakes import Wakes
+from holdfast.bus.notifications import Notifications
 from holdfast.core.errors import NotFound
 from holdfast.core.text import loads, restore
 from holdfast.postgres.database import Database, Row
@@ -42,7 +42,7 @@ class DeadLetter:
 class DeadLetters:
     """Lists, redrives and drops dead letters."""
 
-    def __init__(self, database: Database, wakes: Wakes) -> None:
+    def __init__(self, database: Database, wakes: Notifications) -> None:
         self._database = database
         self._wakes = wakes
 

@@ -9,14 +9,9 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from holdfast.bus.assignment import TopicPartition
 from holdfast.bus.background import Background
-from holdfast.bus.completions import Answer, Completions
-from holdfast.bus.log import Log
-from holdfast.bus.orders import Orders
-from holdfast.bus.positions import bury
-from holdfast.bus.records import TRACE_HEADERS, Record
-from holdfast.bus.sharing import Slot
-from holdfast.bus.skill_events import (
+from holdfast.bus.command_events import (
     COMMAND_HEADER,
     COMPLETION_HEADER,
     SkillCompletionEvent,
@@ -24,9 +19,14 @@ from holdfast.bus.skill_events import (
     error_told,
     event_of,
 )
+from holdfast.bus.command_queue import CommandQueue
+from holdfast.bus.completions import CommandAnswer, Completions
+from holdfast.bus.log import Log
+from holdfast.bus.notifications import POLL
+from holdfast.bus.positions import bury
+from holdfast.bus.records import TRACE_HEADERS, Record
 from holdfast.bus.subscription import Subscription
 from holdfast.bus.topics import COMMANDS, EVENTS
-from holdfast.bus.wakes import POLL
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.text import dumps, store
 from holdfast.postgres.database import Database, Transaction
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class IngestSource:
     """A topic, the group that reads it, the header of our own records, and the function that applies the others."""
 
     topic: str
@@ -54,7 +54,7 @@ class Ingest:
     """Reads the topics of commands and their answers, from the first `start` until the engine closes."""
 
     def __init__(
-        self, database: Database, log: Log, orders: Orders, completions: Completions, background: Background
+        self, database: Database, log: Log, orders: CommandQueue, completions: Completions, background: Background
     ) -> None:
         self._database = database
         self._log = log
@@ -65,15 +65,15 @@ class Ingest:
     def start(self, reply_to: str = EVENTS) -> None:
         """Start reading, unless it runs already. The two topics must exist; `reply_to` is a further one for answers."""
         sources = [
-            Source(COMMANDS, "holdfast-commands", COMMAND_HEADER, self._invoked),
-            Source(EVENTS, "holdfast-completions", COMPLETION_HEADER, self._completed),
+            IngestSource(COMMANDS, "holdfast-commands", COMMAND_HEADER, self._invoked),
+            IngestSource(EVENTS, "holdfast-completions", COMPLETION_HEADER, self._completed),
         ]
         if reply_to != EVENTS:
-            sources.append(Source(reply_to, "holdfast-completions", COMPLETION_HEADER, self._replied))
+            sources.append(IngestSource(reply_to, "holdfast-completions", COMPLETION_HEADER, self._replied))
         for source in sources:
             self._background.start(("ingest", source.topic, id(self)), lambda source=source: self._follow(source))
 
-    async def _follow(self, source: Source) -> None:
+    async def _follow(self, source: IngestSource) -> None:
         while True:
             try:
                 async with self._log.subscribe([source.topic], group=source.group) as records:
@@ -84,14 +84,14 @@ class Ingest:
                 log.warning("%s cannot be read, trying again: %s", source.topic, error)
             await asyncio.sleep(POLL)
 
-    async def _read(self, records: Subscription, source: Source) -> None:
-        passed: dict[Slot, Record] = {}
+    async def _read(self, records: Subscription, source: IngestSource) -> None:
+        passed: dict[TopicPartition, Record] = {}
         settling = asyncio.create_task(self._settle(records, passed), name=f"holdfast positions of {source.group}")
         try:
             while True:
                 batch = await records.batch()
                 for record in batch:
-                    slot = Slot(record.topic, record.partition)
+                    slot = TopicPartition(record.topic, record.partition)
                     if source.mark in record.headers:
                         passed[slot] = record
                     else:
@@ -103,7 +103,7 @@ class Ingest:
             settling.cancel()
             await asyncio.wait([settling])
 
-    async def _take(self, records: Subscription, record: Record, source: Source) -> None:
+    async def _take(self, records: Subscription, record: Record, source: IngestSource) -> None:
         async with records.handle(record) as tx:
             try:
                 await source.apply(record, tx)
@@ -113,7 +113,7 @@ class Ingest:
                 )
                 await bury(tx, source.group, record, str(error), 1)
 
-    async def _settle(self, records: Subscription, passed: dict[Slot, Record]) -> None:
+    async def _settle(self, records: Subscription, passed: dict[TopicPartition, Record]) -> None:
         """Commit the skipped records periodically. To read them again would do no harm."""
         while True:
             await asyncio.sleep(POLL)
@@ -135,7 +135,7 @@ class Ingest:
     async def _completed(self, record: Record, tx: Transaction) -> None:
         event = event_of(record, SkillCompletionEvent)
         error = error_told(event.error)
-        answer = Answer(
+        answer = CommandAnswer(
             event.correlation_id,
             None,
             None if error else dumps(event.result),

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from holdfast.bus.reading import Start
+from holdfast.bus.feed_options import Start
 from holdfast.bus.records import Record
 from holdfast.bus.subscription import Subscription
 from holdfast.bus.topics import Lag, Topic

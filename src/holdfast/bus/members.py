@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from holdfast.bus.sharing import Slot
-from holdfast.bus.wakes import channel
+from holdfast.bus.assignment import TopicPartition
+from holdfast.bus.notifications import channel
 from holdfast.core.ids import TenantId
 from holdfast.postgres.database import Database, Transaction
 from holdfast.postgres.sql import statements
@@ -20,8 +20,8 @@ class Group:
     """A group while its row is locked: its live members, and the owner and epoch of each partition."""
 
     members: Mapping[UUID, Sequence[str]]
-    owners: Mapping[Slot, UUID | None]
-    epochs: Mapping[Slot, int]
+    owners: Mapping[TopicPartition, UUID | None]
+    epochs: Mapping[TopicPartition, int]
     changed: bool  # this beat added the member, or removed expired ones
 
 
@@ -35,7 +35,7 @@ class Membership:
         self._topics = list(topics)
         self._lease = lease
 
-    async def beat(self, tx: Transaction, unlisted: Collection[Slot] = ()) -> Group:
+    async def beat(self, tx: Transaction, unlisted: Collection[TopicPartition] = ()) -> Group:
         """Renew the lease, remove members whose lease has expired, and return the group. Locks it until the commit.
 
         `unlisted`: partitions of its topics that PostgreSQL may not know.
@@ -49,8 +49,8 @@ class Membership:
         found = await tx.all(sql("group_partitions"), self._group, topics, *beside)
         return Group(
             members,
-            {Slot(row["topic"], row["partition"]): row["owner"] for row in found},
-            {Slot(row["topic"], row["partition"]): row["epoch"] for row in found},
+            {TopicPartition(row["topic"], row["partition"]): row["owner"] for row in found},
+            {TopicPartition(row["topic"], row["partition"]): row["epoch"] for row in found},
             changed=any(row["changed"] for row in rows),
         )
 

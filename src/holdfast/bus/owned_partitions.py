@@ -13,11 +13,11 @@ from contextlib import AsyncExitStack
 from typing import Protocol, Self
 from uuid import UUID
 
+from holdfast.bus.assignment import TopicPartition, share
+from holdfast.bus.feed_options import FeedOptions, Listen
 from holdfast.bus.members import Group, Membership, group_channel
-from holdfast.bus.positions import Holding, Positions
-from holdfast.bus.reading import Listen, Reading
-from holdfast.bus.sharing import Slot, share
-from holdfast.bus.wakes import Wakes, until
+from holdfast.bus.notifications import Notifications, until
+from holdfast.bus.positions import OwnedPartition, Positions
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database
 
@@ -30,15 +30,15 @@ log = logging.getLogger(__name__)
 class Reader(Protocol):
     """Reads the owned partitions."""
 
-    async def begin(self, holdings: Sequence[Holding]) -> None:
+    async def begin(self, holdings: Sequence[OwnedPartition]) -> None:
         """Read these partitions from their positions on."""
         ...
 
-    def end(self, slots: Collection[Slot]) -> None:
+    def end(self, slots: Collection[TopicPartition]) -> None:
         """Stop reading these partitions."""
         ...
 
-    def rewind(self, holding: Holding, wait: float) -> None:
+    def rewind(self, holding: OwnedPartition, wait: float) -> None:
         """Deliver again from the holding's position, after `wait` seconds."""
         ...
 
@@ -51,7 +51,13 @@ class OwnedPartitions:
     """The partitions of one member. `unlisted`: partitions of its topics that PostgreSQL may not know."""
 
     def __init__(
-        self, database: Database, positions: Positions, reading: Reading, listen: Listen, wakes: Wakes, reader: Reader
+        self,
+        database: Database,
+        positions: Positions,
+        reading: FeedOptions,
+        listen: Listen,
+        wakes: Notifications,
+        reader: Reader,
     ) -> None:
         self._database = database
         self._positions = positions
@@ -60,13 +66,13 @@ class OwnedPartitions:
         self._wakes = wakes
         self._reader = reader
         self._members = Membership(database, positions.group, positions.member, reading.topics, reading.lease)
-        self._held: dict[Slot, Holding] = {}
-        self._in_hand: set[Slot] = set()
-        self._leaving: dict[Slot, float] = {}  # partitions to give up, and since when
+        self._held: dict[TopicPartition, OwnedPartition] = {}
+        self._in_hand: set[TopicPartition] = set()
+        self._leaving: dict[TopicPartition, float] = {}  # partitions to give up, and since when
         self._renewed = 0.0
         self._changed = asyncio.Event()  # the group has changed, or what is being processed
         self._stack = AsyncExitStack()
-        self.unlisted: Collection[Slot] = ()
+        self.unlisted: Collection[TopicPartition] = ()
 
     async def __aenter__(self) -> Self:
         self._channel = group_channel(await self._database.tenant(), self._positions.group)
@@ -89,7 +95,7 @@ class OwnedPartitions:
             await self._stack.aclose()
 
     @property
-    def held(self) -> Mapping[Slot, Holding]:
+    def held(self) -> Mapping[TopicPartition, OwnedPartition]:
         """The partitions that are read."""
         return self._held
 
@@ -97,19 +103,19 @@ class OwnedPartitions:
         """Rebalance soon."""
         self._changed.set()
 
-    def lose(self, holding: Holding) -> None:
+    def lose(self, holding: OwnedPartition) -> None:
         """Stop reading a partition that another consumer may own."""
         if self._held.get(holding.slot) is holding:
             self._end([holding.slot])
             self._changed.set()
 
-    def hold(self, slots: set[Slot]) -> None:
+    def hold(self, slots: set[TopicPartition]) -> None:
         """Set the partitions whose records are being processed."""
         self._in_hand = slots
         if not slots and self._leaving:
             self._changed.set()
 
-    async def _keep(self, taken: Sequence[Holding]) -> None:
+    async def _keep(self, taken: Sequence[OwnedPartition]) -> None:
         """Renew the lease, and take and give up partitions as members join and leave."""
         lease = self._reading.lease.total_seconds()
         while True:
@@ -129,7 +135,7 @@ class OwnedPartitions:
                 await asyncio.sleep(min(lease / 10, 1))
                 self._changed.set()
 
-    async def _share(self) -> list[Holding]:
+    async def _share(self) -> list[OwnedPartition]:
         """Release partitions that other members should have, and claim this member's. Return the claimed ones."""
         started = asyncio.get_running_loop().time()
         async with self._database.transaction() as tx:
@@ -151,23 +157,23 @@ class OwnedPartitions:
             self._wakes.send(self._channel)
         return taken
 
-    async def _begin(self, taken: Sequence[Holding]) -> None:
+    async def _begin(self, taken: Sequence[OwnedPartition]) -> None:
         if taken:
             await self._reader.begin(taken)
             self._held.update((holding.slot, holding) for holding in taken)
 
-    def _end(self, slots: Collection[Slot]) -> None:
+    def _end(self, slots: Collection[TopicPartition]) -> None:
         for slot in slots:
             del self._held[slot]
         if slots:
             self._reader.end(slots)
 
-    def _wanted(self, group: Group) -> set[Slot]:
-        owners: dict[Slot, UUID] = {slot: owner for slot, owner in group.owners.items() if owner is not None}
+    def _wanted(self, group: Group) -> set[TopicPartition]:
+        owners: dict[TopicPartition, UUID] = {slot: owner for slot, owner in group.owners.items() if owner is not None}
         shared = share(group.members, list(group.owners), owners)
         return {slot for slot, owner in shared.items() if owner == self._positions.member}
 
-    def _free(self, wanted: set[Slot]) -> list[Slot]:
+    def _free(self, wanted: set[TopicPartition]) -> list[TopicPartition]:
         """Return partitions to release: none of their records is being processed, or HANDOVER has passed."""
         now = asyncio.get_running_loop().time()
         self._leaving = {slot: self._leaving.get(slot, now) for slot in self._held if slot not in wanted}

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from typing import cast
 from uuid import UUID
 
+from holdfast.bus.assignment import TopicPartition
 from holdfast.bus.records import Record
-from holdfast.bus.sharing import Slot
 from holdfast.core.errors import Busy
 from holdfast.core.text import dumps, store
 from holdfast.postgres.database import Database, Row, Statements, Transaction
@@ -23,10 +23,10 @@ sql = statements(__name__)
 
 
 @dataclass(slots=True)
-class Holding:
+class OwnedPartition:
     """A partition that a consumer owns. `position` is the next offset to commit, `next` the next one to deliver."""
 
-    slot: Slot
+    slot: TopicPartition
     epoch: int
     position: int
     next: int
@@ -50,7 +50,9 @@ class Positions:
         self.group = group
         self.member = member
 
-    async def claim(self, slots: Sequence[Slot], *, start: str, tx: Transaction | None = None) -> list[Holding]:
+    async def claim(
+        self, slots: Sequence[TopicPartition], *, start: str, tx: Transaction | None = None
+    ) -> list[OwnedPartition]:
         """Claim these partitions, except those of other live members. Return the claimed ones."""
         if not slots:
             return []
@@ -65,14 +67,14 @@ class Positions:
         )
         return [_holding(row) for row in rows]
 
-    async def release(self, epochs: Mapping[Slot, int], *, tx: Transaction | None = None) -> None:
+    async def release(self, epochs: Mapping[TopicPartition, int], *, tx: Transaction | None = None) -> None:
         """Release partitions, each if this member still owns it at this epoch."""
         if epochs:
             within = await self._database.within(tx)
             columns = [s.topic for s in epochs], [s.partition for s in epochs], list(epochs.values())
             await within.run(sql("release_partitions"), self.group, self.member, *columns)
 
-    async def commit(self, holding: Holding, record: Record, *, tx: Transaction | None = None) -> None:
+    async def commit(self, holding: OwnedPartition, record: Record, *, tx: Transaction | None = None) -> None:
         """Commit everything up to and including `record`."""
         within = await self._database.within(tx)
         moved = await within.run(
@@ -87,15 +89,15 @@ class Positions:
         columns = [list(column) for column in zip(*rows, strict=True)]
         within = await self._database.within(tx)
         if await within.run(sql("commit_positions"), self.group, self.member, *columns) != len(records):
-            raise lapsed(Slot(records[0].topic, records[0].partition))
+            raise lapsed(TopicPartition(records[0].topic, records[0].partition))
 
-    async def pass_on_kafka(self, holdings: Sequence[Holding], places: Sequence[int]) -> None:
+    async def pass_on_kafka(self, holdings: Sequence[OwnedPartition], places: Sequence[int]) -> None:
         """Move positions on Kafka to offsets before which everything is done, for partitions still owned."""
         rows = [(*h.slot, h.epoch, h.position, place) for h, place in zip(holdings, places, strict=True)]
         columns = [list(column) for column in zip(*rows, strict=True)]
         await self._database.run(sql("pass_on_kafka"), self.group, self.member, *columns)
 
-    async def fail(self, holding: Holding, record: Record, error: str, wait: timedelta) -> None:
+    async def fail(self, holding: OwnedPartition, record: Record, error: str, wait: timedelta) -> None:
         """Commit everything before `record`, and count a failed attempt at it."""
         position = record.position if record.foreign else record.offset
         moved = await self._database.run(
@@ -112,12 +114,12 @@ class Positions:
         if not moved:
             raise lapsed(holding.slot)
 
-    async def put_on_trial(self, holding: Holding) -> None:
+    async def put_on_trial(self, holding: OwnedPartition) -> None:
         """Put the next record on trial: it is delivered alone. If this consumer dies too, the record is the cause."""
         if not await self._database.run(sql("try_record"), self.group, *holding.slot, self.member, holding.epoch):
             raise lapsed(holding.slot)
 
-    async def bury(self, holding: Holding, record: Record, error: str, attempts: int) -> None:
+    async def bury(self, holding: OwnedPartition, record: Record, error: str, attempts: int) -> None:
         """Make the record a dead letter, and commit it."""
         async with self._database.transaction() as tx:
             await self.commit(holding, record, tx=tx)
@@ -127,7 +129,7 @@ class Positions:
         """Store an unreadable record as a dead letter, only once if it is delivered repeatedly."""
         await bury(self._database, self.group, record, error, 1)
 
-    async def redriven(self, slots: Mapping[Slot, Holding]) -> list[Row]:
+    async def redriven(self, slots: Mapping[TopicPartition, OwnedPartition]) -> list[Row]:
         """Return the redriven dead letters of these partitions."""
         columns = [slot.topic for slot in slots], [slot.partition for slot in slots]
         return await self._database.all(sql("redriven"), self.group, *columns)
@@ -156,7 +158,7 @@ async def bury(within: Statements, group: str, record: Record, error: str, attem
     )  # fmt: skip
 
 
-def lapsed(slot: Slot) -> Busy:
+def lapsed(slot: TopicPartition) -> Busy:
     """Return the error for a partition that this consumer no longer owns."""
     return Busy(
         f"partition {slot.partition} of {slot.topic} is no longer this consumer's",
@@ -175,10 +177,12 @@ def _error(error: str) -> str:
     return store(error[:MAX_ERROR])
 
 
-def _holding(row: Row) -> Holding:
+def _holding(row: Row) -> OwnedPartition:
     position, broker = cast(int, row["position"]), cast("int | None", row["broker_position"])
-    slot = Slot(row["topic"], row["partition"])
+    slot = TopicPartition(row["topic"], row["partition"])
     attempts, since = row["attempts"], row["failing_since"]
-    holding = Holding(slot, row["epoch"], position, position, broker, attempts, since, row["deaths"], row["on_trial"])
+    holding = OwnedPartition(
+        slot, row["epoch"], position, position, broker, attempts, since, row["deaths"], row["on_trial"]
+    )
     holding.retry_at = row["wait"]
     return holding

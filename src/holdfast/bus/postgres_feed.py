@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Self
 
-from holdfast.bus.news import News
+from holdfast.bus.assignment import TopicPartition
+from holdfast.bus.feed_options import FeedOptions, Listen
+from holdfast.bus.notifications import Notifications, channel
 from holdfast.bus.owned_partitions import OwnedPartitions
-from holdfast.bus.positions import Holding, Positions
-from holdfast.bus.reading import Listen, Reading
+from holdfast.bus.partition_hints import ChangedPartitions
+from holdfast.bus.positions import OwnedPartition, Positions
 from holdfast.bus.records import Record, record_of
-from holdfast.bus.sharing import Slot
-from holdfast.bus.wakes import Wakes, channel
 from holdfast.core.ids import TenantId, uuid7
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
@@ -24,7 +24,7 @@ def topic_channel(tenant: TenantId, topic: str) -> str:
     return channel("topic", tenant, topic)
 
 
-async def fetch(database: Database, starts: Mapping[Slot, int], *, most: int, most_bytes: int) -> list[Row]:
+async def fetch(database: Database, starts: Mapping[TopicPartition, int], *, most: int, most_bytes: int) -> list[Row]:
     """Return stored records of partitions, each from an offset on. Partitions that have records share the limits."""
     if len(starts) == 1:
         ((slot, start),) = starts.items()
@@ -36,12 +36,12 @@ async def fetch(database: Database, starts: Mapping[Slot, int], *, most: int, mo
 class Pages:
     """Reads the next records of partitions in bounded pages."""
 
-    def __init__(self, database: Database, reading: Reading) -> None:
+    def __init__(self, database: Database, reading: FeedOptions) -> None:
         self._database = database
         self._reading = reading
         self.read_all = False  # whether the last page reached the end of its partitions
 
-    async def next(self, holdings: Sequence[Holding]) -> list[tuple[Holding, Record]]:
+    async def next(self, holdings: Sequence[OwnedPartition]) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records of these partitions."""
         now = asyncio.get_running_loop().time()
         ready = {h.slot: h for h in holdings if not h.leaving and h.retry_at <= now}
@@ -55,13 +55,13 @@ class Pages:
         for slot, holding in ready.items():
             if holding.generation == generations[slot]:
                 holding.retry_at = 0.0
-        records: list[tuple[Holding, Record]] = []
+        records: list[tuple[OwnedPartition, Record]] = []
         for row in rows:
-            holding = ready[Slot(row["topic"], row["partition"])]
+            holding = ready[TopicPartition(row["topic"], row["partition"])]
             if holding.generation == generations[holding.slot]:
                 records.append((holding, record_of(row, epoch=holding.epoch)))
                 holding.next = row["offset"] + 1
-        ends = {Slot(row["topic"], row["partition"]): row["ends"] for row in rows}
+        ends = {TopicPartition(row["topic"], row["partition"]): row["ends"] for row in rows}
         self.read_all = (
             len(rows) < reading.batch
             and sum(row["bytes"] for row in rows) < reading.batch_bytes
@@ -70,10 +70,10 @@ class Pages:
         return records
 
 
-class Looking:
+class NewRecords:
     """Reads new records, only from partitions that may have some."""
 
-    def __init__(self, database: Database, reading: Reading, listen: Listen, *, process: str) -> None:
+    def __init__(self, database: Database, reading: FeedOptions, listen: Listen, *, process: str) -> None:
         self._database = database
         self._pages = Pages(database, reading)
         self._reading = reading
@@ -86,7 +86,7 @@ class Looking:
         tenant = await self._database.tenant()
         channels = {topic_channel(tenant, topic): topic for topic in self._reading.topics}
         async with self._listen(*channels) as wake:
-            self._news = News(wake, channels, teller=self._teller)
+            self._news = ChangedPartitions(wake, channels, teller=self._teller)
             yield self
 
     def again(self) -> None:
@@ -94,9 +94,11 @@ class Looking:
         self._pages.read_all = False
         self._news.look()
 
-    async def take(self, held: Mapping[Slot, Holding], wait: float) -> list[tuple[Holding, Record]]:
+    async def take(
+        self, held: Mapping[TopicPartition, OwnedPartition], wait: float
+    ) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records, or an empty list if none arrive within `wait` seconds."""
-        news: Collection[Slot] | None = None
+        news: Collection[TopicPartition] | None = None
         if self._pages.read_all:
             now = asyncio.get_running_loop().time()
             due = [max(h.retry_at - now, 0) for h in held.values() if h.retry_at and not h.leaving]
@@ -109,9 +111,11 @@ class Looking:
 class PostgresFeed:
     """The partitions that a group member owns, and their records."""
 
-    def __init__(self, database: Database, group: str, reading: Reading, listen: Listen, wakes: Wakes) -> None:
+    def __init__(
+        self, database: Database, group: str, reading: FeedOptions, listen: Listen, wakes: Notifications
+    ) -> None:
         self.positions = Positions(database, group, uuid7())
-        self._looking = Looking(database, reading, listen, process=wakes.name)
+        self._looking = NewRecords(database, reading, listen, process=wakes.name)
         self._partitions = OwnedPartitions(database, self.positions, reading, listen, wakes, self)
         self._stack = AsyncExitStack()
 
@@ -126,59 +130,59 @@ class PostgresFeed:
         await self._stack.aclose()
 
     @property
-    def holdings(self) -> Mapping[Slot, Holding]:
+    def holdings(self) -> Mapping[TopicPartition, OwnedPartition]:
         """The owned partitions."""
         return self._partitions.held
 
-    async def take(self, wait: float) -> list[tuple[Holding, Record]]:
+    async def take(self, wait: float) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records, or an empty list if none arrive within `wait` seconds."""
         return await self._looking.take(self._partitions.held, wait)
 
-    def rewind(self, holding: Holding, wait: float) -> None:
+    def rewind(self, holding: OwnedPartition, wait: float) -> None:
         """Deliver again from the holding's position, after `wait` seconds."""
         holding.generation += 1
         holding.next = holding.position
         holding.retry_at = asyncio.get_running_loop().time() + wait
         self._looking.again()
 
-    def lose(self, holding: Holding) -> None:
+    def lose(self, holding: OwnedPartition) -> None:
         """Stop reading a partition that another consumer may own."""
         self._partitions.lose(holding)
 
-    def hold(self, slots: set[Slot]) -> None:
+    def hold(self, slots: set[TopicPartition]) -> None:
         """Set the partitions whose records are being processed."""
         self._partitions.hold(slots)
 
     # The `Reader` protocol of `OwnedPartitions`.
 
-    async def begin(self, holdings: Sequence[Holding]) -> None:
+    async def begin(self, holdings: Sequence[OwnedPartition]) -> None:
         """Make the next `take` check all partitions."""
         self._looking.again()
 
-    def end(self, slots: Collection[Slot]) -> None:
+    def end(self, slots: Collection[TopicPartition]) -> None:
         """Do nothing: only owned partitions are read."""
 
     async def renewed(self) -> None:
         """Do nothing."""
 
 
-class OpenFeed:
+class GrouplessFeed:
     """The records of some topics without a group: each reader gets all of them, and no position is stored."""
 
-    def __init__(self, database: Database, reading: Reading, listen: Listen, wakes: Wakes) -> None:
+    def __init__(self, database: Database, reading: FeedOptions, listen: Listen, wakes: Notifications) -> None:
         self._database = database
         self._reading = reading
-        self._looking = Looking(database, reading, listen, process=wakes.name)
+        self._looking = NewRecords(database, reading, listen, process=wakes.name)
         self._stack = AsyncExitStack()
-        self._held: dict[Slot, Holding] = {}
+        self._held: dict[TopicPartition, OwnedPartition] = {}
 
     async def __aenter__(self) -> Self:
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(self._looking.listening())
             for row in await self._database.all(sql("ends"), list(self._reading.topics)):
-                slot = Slot(row["topic"], row["partition"])
+                slot = TopicPartition(row["topic"], row["partition"])
                 start = row["next_offset"] if self._reading.start == "end" else 0
-                self._held[slot] = Holding(slot, 0, start, start, None, 0, None)
+                self._held[slot] = OwnedPartition(slot, 0, start, start, None, 0, None)
             self._stack = stack.pop_all()
         return self
 
@@ -186,19 +190,19 @@ class OpenFeed:
         await self._stack.aclose()
 
     @property
-    def holdings(self) -> Mapping[Slot, Holding]:
+    def holdings(self) -> Mapping[TopicPartition, OwnedPartition]:
         """All partitions of the topics."""
         return self._held
 
-    async def take(self, wait: float) -> list[tuple[Holding, Record]]:
+    async def take(self, wait: float) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records, or an empty list if none arrive within `wait` seconds."""
         return await self._looking.take(self._held, wait)
 
-    def rewind(self, holding: Holding, wait: float) -> None:
+    def rewind(self, holding: OwnedPartition, wait: float) -> None:
         """Do nothing: nothing is delivered again."""
 
-    def lose(self, holding: Holding) -> None:
+    def lose(self, holding: OwnedPartition) -> None:
         """Do nothing: partitions have no other owner."""
 
-    def hold(self, slots: set[Slot]) -> None:
+    def hold(self, slots: set[TopicPartition]) -> None:
         """Do nothing: no other consumer waits for these partitions."""

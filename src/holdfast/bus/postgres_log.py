@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 from typing import Protocol, Self, cast
 from uuid import UUID
 
-from holdfast.bus.gathering import Gathering
-from holdfast.bus.news import Hint
+from holdfast.bus.assignment import TopicPartition
+from holdfast.bus.batching import Batcher
+from holdfast.bus.feed_options import FeedOptions, Listen, Start
+from holdfast.bus.notifications import Notifications
+from holdfast.bus.partition_hints import Hint
 from holdfast.bus.positions import Positions
-from holdfast.bus.postgres_feed import OpenFeed, PostgresFeed, fetch, topic_channel
-from holdfast.bus.reading import Listen, Reading, Start
-from holdfast.bus.records import Draft, Record, draft, hash_of, record_of
-from holdfast.bus.sharing import Slot
-from holdfast.bus.subscription import Feed, Limits, Subscription
+from holdfast.bus.postgres_feed import GrouplessFeed, PostgresFeed, fetch, topic_channel
+from holdfast.bus.records import Record, RecordDraft, draft, hash_of, record_of
+from holdfast.bus.subscription import Feed, RetryLimits, Subscription
 from holdfast.bus.topics import Lag, Topic, Topics, group_name, topic_name, unknown_topic
-from holdfast.bus.wakes import Wakes
 from holdfast.core.errors import Busy, InvalidInput, NotFound
 from holdfast.core.settings import BusSettings
 from holdfast.core.text import loads
@@ -42,14 +42,14 @@ class GroupFeed(Feed, Protocol):
 class PostgresLog:
     """Publishes and reads the records of one tenant."""
 
-    def __init__(self, database: Database, settings: BusSettings, listen: Listen, wakes: Wakes) -> None:
+    def __init__(self, database: Database, settings: BusSettings, listen: Listen, wakes: Notifications) -> None:
         self._database = database
         self._settings = settings
         self._listen = listen
         self._wakes = wakes
         self._topics = Topics(database, settings.partitions)
         self._numbers: dict[str, tuple[int, float]] = {}  # of partitions, and when the cache entry expires
-        self._writer = Gathering(self._write, size=lambda draft: draft.bytes)
+        self._writer = Batcher(self._write, size=lambda draft: draft.bytes)
 
     async def create(self, topic: str, *, partitions: int | None = None, tx: Transaction | None = None) -> int:
         """Create a topic, unless it exists. Return the number of its partitions, which never changes."""
@@ -98,15 +98,15 @@ class PostgresLog:
         for name in names:
             await self._topics.partitions(name)
         settings = self._settings
-        limits = Limits(settings.max_attempts, timedelta(seconds=settings.max_failing))
+        limits = RetryLimits(settings.max_attempts, timedelta(seconds=settings.max_failing))
         lease = timedelta(seconds=settings.lease)
         if group is None:
-            reading = Reading(names, start or "end", settings.batch, settings.batch_bytes, lease, told)
-            async with OpenFeed(self._database, reading, self._listen, self._wakes) as feed:
+            reading = FeedOptions(names, start or "end", settings.batch, settings.batch_bytes, lease, told)
+            async with GrouplessFeed(self._database, reading, self._listen, self._wakes) as feed:
                 with closing(Subscription(self._database, feed, None, limits)) as subscription:
                     yield subscription
             return
-        reading = Reading(names, start or "start", settings.batch, settings.batch_bytes, lease, told)
+        reading = FeedOptions(names, start or "start", settings.batch, settings.batch_bytes, lease, told)
         async with await self._feed(group_name(group), reading) as feed:
             with closing(Subscription(self._database, feed, feed.positions, limits)) as subscription:
                 yield subscription
@@ -125,7 +125,7 @@ class PostgresLog:
         for number, position in sorted((await self._starts(topic, partition, offset, at, end=False)).items()):
             while left is None or left > 0:
                 page = PAGE if left is None else min(PAGE, left)
-                starts = {Slot(topic, number): position}
+                starts = {TopicPartition(topic, number): position}
                 rows = await fetch(self._database, starts, most=page, most_bytes=self._settings.batch_bytes)
                 for row in rows:
                     yield record_of(row)
@@ -198,10 +198,10 @@ class PostgresLog:
             self._numbers[topic] = (number, now + KNOWN_FOR)
         return {hash_of(key) % number for key in keys} if number else set()
 
-    async def _feed(self, group: str, reading: Reading) -> GroupFeed:
+    async def _feed(self, group: str, reading: FeedOptions) -> GroupFeed:
         return PostgresFeed(self._database, group, reading, self._listen, self._wakes)
 
-    async def _write(self, drafts: Sequence[Draft]) -> list[Row | Exception]:
+    async def _write(self, drafts: Sequence[RecordDraft]) -> list[Row | Exception]:
         """Publish the records of many producers in one commit. A record with an unknown topic fails alone."""
         if len(drafts) == 1:
             return [await self._write_one(drafts[0])]
@@ -215,7 +215,7 @@ class PostgresLog:
         own = [rows[one.topic, one.id] for one in drafts]  # several records may have the same id
         return [found.popleft() if found else unknown_topic(one.topic) for one, found in zip(drafts, own, strict=True)]
 
-    async def _write_one(self, given: Draft) -> Row | Exception:
+    async def _write_one(self, given: RecordDraft) -> Row | Exception:
         row = cast(Row, await self._database.one(sql("publish"), *given.stored))
         if row["offset"] is None:
             return unknown_topic(given.topic)

@@ -44,7 +44,7 @@ class Record(msgspec.Struct, frozen=True, gc=False):
     generation: int = 0  # grows when an attempt fails: the records after the failed one are delivered again
 
 
-class Draft(msgspec.Struct, frozen=True, gc=False):
+class RecordDraft(msgspec.Struct, frozen=True, gc=False):
     """A record to publish, in its stored form."""
 
     topic: str
@@ -69,7 +69,7 @@ def draft(
     headers: Mapping[str, str] | None = None,
     id: UUID | None = None,
     max_bytes: int,
-) -> Draft:
+) -> RecordDraft:
     """Check and encode a record to publish. Raise an error that says what is wrong with it."""
     if key is not None and not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
@@ -91,7 +91,7 @@ def draft(
             size=size,
             limit=max_bytes,
         )
-    return Draft(topic, stored_key, hash_of(key), id or uuid7(), head, body, size)
+    return RecordDraft(topic, stored_key, hash_of(key), id or uuid7(), head, body, size)
 
 
 def hash_of(key: str | None) -> int:

@@ -15,7 +15,7 @@ sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReplayPage:
     """Records, and the offset at which each partition continues."""
 
     records: list[Record]
@@ -41,7 +41,7 @@ class Replay:
             return dict.fromkeys(wanted, offset or 0)
         return await self._offsets(topic, wanted, at)
 
-    async def page(self, topic: str, start: Mapping[int, int], *, limit: int) -> Page:
+    async def page(self, topic: str, start: Mapping[int, int], *, limit: int) -> ReplayPage:
         """Return the next records from these offsets on, in order per partition.
 
         The partitions that have records share the limit. With a small limit, a page skips some of them at random.
@@ -51,16 +51,16 @@ class Replay:
             _check(topic, partition, known)
         columns = [topic] * len(start), list(start), list(start.values())
         rows = await self._database.all(sql("fetch"), *columns, limit, self._settings.batch_bytes)
-        return Page(
+        return ReplayPage(
             [record_of(row) for row in rows], {**start, **{row["partition"]: row["offset"] + 1 for row in rows}}
         )
 
-    async def newest(self, topic: str, *, partition: int | None = None, limit: int) -> Page:
+    async def newest(self, topic: str, *, partition: int | None = None, limit: int) -> ReplayPage:
         """Return the newest records, ordered by time. The next page has the records that are published from now on."""
         ends = await self._offsets(topic, await self._partitions(topic, partition), None)
         columns = list(ends), list(ends.values())
         rows = await self._database.all(sql("newest"), topic, *columns, limit, self._settings.batch_bytes)
-        return Page([record_of(row) for row in rows], ends)
+        return ReplayPage([record_of(row) for row in rows], ends)
 
     async def _partitions(self, topic: str, partition: int | None) -> list[int]:
         known = await self._topics.partitions(topic)

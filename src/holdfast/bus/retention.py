@@ -11,7 +11,7 @@ from typing import Self, cast
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.settings import BusSettings
-from holdfast.postgres.database import Owner, Row
+from holdfast.postgres.database import OwnerConnection, Row
 from holdfast.postgres.sql import statements
 
 FIRST = 60.0  # seconds before the first run: a process that ends earlier does none
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Tended:
+class RetentionReport:
     """How many days were created, dropped, and skipped because other sessions held locks."""
 
     made: int
@@ -32,19 +32,21 @@ class Tended:
     skipped: int = 0
 
 
-async def tend(owner: Owner, settings: BusSettings) -> Tended:
+async def tend(owner: OwnerConnection, settings: BusSettings) -> RetentionReport:
     """Create the coming days. Drop those that are past retention and that every active group has read."""
     retention = timedelta(days=settings.retention_days)
     forget = timedelta(days=settings.forget_groups_after_days)
     async with owner.transaction():
         row = cast(Row, await owner.one(sql("tend_log"), DAYS_AHEAD, retention, forget))
-    return Tended(row["made"], row["dropped"], row["skipped"])
+    return RetentionReport(row["made"], row["dropped"], row["skipped"])
 
 
 class Retention:
     """Runs `tend` periodically."""
 
-    def __init__(self, owner: Callable[[], AbstractAsyncContextManager[Owner]], settings: BusSettings) -> None:
+    def __init__(
+        self, owner: Callable[[], AbstractAsyncContextManager[OwnerConnection]], settings: BusSettings
+    ) -> None:
         self._owner = owner
         self._settings = settings
 

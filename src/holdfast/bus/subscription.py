@@ -23,11 +23,11 @@ from weakref import WeakValueDictionary
 import msgspec
 from msgspec.structs import force_setattr
 
-from holdfast.bus.attempts import is_hopeless, wait_before
-from holdfast.bus.positions import Holding, Positions, lapsed
+from holdfast.bus.assignment import TopicPartition
+from holdfast.bus.notifications import POLL
+from holdfast.bus.positions import OwnedPartition, Positions, lapsed
 from holdfast.bus.records import Record, record_of
-from holdfast.bus.sharing import Slot
-from holdfast.bus.wakes import POLL
+from holdfast.bus.retry_policy import is_hopeless, wait_before
 from holdfast.core.errors import Busy, HoldfastError, InvalidInput, Overloaded, Unavailable
 from holdfast.postgres.database import Database, Transaction
 
@@ -38,32 +38,32 @@ class Feed(Protocol):
     """The source of a subscription's records. It owns partitions and reads them in order."""
 
     @property
-    def holdings(self) -> Mapping[Slot, Holding]:
+    def holdings(self) -> Mapping[TopicPartition, OwnedPartition]:
         """The owned partitions."""
         ...
 
-    async def take(self, wait: float) -> list[tuple[Holding, Record]]:
+    async def take(self, wait: float) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records, a bounded number, or an empty list if none arrive within `wait` seconds."""
         ...
 
-    def rewind(self, holding: Holding, wait: float) -> None:
+    def rewind(self, holding: OwnedPartition, wait: float) -> None:
         """Deliver again from the holding's position, after `wait` seconds."""
         ...
 
-    def lose(self, holding: Holding) -> None:
+    def lose(self, holding: OwnedPartition) -> None:
         """Stop reading a partition that another consumer may own."""
         ...
 
-    def hold(self, slots: set[Slot]) -> None:
+    def hold(self, slots: set[TopicPartition]) -> None:
         """Set the partitions whose records are being processed."""
         ...
 
 
-Buffered = tuple[Holding, int, Record]  # with the generation of the holding at the fetch
+Buffered = tuple[OwnedPartition, int, Record]  # with the generation of the holding at the fetch
 Place = tuple[str, int, int, bool, UUID | None]  # identifies a record
 
 
-class Limits(msgspec.Struct, frozen=True):
+class RetryLimits(msgspec.Struct, frozen=True):
     """When to give up on a failing record."""
 
     max_attempts: int
@@ -73,13 +73,13 @@ class Limits(msgspec.Struct, frozen=True):
 class Subscription:
     """Delivers records to one consumer, and commits them."""
 
-    def __init__(self, database: Database, feed: Feed, positions: Positions | None, limits: Limits) -> None:
+    def __init__(self, database: Database, feed: Feed, positions: Positions | None, limits: RetryLimits) -> None:
         self._database = database
         self._feed = feed
         self._positions = positions
         self._limits = limits
         self._buffer: deque[Buffered] = deque()
-        self._turns: WeakValueDictionary[Slot, asyncio.Lock] = WeakValueDictionary()  # held by `handle` calls
+        self._turns: WeakValueDictionary[TopicPartition, asyncio.Lock] = WeakValueDictionary()  # held by `handle` calls
         self._handled: dict[Place, Transaction] = {}  # records in `handle`, each with its transaction
         self._moved: set[Place] = set()  # those that are already committed in that transaction
         self._looked = 0.0
@@ -103,7 +103,9 @@ class Subscription:
         while True:
             self._refuse_closed()
             records = self._ready(most)
-            self._feed.hold({Slot(record.topic, record.partition) for record in records if not record.dead_letter})
+            self._feed.hold(
+                {TopicPartition(record.topic, record.partition) for record in records if not record.dead_letter}
+            )
             try:
                 if records and (records[0].dead_letter is not None or self._is_suspect(records[0])):
                     records = await self._examined(records)
@@ -130,7 +132,9 @@ class Subscription:
         for record in records:
             if record.dead_letter is not None:
                 await positions.settle(record, tx=tx)
-        last = {Slot(record.topic, record.partition): record for record in records if record.dead_letter is None}
+        last = {
+            TopicPartition(record.topic, record.partition): record for record in records if record.dead_letter is None
+        }
         for record in last.values():
             self._refuse_done(record)
         try:
@@ -197,7 +201,7 @@ class Subscription:
         self._refuse_closed()
         try:
             # In order of arrival: a commit includes all records before it in the partition.
-            async with self._turns.setdefault(Slot(record.topic, record.partition), asyncio.Lock()):
+            async with self._turns.setdefault(TopicPartition(record.topic, record.partition), asyncio.Lock()):
                 stack = AsyncExitStack()
                 tx = self._handled[_place(record)] = await self._begin(stack, record)
                 try:
@@ -235,7 +239,7 @@ class Subscription:
             self._deliver_again(record, POLL)
 
     def _deliver_again(self, record: Record, wait: float = 0) -> None:
-        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
         if holding is not None and record.dead_letter is None and holding.generation == record.generation:
             self._feed.rewind(holding, wait)
 
@@ -255,7 +259,7 @@ class Subscription:
             self._buffer.popleft()
         return records
 
-    def _is_next(self, holding: Holding, generation: int, record: Record) -> bool:
+    def _is_next(self, holding: OwnedPartition, generation: int, record: Record) -> bool:
         """Whether the partition is still ours and not rewound since the record was read, and the record is not done."""
         if self._feed.holdings.get(holding.slot) is not holding or holding.leaving or generation != holding.generation:
             return False
@@ -265,7 +269,7 @@ class Subscription:
 
     def _is_suspect(self, record: Record) -> bool:
         """Whether the record is next in a partition where so many consumers died that it may be the cause."""
-        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
         if holding is None or holding.deaths < self._limits.max_attempts or record.dead_letter is not None:
             return False
         return _is_at(holding, record)
@@ -291,11 +295,11 @@ class Subscription:
 
     def _lose(self, record: Record) -> None:
         """Stop reading a partition that another consumer may own. Its records are delivered again, here or there."""
-        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
         if holding is not None and (holding.epoch, holding.generation) == (record.epoch, record.generation):
             self._feed.lose(holding)
 
-    async def _bury(self, holding: Holding, record: Record, error: str, attempts: int) -> None:
+    async def _bury(self, holding: OwnedPartition, record: Record, error: str, attempts: int) -> None:
         log.warning("%s is a dead letter after %d attempts: %.500r", _called(record), attempts, error)
         await self._group().bury(holding, record, error, attempts)
         _move(holding, record)
@@ -316,11 +320,11 @@ class Subscription:
             return
         self._looked = now
         for row in await positions.redriven(holdings):
-            holding = holdings[Slot(row["topic"], row["partition"])]
+            holding = holdings[TopicPartition(row["topic"], row["partition"])]
             self._buffer.append((holding, holding.generation, record_of(row, dead_letter=row["dead_letter"])))
 
     def _refuse_done(self, record: Record) -> None:
-        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
         if holding is None or holding.epoch != record.epoch or record.foreign:
             return
         if record.offset < holding.position:
@@ -337,10 +341,10 @@ class Subscription:
             )
         return self._positions
 
-    def _holding(self, record: Record) -> Holding:
-        holding = self._feed.holdings.get(Slot(record.topic, record.partition))
+    def _holding(self, record: Record) -> OwnedPartition:
+        holding = self._feed.holdings.get(TopicPartition(record.topic, record.partition))
         if holding is None or holding.epoch != record.epoch:
-            raise lapsed(Slot(record.topic, record.partition))
+            raise lapsed(TopicPartition(record.topic, record.partition))
         if holding.generation != record.generation:
             raise Busy(
                 f"{_called(record)} cannot be committed now",
@@ -350,14 +354,14 @@ class Subscription:
         return holding
 
 
-def _is_at(holding: Holding, record: Record) -> bool:
+def _is_at(holding: OwnedPartition, record: Record) -> bool:
     """Whether the counted attempts are those of this record."""
     if record.broker_offset is not None and record.foreign:
         return holding.broker_position == record.broker_offset
     return holding.position == record.offset
 
 
-def _move(holding: Holding, record: Record) -> None:
+def _move(holding: OwnedPartition, record: Record) -> None:
     holding.position = max(holding.position, record.position if record.foreign else record.offset + 1)
     if record.broker_offset is not None:
         holding.broker_position = max(holding.broker_position or 0, record.broker_offset + 1)

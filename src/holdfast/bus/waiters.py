@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from holdfast.bus.background import Background
 from holdfast.bus.completions import Completion, completion_of, completions_channel
-from holdfast.bus.reading import Listen
-from holdfast.bus.wakes import POLL, until
+from holdfast.bus.feed_options import Listen
+from holdfast.bus.notifications import POLL, until
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.text import store
 from holdfast.postgres.database import Database

@@ -17,16 +17,16 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Self
 
-from holdfast.bus.attempts import wait_before
-from holdfast.bus.completions import Answer, Completions
+from holdfast.bus.command_events import LARGEST, error_of, is_whole
+from holdfast.bus.command_queue import CommandQueue, commands_channel
+from holdfast.bus.completions import CommandAnswer, Completions
+from holdfast.bus.feed_options import Listen
+from holdfast.bus.handlers import CurrentCommand, Handler
 from holdfast.bus.ingest import Ingest
-from holdfast.bus.keeper import Keeper, kept_of
+from holdfast.bus.lease_renewal import LeaseRenewal, kept_of
 from holdfast.bus.members import group_channel
-from holdfast.bus.orders import Orders, commands_channel
-from holdfast.bus.reading import Listen
-from holdfast.bus.skill_events import LARGEST, error_of, is_whole
-from holdfast.bus.skills import CurrentCommand, Skill
-from holdfast.bus.wakes import POLL, Wakes, until
+from holdfast.bus.notifications import POLL, Notifications, until
+from holdfast.bus.retry_policy import wait_before
 from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, TooLarge, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import BusSettings
@@ -52,32 +52,32 @@ NEXT = {  # the log message for each outcome of a failed attempt
     "lost": "the command is no longer this worker's",
 }
 
-More = Callable[[], Awaitable[Mapping[str, Skill]]]
+More = Callable[[], Awaitable[Mapping[str, Handler]]]
 
 sql = statements(__name__)
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Shop:
+class WorkerContext:
     """The objects that the workers of a tenant share."""
 
     database: Database
-    orders: Orders
+    orders: CommandQueue
     completions: Completions
     ingest: Ingest
-    wakes: Wakes
+    wakes: Notifications
     listen: Listen
     settings: BusSettings
     connect: Callable[[], Postgres]  # opens the keeper's own connections
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class ClaimedCommand:
     """A command that this worker has claimed."""
 
     command: CurrentCommand
-    skill: Skill
+    skill: Handler
     arguments: dict[str, Any]
     token: int
 
@@ -94,7 +94,7 @@ class Worker:
     """
 
     def __init__(
-        self, shop: Shop, skills: Mapping[str, Skill], *, more: More | None = None, concurrency: int = 10
+        self, shop: WorkerContext, skills: Mapping[str, Handler], *, more: More | None = None, concurrency: int = 10
     ) -> None:
         if not skills and more is None:
             raise InvalidInput("the worker cannot work", why="it has no skill", next="Declare one: `@app.skill(...)`.")
@@ -110,7 +110,7 @@ class Worker:
         self._skills = dict(skills)
         self._concurrency = concurrency
         self._lease = timedelta(seconds=shop.settings.command_lease)
-        self._running: dict[asyncio.Task[None], Claim] = {}
+        self._running: dict[asyncio.Task[None], ClaimedCommand] = {}
         self._woken = asyncio.Event()
         self._stack = AsyncExitStack()
         self._taking: asyncio.Task[None] | None = None
@@ -124,7 +124,7 @@ class Worker:
         channels = commands_channel(tenant), group_channel(tenant, GROUP)
         async with AsyncExitStack() as stack:
             self._woken = await stack.enter_async_context(self._shop.listen(*channels))
-            keeper = Keeper(self._shop.connect, tenant, self._lease, self._lost)
+            keeper = LeaseRenewal(self._shop.connect, tenant, self._lease, self._lost)
             self._keeper = await stack.enter_async_context(keeper)
             await self._look()
             stack.push_async_callback(self._vanish)
@@ -202,11 +202,11 @@ class Worker:
             self._running[task] = claim
             task.add_done_callback(self._done)
 
-    def _claimed(self, row: Row, skills: Mapping[str, Skill]) -> Claim:
+    def _claimed(self, row: Row, skills: Mapping[str, Handler]) -> ClaimedCommand:
         skill = skills[restore(row["skill"])]
         headers: dict[str, str] = loads(row["headers"])
         command = CurrentCommand(restore(row["correlation_id"]), skill.name, row["attempt"], headers)
-        return Claim(command, skill, loads(row["arguments"]), row["token"])
+        return ClaimedCommand(command, skill, loads(row["arguments"]), row["token"])
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         claim = self._running.pop(task, None)
@@ -226,7 +226,7 @@ class Worker:
                 if claim.skill.is_async:
                     task.cancel()
 
-    async def _do(self, claim: Claim) -> None:
+    async def _do(self, claim: ClaimedCommand) -> None:
         try:
             result = self._shop.completions.result(await claim.skill.run(claim.command, claim.arguments))
         except BaseException as error:
@@ -234,10 +234,10 @@ class Worker:
                 raise
             await self._fail(claim, error)
         else:
-            answer = Answer(claim.id, claim.token, result, None, self.name)
+            answer = CommandAnswer(claim.id, claim.token, result, None, self.name)
             await _insist(lambda: self._shop.completions.complete(answer))
 
-    async def _fail(self, claim: Claim, error: BaseException) -> None:
+    async def _fail(self, claim: ClaimedCommand, error: BaseException) -> None:
         again = not isinstance(error, HOPELESS) and FINAL not in claim.command.headers
         told, wait = error_of(error), wait_before(claim.command.attempt)
         outcome = await _insist(
@@ -254,7 +254,7 @@ class Worker:
         if outcome == "queued":
             asyncio.get_running_loop().call_later(wait.total_seconds(), self._woken.set)
 
-    async def _release(self, claims: "list[Claim]") -> None:
+    async def _release(self, claims: "list[ClaimedCommand]") -> None:
         if claims:
             ids, tokens = [store(claim.id) for claim in claims], [claim.token for claim in claims]
             await self._database.run(sql("release_commands"), ids, tokens)

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.addresses import address
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
+from holdfast.cli.urls import address
 
 app = group("List and show agents, both those declared in apps and those stored as rows.")
 

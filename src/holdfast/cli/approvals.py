@@ -4,11 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.addresses import address, given
 from holdfast.cli.api import reach
+from holdfast.cli.chat_output import called
 from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
-from holdfast.cli.screens import called
+from holdfast.cli.urls import address, given
 
 app = group("List, approve and deny tool calls of agents that wait for a person's decision.")
 

@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from holdfast.access.backup_secrets import INSTALLATION, SEALING, BackupSecrets, read_secrets
 from holdfast.access.secret import keep_secret, present_secret
-from holdfast.access.secret_backup import INSTALLATION, SEALING, BackedUp, read_secrets
 from holdfast.core.config import Config
 from holdfast.core.errors import AlreadyExists, InvalidInput
 from holdfast.postgres.folder import DataFolder
@@ -55,7 +55,7 @@ class RestoredSecrets:
     def __init__(self, config: Config, file: Path, *, keep: bool) -> None:
         self._config = config
         self._folder = DataFolder(config.data)
-        self._backup = read_secrets(file) or BackedUp({})
+        self._backup = read_secrets(file) or BackupSecrets({})
         self._own = keep
         self._found: dict[str, bytes] = {}
         self.said: list[str] = []

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.api import error_of
-from holdfast.cli.calling import INTERRUPTED, SILENT, Calling
-from holdfast.cli.chat_commands import Place, Switch, obey, recap
+from holdfast.cli.chat_commands import ChatPlace, Switch, obey, recap
+from holdfast.cli.chat_input import line_editing
+from holdfast.cli.chat_loop import INTERRUPTED, SILENT, ChatLoop
+from holdfast.cli.chat_output import AnswerAlone, JsonLines, Screen, Terminal, called, in_colour
+from holdfast.cli.chat_socket import Frame
 from holdfast.cli.invocation import Invocation, command, single
-from holdfast.cli.lines import Frame
-from holdfast.cli.prompting import line_editing
-from holdfast.cli.screens import AnswerAlone, JsonLines, Screen, Terminal, called, in_colour
 from holdfast.core.errors import Conflict, Forbidden, HoldfastError, InvalidInput, NotFound, Unavailable
 
 PROMPT = "> "
@@ -60,7 +60,10 @@ def chat(
         with line_editing(invocation.config().data / "chat_history"):
             _talk_on(invocation, agent, user=user, session=session, go_on=go_on)
         return
-    with Calling(invocation, agent, user=user, session=session, go_on=go_on) as calling, _interrupts(calling.interrupt):
+    with (
+        ChatLoop(invocation, agent, user=user, session=session, go_on=go_on) as calling,
+        _interrupts(calling.interrupt),
+    ):
         invocation.output.line(calling.wait_until_ready())
         _ask_once(invocation, calling, question)
 
@@ -81,7 +84,7 @@ def _question(invocation: Invocation, message: list[str] | None) -> str | None:
 def _talk_on(invocation: Invocation, agent: str | None, *, user: str | None, session: str | None, go_on: bool) -> None:
     """Chat in one session after another until the user exits."""
     while True:
-        calling = Calling(invocation, agent, user=user, session=session, go_on=go_on)
+        calling = ChatLoop(invocation, agent, user=user, session=session, go_on=go_on)
         with calling, _interrupts(calling.interrupt):
             switch = _talk(invocation, calling, calling.wait_until_ready(), user, recalls=go_on or session is not None)
         if switch is None:
@@ -89,10 +92,10 @@ def _talk_on(invocation: Invocation, agent: str | None, *, user: str | None, ses
         agent, session, go_on = switch.agent, switch.session, False
 
 
-def _talk(invocation: Invocation, calling: Calling, ready: Frame, user: str | None, *, recalls: bool) -> Switch | None:
+def _talk(invocation: Invocation, calling: ChatLoop, ready: Frame, user: str | None, *, recalls: bool) -> Switch | None:
     """Chat in one session. Return the session to switch to, or None if the user exits."""
     screen = Terminal(sys.stdout, colour=in_colour(sys.stdout))
-    place = Place(ready["agent"], ready["session_id"], user)
+    place = ChatPlace(ready["agent"], ready["session_id"], user)
     invocation.output.say(f"You talk to {place.agent}. Ctrl-C stops an answer, Ctrl-D leaves, /help tells more.")
     for line in calling.call(lambda api: recap(api, ready["conversation_id"])) if recalls else ():
         screen.remark(line)
@@ -114,14 +117,14 @@ def _talk(invocation: Invocation, calling: Calling, ready: Frame, user: str | No
     return None
 
 
-def _obeyed(calling: Calling, text: str, place: Place) -> str | Switch:
+def _obeyed(calling: ChatLoop, text: str, place: ChatPlace) -> str | Switch:
     try:
         return calling.call(lambda api: obey(api, text, place))
     except HoldfastError as error:
         return f"({error})"
 
 
-def _ask_once(invocation: Invocation, calling: Calling, question: str) -> None:
+def _ask_once(invocation: Invocation, calling: ChatLoop, question: str) -> None:
     screen: Screen = JsonLines(sys.stdout) if invocation.json else AnswerAlone(sys.stdout, sys.stderr)
     turns = _Turns(calling, screen, asks=sys.stdin.isatty() and not invocation.json)
     ended = turns.turn(question)
@@ -138,7 +141,7 @@ def _ask_once(invocation: Invocation, calling: Calling, question: str) -> None:
 class _Turns:
     """Sends messages and shows the events of their turns."""
 
-    def __init__(self, calling: Calling, screen: Screen, *, asks: bool) -> None:
+    def __init__(self, calling: ChatLoop, screen: Screen, *, asks: bool) -> None:
         self._calling = calling
         self._screen = screen
         self._asks = asks  # a person can decide approvals here

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.cli.addresses import address
 from holdfast.cli.api import Api
+from holdfast.cli.urls import address
 
 SESSIONS = 10
 RECAP = 6  # messages
@@ -27,7 +27,7 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChatPlace:
     """The agent, session and user of a chat."""
 
     agent: str
@@ -35,7 +35,7 @@ class Place:
     user: str | None
 
 
-async def obey(api: Api, line: str, place: Place) -> str | Switch:
+async def obey(api: Api, line: str, place: ChatPlace) -> str | Switch:
     """Carry out a slash command. Return the text to print, or the session to switch to."""
     name, _, rest = line.strip().partition(" ")
     rest = rest.strip()
@@ -60,7 +60,7 @@ async def recap(api: Api, conversation: str) -> list[str]:
     return [line for line in lines if line][-RECAP:]
 
 
-async def _agent(api: Api, name: str, place: Place) -> str | Switch:
+async def _agent(api: Api, name: str, place: ChatPlace) -> str | Switch:
     agents = [each for each in (await api.get(address("agents")))["agents"] if each["active"] and each["kind"] != "ui"]
     if name and any(each["name"] == name for each in agents):
         return Switch(name)
@@ -72,7 +72,7 @@ async def _agent(api: Api, name: str, place: Place) -> str | Switch:
     return "\n".join([*([f"There is no agent {name[:40]!r}."] if name else []), *lines])
 
 
-async def _sessions(api: Api, which: str, place: Place) -> str | Switch:
+async def _sessions(api: Api, which: str, place: ChatPlace) -> str | Switch:
     user = place.user or (await api.get(address("me")))["user"]
     asked = address("conversations", user=user, agent=place.agent, spoken="true", openings="true", limit=SESSIONS)
     found = await api.get(asked)

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.addresses import address, given
 from holdfast.cli.api import Api, reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
+from holdfast.cli.urls import address, given
 from holdfast.core.errors import CommandFailed, InvalidInput, TimedOut
 
 app = group("Send commands to workers, and list, show and cancel them. ID is the correlation id of a command.")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.access.secret_backup import append_secrets, check_passphrase
+from holdfast.access.backup_secrets import append_secrets, check_passphrase
 from holdfast.cli.backup_secrets import RestoredSecrets, installation_secrets, read_passphrase
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.core.config import Config

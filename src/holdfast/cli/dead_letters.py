@@ -8,11 +8,11 @@ from uuid import UUID
 
 import typer
 
-from holdfast.cli.addresses import address, given
 from holdfast.cli.api import reach
 from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
+from holdfast.cli.urls import address, given
 from holdfast.core.errors import InvalidInput
 
 app = group("List, redrive (retry) and drop dead letters: records that a consumer group or the workers gave up on.")

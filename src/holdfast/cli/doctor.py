@@ -3,7 +3,7 @@
 import logging
 from dataclasses import asdict
 
-from holdfast.cli.checks import examine
+from holdfast.cli.doctor_checks import examine
 from holdfast.cli.invocation import Invocation, command, single
 from holdfast.core.wires import EXIT_CODE
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import typer
 
-from holdfast.cli.addresses import address
 from holdfast.cli.api import Api
+from holdfast.cli.urls import address
 from holdfast.core.errors import InvalidInput, NotFound
 
 LEAST = 13  # characters of a shortened id: its time in milliseconds

@@ -6,9 +6,9 @@ import typer
 
 from holdfast.access.principals import check_scopes
 from holdfast.cli.api import reach
+from holdfast.cli.durations import lifetime
 from holdfast.cli.ids import Id, full_id, shortened_ids, the_only
 from holdfast.cli.invocation import Invocation, command, group
-from holdfast.cli.lifetime import lifetime
 
 app = group("Create, list and revoke API keys, and create sign-in links. A key is shown once, when it is created.")
 

@@ -10,10 +10,10 @@ import typer
 
 from holdfast.access.principals import LOCAL_USER, OWNER_SCOPES, USER_SCOPES, Principal
 from holdfast.app import App
-from holdfast.cli.apps import NAMES, load_app
+from holdfast.cli.app_loader import NAMES, load_app
 from holdfast.cli.invocation import Invocation, command, single
-from holdfast.cli.leaving import leave
 from holdfast.cli.pipes import Pipes, claim
+from holdfast.cli.process_exit import leave
 from holdfast.core.config import Config
 from holdfast.core.text import MAX_TEXT_BYTES
 from holdfast.engine import open_engine

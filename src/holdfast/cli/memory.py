@@ -14,9 +14,9 @@ from urllib.parse import urlencode
 import typer
 
 from holdfast.cli.api import Api, reach
+from holdfast.cli.durations import lifetime
 from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
-from holdfast.cli.lifetime import lifetime
 from holdfast.core.errors import InvalidInput, TooLarge
 
 app = group("Store, search, correct, delete, export and import memories.")
@@ -86,7 +86,7 @@ Undo = Annotated[bool, typer.Option("--undo", help="Reverse it: unpin the memory
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SearchOptions:
     """A query and the owner of the memories: the options of every command that searches."""
 
     query: Query
@@ -113,13 +113,13 @@ class Question:
 
 
 def asking(work: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn a command that takes a `Question` into one that takes its options."""
+    """Turn a command that takes a `SearchOptions` into one that takes its options."""
     *own, _ = inspect.signature(work).parameters.values()
-    options = inspect.signature(Question).parameters
+    options = inspect.signature(SearchOptions).parameters
 
     @wraps(work)
     def run(*args: Any, **given: Any) -> Any:
-        question = Question(**{name: given.pop(name) for name in options})
+        question = SearchOptions(**{name: given.pop(name) for name in options})
         return work(*args, **given, question=question)
 
     run.__signature__ = inspect.Signature([*own, *options.values()])  # type: ignore[attr-defined]
@@ -188,7 +188,7 @@ async def add(
 
 @command(app)
 @asking
-async def search(invocation: Invocation, question: Question) -> None:
+async def search(invocation: Invocation, question: SearchOptions) -> None:
     """Search memories, best match first."""
     found = await _search(invocation, question, explain=False)
     if not invocation.json:
@@ -200,7 +200,7 @@ async def search(invocation: Invocation, question: Question) -> None:
 
 @command(app)
 @asking
-async def explain(invocation: Invocation, question: Question) -> None:
+async def explain(invocation: Invocation, question: SearchOptions) -> None:
     """Search memories and show the parts of each score."""
     found = await _search(invocation, question, explain=True)
     if not invocation.json:
@@ -217,7 +217,7 @@ async def explain(invocation: Invocation, question: Question) -> None:
 
 @command(app, "why-not")
 @asking
-async def why_not(invocation: Invocation, id: Id, question: Question) -> None:
+async def why_not(invocation: Invocation, id: Id, question: SearchOptions) -> None:
     """Explain why a search does not return a memory. If it does, say so."""
     async with reach(invocation) as api:
         memory = await whole_id(api, "memory", id)
@@ -410,7 +410,7 @@ def _opened(file: Path) -> BinaryIO:
         raise InvalidInput(f"{file} cannot be read", why=error.strerror or str(error), next=next) from None
 
 
-async def _search(invocation: Invocation, question: Question, *, explain: bool) -> dict[str, Any]:
+async def _search(invocation: Invocation, question: SearchOptions, *, explain: bool) -> dict[str, Any]:
     async with reach(invocation) as api:
         found = await api.post("/api/memories/search", {**question.body(), "explain": explain})
     invocation.output.record(found)

@@ -9,7 +9,7 @@ import typer
 
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.core.settings import EmbeddingSettings
-from holdfast.embeddings.known import KNOWN
+from holdfast.embeddings.known_models import KNOWN
 from holdfast.embeddings.local import fetched
 from holdfast.embeddings.store import Store
 

@@ -12,10 +12,10 @@ from urllib.parse import urlencode
 
 import typer
 
-from holdfast.cli.addresses import given
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable
+from holdfast.cli.urls import given
 from holdfast.core.errors import HoldfastError, InvalidInput
 
 app = group("Show and edit agents' notes about users: a Markdown document that is part of every prompt.")
@@ -24,7 +24,7 @@ User = Annotated[str | None, typer.Option(metavar="NAME", help="User that the no
 Agent = Annotated[str, typer.Option(metavar="NAME", help="Agent that keeps the notes.")]
 
 
-class Draft:
+class NotesDraft:
     """Notes in a temporary file that a person edits. The file is kept until it is discarded."""
 
     def __init__(self, notes: str) -> None:
@@ -105,7 +105,7 @@ async def _edit_by_hand(invocation: Invocation, address: str) -> None:
     async with reach(invocation) as api:
         note = await api.get(address)
     # Keep no connection open meanwhile: an editor may stay open for days.
-    draft = Draft(note["notes"])
+    draft = NotesDraft(note["notes"])
     try:
         text = draft.edit(editor)
         if text is not None:

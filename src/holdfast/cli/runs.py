@@ -8,12 +8,12 @@ from uuid import UUID
 
 import typer
 
-from holdfast.cli.addresses import address
 from holdfast.cli.api import Api, reach
+from holdfast.cli.chat_output import called, shortened
 from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
-from holdfast.cli.screens import called, shortened
+from holdfast.cli.urls import address
 from holdfast.core.errors import InvalidInput
 
 app = group("List, show, cancel and retry runs. A run is an attempt of an agent to answer a message.")

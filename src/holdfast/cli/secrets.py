@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.addresses import address
 from holdfast.cli.api import reach
 from holdfast.cli.invocation import Invocation, command, group
+from holdfast.cli.urls import address
 from holdfast.core.errors import InvalidInput
 
 app = group("Store, list and remove credentials for the back ends of tools. A value is never shown again.")

@@ -35,7 +35,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundServer:
     """The server of a command. `again` looks it up again: after a restart it has another port and token."""
 
     server: Server
@@ -53,7 +53,7 @@ async def find_server(
     user: str | None = None,
     running: bool = False,
     serve: Serve | None = None,
-) -> AsyncGenerator[Found]:
+) -> AsyncGenerator[FoundServer]:
     """Find the command's server. If none runs, start one, unless it must already be `running`.
 
     `serve` makes the engine of a started server serve agents.
@@ -62,7 +62,7 @@ async def find_server(
     named = _named(invocation, config, user)
     if named is not None:
         _say_which(invocation, f"Asking the server at {named.url}.")
-        yield Found(named, lambda: named)
+        yield FoundServer(named, lambda: named)
         return
     tenant = config.tenant if of_a_tenant else None
 
@@ -79,12 +79,12 @@ async def find_server(
     server = await in_thread(find, name="server")
     if server is not None:
         _say_which(invocation, f"Asking the server at {server.url}, which runs on {config.data}.")
-        yield Found(server, find_again)
+        yield FoundServer(server, find_again)
         return
     if running:
         raise _no_server(config)
     async with _own_server(invocation, config, tenant, user, serve) as own:
-        yield Found(own, lambda: own)
+        yield FoundServer(own, lambda: own)
 
 
 def caller(key: str | None, tenant: str | None, user: str | None) -> Headers:

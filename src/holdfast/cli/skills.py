@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from holdfast.cli.addresses import address, given
 from holdfast.cli.api import Api, reach
+from holdfast.cli.chat_output import shortened
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
-from holdfast.cli.screens import shortened
 from holdfast.cli.tools import say_more, scored
+from holdfast.cli.urls import address, given
 from holdfast.core.errors import InvalidInput
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.addresses import address, given
 from holdfast.cli.api import Api, reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import Progress, printable, write
+from holdfast.cli.urls import address, given
 from holdfast.core.errors import InvalidInput, TooLarge, Unavailable
 
 app = group("Import tools from OpenAPI and Swagger documents of back ends.")

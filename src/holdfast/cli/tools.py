@@ -8,13 +8,13 @@ from typing import Annotated, Any, Literal, cast
 
 import typer
 
-from holdfast.cli.addresses import address, given
 from holdfast.cli.api import reach
 from holdfast.cli.arguments import arguments_of, types_of, whole_of
+from holdfast.cli.chat_output import called, shortened
 from holdfast.cli.ids import Id, shortened_ids, whole_id
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
-from holdfast.cli.screens import called, shortened
+from holdfast.cli.urls import address, given
 from holdfast.core.errors import CommandFailed, InvalidInput
 
 app = group("List, call, enable and disable tools, set permissions, and inspect tool calls.")

@@ -10,10 +10,10 @@ from uuid import UUID
 
 import typer
 
-from holdfast.cli.addresses import address, given
 from holdfast.cli.api import Api, reach
 from holdfast.cli.invocation import Invocation, command, group
 from holdfast.cli.output import printable, write
+from holdfast.cli.urls import address, given
 from holdfast.core.errors import InvalidInput
 
 app = group("Manage topics of the log: publish and read records, and show and reset consumer groups.")

@@ -12,14 +12,14 @@ import typer
 
 from holdfast.access.principals import LOCAL_USER
 from holdfast.app import App
-from holdfast.cli.apps import NAMES, load_app
+from holdfast.cli.app_loader import NAMES, load_app
 from holdfast.cli.invocation import Invocation, command, single
-from holdfast.cli.leaving import leave
+from holdfast.cli.process_exit import leave
 from holdfast.core.config import Config
 from holdfast.core.errors import InvalidInput
 from holdfast.default import default_app
-from holdfast.engine import Engine, Part, open_engine
-from holdfast.server.listening import address_of, bind
+from holdfast.engine import Engine, EnginePart, open_engine
+from holdfast.server.port import address_of, bind
 from holdfast.server.server_file import ServerFile
 from holdfast.server.serving import run, serve, settle
 
@@ -118,7 +118,7 @@ def _tell(
     engine: Engine,
     server: ServerFile,
     served: Mapping[str, Sequence[str]],
-    parts: Sequence[Part],
+    parts: Sequence[EnginePart],
     link: str | None,
 ) -> None:
     invocation.output.line(

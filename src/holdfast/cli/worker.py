@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from holdfast.app import App
-from holdfast.cli.apps import NAMES, load_app
+from holdfast.cli.app_loader import NAMES, load_app
 from holdfast.cli.invocation import Invocation, command, single
-from holdfast.cli.leaving import leave
+from holdfast.cli.process_exit import leave
 from holdfast.core.config import Config
 from holdfast.engine import open_engine
 from holdfast.server.serving import run

@@ -29,14 +29,14 @@ class Conversation(msgspec.Struct, frozen=True):
     ended_at: datetime | None
 
 
-class Found(msgspec.Struct, frozen=True):
+class NodeHit(msgspec.Struct, frozen=True):
     """A node that a search found, and its conversation."""
 
     conversation: Conversation
     node: Node
 
 
-class Step(msgspec.Struct, frozen=True):
+class ReplayStep(msgspec.Struct, frozen=True):
     """A step of a replay: a node, and the conversation's own state after it."""
 
     node: Node

@@ -11,13 +11,13 @@ from holdfast.access.identities import Identities
 from holdfast.bus.log import Log
 from holdfast.bus.records import hash_of
 from holdfast.conversations.contexts import Context, parse_context
-from holdfast.conversations.conversation import Conversation, Found, Step, conversation_of
-from holdfast.conversations.messages import Message, as_messages
-from holdfast.conversations.nodes import Draft, Node, NodeRevision, in_reading_order, node_of, revision_of
+from holdfast.conversations.conversation import Conversation, NodeHit, ReplayStep, conversation_of
+from holdfast.conversations.errors import not_appended, not_changed, several, taken, unknown, unknown_node
+from holdfast.conversations.messages import ModelMessage, as_messages
+from holdfast.conversations.nodes import Node, NodeInput, NodeRevision, in_reading_order, node_of, revision_of
 from holdfast.conversations.payloads import check_payload
-from holdfast.conversations.refusals import not_appended, not_changed, several, taken, unknown, unknown_node
 from holdfast.conversations.state import changes_of, fold, without_user
-from holdfast.conversations.turns import Turn
+from holdfast.conversations.turn_claims import HeldTurn
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.ids import uuid7
@@ -183,7 +183,7 @@ class Conversations:
         expect: int | None = None,
         state: Mapping[str, object] | None = None,
         parent: UUID | None = None,
-        turn: Turn | None = None,
+        turn: HeldTurn | None = None,
         form: str | None = None,
         native: str | None = None,
         tx: Transaction | None = None,
@@ -218,11 +218,11 @@ class Conversations:
     async def append_all(
         self,
         id: UUID,
-        drafts: Sequence[Draft],
+        drafts: Sequence[NodeInput],
         *,
         expect: int | None = None,
         state: Mapping[str, object] | None = None,
-        turn: Turn | None = None,
+        turn: HeldTurn | None = None,
         tx: Transaction | None = None,
     ) -> list[Node]:
         """Append nodes that belong together: all of them, with nothing between, or none."""
@@ -342,11 +342,11 @@ class Conversations:
         _check_limit(limit)
         return await self._nodes(id, await self._database.all(sql("since"), id, seq, limit, native))
 
-    async def messages(self, id: UUID, *, reader: str, limit: int = 40, tools: bool = False) -> list[Message]:
+    async def messages(self, id: UUID, *, reader: str, limit: int = 40, tools: bool = False) -> list[ModelMessage]:
         """Return the newest nodes as messages for a model, as the agent `reader` sees them. See `messages.py`."""
         return as_messages(await self.last(id, limit), reader, tools=tools)
 
-    async def replay(self, id: UUID, *, until: int | None = None) -> AsyncGenerator[Step]:
+    async def replay(self, id: UUID, *, until: int | None = None) -> AsyncGenerator[ReplayStep]:
         """Yield the nodes of a conversation, each with the conversation's own state after it."""
         state: dict[str, Any] = {}
         between = await self._between(id)
@@ -358,7 +358,7 @@ class Conversations:
                 fold(state, node.state)
                 for change in between[node.seq]:
                     fold(state, change["state"])
-                yield Step(node, dict(state))
+                yield ReplayStep(node, dict(state))
             seq = nodes[-1].seq
 
     async def export(self, id: UUID) -> AsyncGenerator[str]:
@@ -455,7 +455,7 @@ class Conversations:
         agent: str | None = None,
         limit: int = 50,
         cursor: str | None = None,
-    ) -> Page[Found]:
+    ) -> Page[NodeHit]:
         """Find nodes whose content contains this text, ignoring case; those of the newest conversations first.
 
         A page can be empty and still have a cursor, because a page searches a limited number of conversations.
@@ -468,7 +468,7 @@ class Conversations:
         talks = await self.list(app=app, user=user, agent=agent, limit=SEARCHED, cursor=behind)
         known = {talk.id: talk for talk in talks}
         rows = await self._database.all(sql("search_nodes"), [*known], store(text), root, seq, limit + 1)
-        found = [Found(known[row["root"]], node_of(row)) for row in rows[:limit]]
+        found = [NodeHit(known[row["root"]], node_of(row)) for row in rows[:limit]]
         if len(rows) > limit:
             return Page(found, write_cursor(found[-1].conversation.id, found[-1].node.seq))
         return Page(found, talks.cursor)
@@ -488,7 +488,7 @@ def _other_name(app: str, user: str | None, session: str | None) -> str | None:
     return None if user is None or session is None else stored_name("session", qualified(app, user, session))
 
 
-def _number(turn: Turn | None, id: UUID) -> int | None:
+def _number(turn: HeldTurn | None, id: UUID) -> int | None:
     if turn is not None and turn.conversation != id:
         raise InvalidInput(
             f"the turn does not hold the conversation {id}",

@@ -11,22 +11,22 @@ from uuid import UUID
 
 from holdfast.conversations.contexts import ASSISTANT, Context, parse_context
 from holdfast.conversations.nodes import Node
-from holdfast.conversations.payloads import ToolCall, role_of
+from holdfast.conversations.payloads import StoredToolCall, role_of
 
 BETWEEN = "\n\n"  # separates the texts of a merged message
 
 
-class Message(TypedDict):
+class ModelMessage(TypedDict):
     """A message in the list that a model gets."""
 
     role: Literal["user", "assistant", "system", "tool"]
     content: str
-    tool_calls: NotRequired[list[ToolCall]]
+    tool_calls: NotRequired[list[StoredToolCall]]
     tool_call_id: NotRequired[str]
     name: NotRequired[str]
 
 
-def as_messages(nodes: Iterable[Node], reader: str, *, tools: bool = False) -> list[Message]:
+def as_messages(nodes: Iterable[Node], reader: str, *, tools: bool = False) -> list[ModelMessage]:
     """Return nodes as the messages that `reader` sees, in the same order."""
     told = [(parse_context(node.context), node) for node in nodes if not node.deleted and node.context]
     spoken = [(context, node) for context, node in told if context.type in ("text", "summary")]
@@ -37,13 +37,13 @@ def _is_own(context: Context, reader: str) -> bool:
     return context.name == "agent" and context.value in (reader, ASSISTANT)
 
 
-def _plain(spoken: Iterable[tuple[Context, Node]], reader: str) -> Iterator[Message]:
+def _plain(spoken: Iterable[tuple[Context, Node]], reader: str) -> Iterator[ModelMessage]:
     for context, node in spoken:
         if node.content.strip():
             yield {"role": "assistant" if _is_own(context, reader) else "user", "content": node.content}
 
 
-def _native(spoken: Sequence[tuple[Context, Node]], reader: str) -> Iterator[Message]:
+def _native(spoken: Sequence[tuple[Context, Node]], reader: str) -> Iterator[ModelMessage]:
     """Yield calls with their results. A call without a result, or a result without a call, becomes plain text."""
     results = _results(spoken, reader)
     told = {result.id for result in results.values()}  # yielded after their calls
@@ -74,7 +74,7 @@ def _results(spoken: Iterable[tuple[Context, Node]], reader: str) -> dict[tuple[
     return results
 
 
-def _calls(node: Node) -> list[ToolCall]:
+def _calls(node: Node) -> list[StoredToolCall]:
     return [] if node.payload is None else node.payload.get("tool_calls") or []
 
 
@@ -82,9 +82,9 @@ def _answered(context: Context, node: Node) -> str | None:
     return node.payload.get("tool_call_id") if node.payload and role_of(context, node.payload) == "tool" else None
 
 
-def _merged(messages: Iterable[Message]) -> Iterator[Message]:
+def _merged(messages: Iterable[ModelMessage]) -> Iterator[ModelMessage]:
     """Merge consecutive messages with the same role, except tool results. Nothing is merged after tool calls."""
-    last: Message | None = None
+    last: ModelMessage | None = None
     for message in messages:
         joins = last is not None and last["role"] == message["role"] != "tool" and "tool_calls" not in last
         if last is not None and joins:

@@ -40,7 +40,7 @@ class Node(msgspec.Struct, frozen=True):  # a struct, not a dataclass: one read 
         return parse_context(self.context).value if self.context else ""
 
 
-class Draft(msgspec.Struct, frozen=True, kw_only=True):
+class NodeInput(msgspec.Struct, frozen=True, kw_only=True):
     """A node to append."""
 
     content: str

@@ -15,7 +15,7 @@ from holdfast.core.errors import InvalidInput
 Role = Literal["user", "assistant", "system", "tool"]
 
 
-class ToolCall(TypedDict):
+class StoredToolCall(TypedDict):
     """A model's request to call a tool."""
 
     id: str
@@ -35,7 +35,7 @@ class Payload(TypedDict, total=False):
     """Everything in a message besides its text."""
 
     role: Role
-    tool_calls: list[ToolCall]
+    tool_calls: list[StoredToolCall]
     tool_call_id: str  # the call that this message answers
     tool_name: str
     result: Any  # the result of the tool, if it is more than text

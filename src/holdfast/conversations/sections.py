@@ -22,7 +22,7 @@ _SPACE = " \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class MarkdownSection:
     """A section: its header, the line of the header (from one), and the offsets of its start, body and end."""
 
     level: int
@@ -38,20 +38,20 @@ class Section:
         return f"{'#' * self.level} {self.title}".rstrip()
 
 
-def sections(text: str) -> list[Section]:
+def sections(text: str) -> list[MarkdownSection]:
     """Return all sections, in the order of the text. A section includes its subsections."""
     lines = [0, *(found.end() for found in _LINE_END.finditer(text)), len(text)]
     tokens = _parser().parse(_LINE_END.sub("\n", text))
-    found: list[Section] = []
+    found: list[MarkdownSection] = []
     for token, inline in pairwise(tokens):
         if token.type == "heading_open" and token.level == 0 and token.map is not None:
             first, after = token.map
             title = " ".join(inline.content.split("\n")).strip()  # a setext header can have several lines
-            found.append(Section(int(token.tag[1]), title, first + 1, lines[first], lines[after], len(text)))
+            found.append(MarkdownSection(int(token.tag[1]), title, first + 1, lines[first], lines[after], len(text)))
     return _ended(found)
 
 
-def find(text: str, header: str) -> Section:
+def find(text: str, header: str) -> MarkdownSection:
     """Return the only section with this header, given with or without its #s. Prefers the exact case."""
     level, title = _asked(header)
     there = sections(text)
@@ -127,15 +127,15 @@ def _parser() -> "MarkdownIt":
     return parser
 
 
-def _ended(found: list[Section]) -> list[Section]:
-    ended: list[Section] = []
-    following: list[Section] = []  # the next header of each level, the highest level first
+def _ended(found: list[MarkdownSection]) -> list[MarkdownSection]:
+    ended: list[MarkdownSection] = []
+    following: list[MarkdownSection] = []  # the next header of each level, the highest level first
     for section in reversed(found):
         while following and following[-1].level > section.level:
             following.pop()
         end = following[-1].start if following else section.end
         following.append(section)
-        ended.append(Section(section.level, section.title, section.line, section.start, section.body, end))
+        ended.append(MarkdownSection(section.level, section.title, section.line, section.start, section.body, end))
     return ended[::-1]
 
 
@@ -149,7 +149,7 @@ def _asked(header: str) -> tuple[int | None, str]:
     return None, title
 
 
-def _begins_with(content: str, section: Section) -> bool:
+def _begins_with(content: str, section: MarkdownSection) -> bool:
     first = next(iter(sections(content)), None)
     return (
         first is not None
@@ -159,7 +159,7 @@ def _begins_with(content: str, section: Section) -> bool:
     )
 
 
-def _checked(text: str, section: Section, edited: str, *, next: str) -> str:
+def _checked(text: str, section: MarkdownSection, edited: str, *, next: str) -> str:
     """Raise InvalidInput if an edit turns a header outside of the section into something else, such as code."""
     around = sections(text)
     before = [other.header for other in around if other.start < section.start]

@@ -7,7 +7,7 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.access.identities import Identities
 from holdfast.conversations.conversations import APP
-from holdfast.conversations.refusals import several, unknown_session
+from holdfast.conversations.errors import several, unknown_session
 from holdfast.core.names import stored_name
 from holdfast.core.session_names import qualified
 from holdfast.core.text import restore, store

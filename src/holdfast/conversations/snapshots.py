@@ -18,7 +18,7 @@ from holdfast.postgres.sql import statements
 sql = statements(__name__)
 
 
-class Said(msgspec.Struct, frozen=True):
+class ForeignNode(msgspec.Struct, frozen=True):
     """A node that another framework wrote: the parts that all readers understand."""
 
     id: UUID
@@ -39,7 +39,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     revision: int
     state: dict[str, Any]
     last_time: float  # of the last change, by the timestamps of the framework that reads
-    nodes: list[str | Said] = []  # str: the JSON of the framework that reads
+    nodes: list[str | ForeignNode] = []  # str: the JSON of the framework that reads
 
 
 class Snapshots:
@@ -93,7 +93,7 @@ class Snapshots:
         ]
 
 
-def _snapshot(row: Row, state: dict[str, Any], changed_at: datetime, nodes: "list[str | Said]") -> Snapshot:
+def _snapshot(row: Row, state: dict[str, Any], changed_at: datetime, nodes: "list[str | ForeignNode]") -> Snapshot:
     user, agent, last_time = row["user_name"], row["agent_name"], row["last_time"]
     return Snapshot(
         id=row["id"],
@@ -107,11 +107,11 @@ def _snapshot(row: Row, state: dict[str, Any], changed_at: datetime, nodes: "lis
     )
 
 
-def _node(row: Row) -> str | Said:
+def _node(row: Row) -> str | ForeignNode:
     if row["native"] is not None:
         return row["native"]
     context = Context(row["context_type"], row["context_name"], restore(row["context_value"]))
-    return Said(row["id"], context, restore(row["content"]), row["payload"], row["state"], row["created_at"])
+    return ForeignNode(row["id"], context, restore(row["content"]), row["payload"], row["state"], row["created_at"])
 
 
 def _seq(row: Row) -> int:

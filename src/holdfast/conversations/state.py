@@ -12,7 +12,7 @@ from uuid import UUID
 import msgspec
 
 from holdfast.bus.log import Log
-from holdfast.conversations.refusals import unknown
+from holdfast.conversations.errors import unknown
 from holdfast.core.errors import Conflict, HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row, Transaction

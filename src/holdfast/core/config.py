@@ -1,7 +1,7 @@
 """The configuration: all settings, and the source of each value.
 
 A value comes from the first source that has it: flags, the environment, `holdfast.toml`, the default
-(see `holdfast.core.sources`). `Config` is frozen, records the source of each value, and never shows a secret.
+(see `holdfast.core.setting_sources`). `Config` is frozen, records the source of each value, and never shows a secret.
 """
 
 import os
@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from holdfast.core.errors import BadSetting
 from holdfast.core.issuers import AccessSettings
 from holdfast.core.limits import LimitSettings
+from holdfast.core.setting_sources import GivenValue, SettingKeys, gather, unknown_setting
 from holdfast.core.settings import (
     AgentSettings,
     BusSettings,
@@ -27,11 +28,10 @@ from holdfast.core.settings import (
     LlmSettings,
     MemorySettings,
     Name,
-    Section,
     ServerSettings,
+    SettingsSection,
     StrongSecret,
 )
-from holdfast.core.sources import Given, Keys, gather, unknown_setting
 
 DEFAULT = "default"
 MASK = "********"
@@ -48,7 +48,7 @@ class Row:
     origin: str
 
 
-class Config(Section):
+class Config(SettingsSection):
     """Every setting of the engine."""
 
     data: Path = Field(
@@ -159,12 +159,12 @@ def is_secret(field: FieldInfo) -> bool:
     )
 
 
-KEYS = Keys(
+KEYS = SettingKeys(
     known=tuple(key for key, _ in fields(Config)),
     secret=frozenset(key for key, field in fields(Config) if is_secret(field)),
 )
 OBJECTS = {
-    key: Keys(tuple(f"{key}.{name}" for name in kind.model_fields), frozenset())
+    key: SettingKeys(tuple(f"{key}.{name}" for name in kind.model_fields), frozenset())
     for key, field in fields(Config)
     if (kind := object_of(field)) is not None
 }
@@ -190,7 +190,7 @@ def _home_if_any() -> Path | None:
         return None
 
 
-def _in_folder(given: Mapping[str, Given]) -> Given:
+def _in_folder(given: Mapping[str, GivenValue]) -> GivenValue:
     data = given["data"]
     if not isinstance(data.value, str | Path):
         _refuse("data", given, "it should be a path")
@@ -198,10 +198,10 @@ def _in_folder(given: Mapping[str, Given]) -> Given:
         path = data.folder / Path(data.value).expanduser()
     except RuntimeError:
         _refuse("data", given, "there is no such home folder")
-    return Given(path, data.origin, data.folder)
+    return GivenValue(path, data.origin, data.folder)
 
 
-def _nested(given: Mapping[str, Given]) -> dict[str, Any]:
+def _nested(given: Mapping[str, GivenValue]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for key, value in given.items():
         *sections, name = key.split(".")
@@ -228,7 +228,7 @@ def _key_of(location: tuple[int | str, ...]) -> str:
     return next(key for n in range(len(path), 0, -1) if (key := ".".join(path[:n])) in KEYS.known)
 
 
-def _refuse(key: str, given: Mapping[str, Given], why: str, *, within: Sequence[str] = ()) -> NoReturn:
+def _refuse(key: str, given: Mapping[str, GivenValue], why: str, *, within: Sequence[str] = ()) -> NoReturn:
     """Raise BadSetting for a value. In a list of objects, `within` is the index of the object and the field."""
     source = given.get(key)
     origin = source.origin if source else DEFAULT

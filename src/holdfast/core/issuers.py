@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from holdfast.core.settings import Name, Names, Number, Section, StrongSecret
+from holdfast.core.settings import Name, Names, Number, SettingsSection, StrongSecret
 
 SHARED = "HS256"  # signed with a shared secret
 USUAL = ("RS256", "ES256", "EdDSA", "PS256")
@@ -46,7 +46,7 @@ def _distinct(issuers: "tuple[Issuer, ...]") -> "tuple[Issuer, ...]":
     return issuers
 
 
-class Issuer(Section):
+class Issuer(SettingsSection):
     """An issuer whose tokens the server accepts."""
 
     issuer: Name = Field(description="issuer of the tokens: `iss` of a token has to be equal to it")
@@ -122,7 +122,7 @@ class Issuer(Section):
         return self.algorithms or (USUAL if self.secret is None else (SHARED,))
 
 
-class AccessSettings(Section):
+class AccessSettings(SettingsSection):
     """Authentication by tokens of an issuer."""
 
     issuers: Annotated[tuple[Issuer, ...], BeforeValidator(_objects), AfterValidator(_distinct)] = Field(

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.core.settings import Count, Number, Section, Whole
+from holdfast.core.settings import Count, Number, SettingsSection, Whole
 
 Share = Annotated[Number, Field(gt=0, le=1)]
 
 
-class LimitSettings(Section):
+class LimitSettings(SettingsSection):
     """Limits of a process, and the share of them that a tenant, a user or an address can take."""
 
     requests: Count = Field(

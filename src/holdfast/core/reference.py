@@ -6,7 +6,7 @@ from typing import cast
 from pydantic.fields import FieldInfo
 
 from holdfast.core.config import Config, fields, is_secret, object_of
-from holdfast.core.sources import environment_name
+from holdfast.core.setting_sources import environment_name
 
 _HEAD = """\
 # Settings

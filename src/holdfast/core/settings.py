@@ -130,13 +130,13 @@ ModelName = Annotated[Name, AfterValidator(_model)]
 Price = Annotated[Name, AfterValidator(_price)]
 
 
-class Section(BaseModel):
+class SettingsSection(BaseModel):
     """A group of settings."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
-class DatabaseSettings(Section):
+class DatabaseSettings(SettingsSection):
     """The PostgreSQL database of the engine."""
 
     url: Address = Field(
@@ -181,7 +181,7 @@ class DatabaseSettings(Section):
     )
 
 
-class ServerSettings(Section):
+class ServerSettings(SettingsSection):
     """The HTTP server."""
 
     host: Name = Field(
@@ -215,7 +215,7 @@ class ServerSettings(Section):
     )
 
 
-class BusSettings(Section):
+class BusSettings(SettingsSection):
     """The log: topics, consumer groups, commands and Kafka."""
 
     url: Annotated[str, AfterValidator(_bus)] = Field(
@@ -288,7 +288,7 @@ class BusSettings(Section):
 Cosine = Annotated[Number, Field(ge=-1, le=1)]
 
 
-class EmbeddingSettings(Section):
+class EmbeddingSettings(SettingsSection):
     """The embedding models."""
 
     model: Name = Field(default="bge-small-en-v1.5-q", description="embedding model")
@@ -339,7 +339,7 @@ class EmbeddingSettings(Section):
     cached_queries: Whole = Field(default=1000, ge=0, description="number of query vectors to cache")
 
 
-class StorageSettings(Section):
+class StorageSettings(SettingsSection):
     """The database under the names of the `memory` block; `database.url` has priority."""
 
     type: Literal["postgresql"] = Field(default="postgresql", description="type of storage")
@@ -356,14 +356,14 @@ class StorageSettings(Section):
     )
 
 
-class ShortTermSettings(Section):
+class ShortTermSettings(SettingsSection):
     """Session memories."""
 
     ttl_minutes: Count = Field(default=60, description="default TTL of a session's memory, in minutes")
     max_memories: Count = Field(default=100, description="maximum number of memories of a session")
 
 
-class LongTermSettings(Section):
+class LongTermSettings(SettingsSection):
     """Long-term memory: the defaults of searches."""
 
     min_importance: Number = Field(
@@ -378,7 +378,7 @@ class LongTermSettings(Section):
     )
 
 
-class KnowledgeSettings(Section):
+class KnowledgeSettings(SettingsSection):
     """Knowledge ingestion: how documents are split into chunks."""
 
     chunk_size: Count = Field(
@@ -401,7 +401,7 @@ class KnowledgeSettings(Section):
         return overlap
 
 
-class RetentionSettings(Section):
+class RetentionSettings(SettingsSection):
     """How the memories of users and agents fade."""
 
     half_life_days: Annotated[Number, Field(gt=0)] = Field(
@@ -422,7 +422,7 @@ class RetentionSettings(Section):
 Weight = Annotated[Number, Field(ge=0, le=10)]
 
 
-class ScoringSettings(Section):
+class ScoringSettings(SettingsSection):
     """How search scores a memory: the weights of the parts that are added to the cosine similarity."""
 
     words: Weight = Field(default=0.1, description="weight of the words that query and memory share")
@@ -464,7 +464,7 @@ class ScoringSettings(Section):
     )
 
 
-class MemorySettings(Section):
+class MemorySettings(SettingsSection):
     """Memory: embedding, retention and search."""
 
     embedding: EmbeddingSettings = EmbeddingSettings()
@@ -476,7 +476,7 @@ class MemorySettings(Section):
     knowledge: KnowledgeSettings = KnowledgeSettings()
 
 
-class LlmSettings(Section):
+class LlmSettings(SettingsSection):
     """The language models of agents."""
 
     model: ModelName = Field(
@@ -529,7 +529,7 @@ class LlmSettings(Section):
     )
 
 
-class AgentSettings(Section):
+class AgentSettings(SettingsSection):
     """Agents and their runs. A stored agent cannot exceed the limits on steps, tokens, seconds and cost."""
 
     max_steps: Count = Field(default=20, description="maximum number of steps (model calls) of a run")
@@ -564,7 +564,7 @@ class AgentSettings(Section):
     tenants: Names = Field(default=(), description="additional tenants whose agents `holdfast up` serves")
 
 
-class ExecutionSettings(Section):
+class ExecutionSettings(SettingsSection):
     """How the engine calls tools and back ends."""
 
     allow_private: Names = Field(
@@ -585,7 +585,7 @@ class ExecutionSettings(Section):
     keep_days: Count = Field(default=30, description="days to keep executions outside of turns")
 
 
-class GatewaySettings(Section):
+class GatewaySettings(SettingsSection):
     """The gateway for MCP and JSON-RPC clients."""
 
     mcp: bool = Field(default=True, description="serve MCP on `/mcp`, `/mcp/sse` and `/mcp/message`")

@@ -14,7 +14,7 @@ Result = TypeVar("Result")
 _WORKER = ThreadPoolExecutor(1, thread_name_prefix="holdfast worker")
 
 
-class Call(threading.Thread):
+class ThreadCall(threading.Thread):
     """A call in a daemon thread. It is `abandoned` when its caller was cancelled."""
 
     def __init__(self, work: Callable[[], None], name: str) -> None:
@@ -65,7 +65,7 @@ async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int |
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, result, error)
 
-    thread = Call(work, name)
+    thread = ThreadCall(work, name)
     thread.start()
     try:
         return await done
@@ -77,6 +77,6 @@ async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int |
 def abandoned(name: str | None = None) -> int:
     """Count the abandoned calls that still run, of a name or all."""
     return sum(
-        isinstance(thread, Call) and thread.abandoned and (name is None or thread.name == name)
+        isinstance(thread, ThreadCall) and thread.abandoned and (name is None or thread.name == name)
         for thread in threading.enumerate()
     )

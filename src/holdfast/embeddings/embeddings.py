@@ -8,14 +8,14 @@ from typing import Literal, Self
 from holdfast.core.errors import BadSetting, HoldfastError, InvalidInput, Unavailable
 from holdfast.core.settings import EmbeddingSettings
 from holdfast.embeddings.embedder import Vector
-from holdfast.embeddings.known import KNOWN
+from holdfast.embeddings.known_models import KNOWN
 from holdfast.embeddings.language import Language, language_of
 from holdfast.embeddings.local import LocalModel
-from holdfast.embeddings.pool import Pool
-from holdfast.embeddings.queries import Queries
-from holdfast.embeddings.remote import Endpoint, RemoteModel
+from holdfast.embeddings.model_supply import ModelSupply
+from holdfast.embeddings.pool import EmbeddingPool
+from holdfast.embeddings.query_cache import QueryCache
+from holdfast.embeddings.remote import EmbeddingEndpoint, RemoteModel
 from holdfast.embeddings.store import Store
-from holdfast.embeddings.supply import Supply
 
 log = logging.getLogger(__name__)
 
@@ -34,12 +34,12 @@ class Embeddings:
         self._settings = settings
         self._context = WITH_PREVIOUS if settings.with_previous_turn else ""
         self._store = store or Store(settings.folder)
-        self._pool = Pool(settings.threads)
-        self._endpoint = Endpoint(settings) if settings.url else None
-        self._queries = Queries(settings.cached_queries)
+        self._pool = EmbeddingPool(settings.threads)
+        self._endpoint = EmbeddingEndpoint(settings) if settings.url else None
+        self._queries = QueryCache(settings.cached_queries)
         main = self._supply(settings.model, settings.dimensions, settings.query_prefix)
-        self._by_language: dict[Language, Supply] = {"en": main}
-        self._former: dict[str, Supply] = {}
+        self._by_language: dict[Language, ModelSupply] = {"en": main}
+        self._former: dict[str, ModelSupply] = {}
         self._preparing: asyncio.Task[None] | None = None
         if settings.chinese_model in ("", settings.model):
             self._by_language |= {"zh": main, "other": main}
@@ -105,7 +105,7 @@ class Embeddings:
 
     async def vectors(self, texts: Sequence[str], languages: Sequence[Language] | None = None) -> list[Vector | None]:
         """Return the vectors of texts to store, in order; None for a text whose model is unavailable or failed."""
-        places: dict[Supply, list[int]] = {}
+        places: dict[ModelSupply, list[int]] = {}
         given: Sequence[Language] = [language_of(text) for text in texts] if languages is None else languages
         for place, (_, language) in enumerate(zip(texts, given, strict=True)):
             supply = self._by_language.get(language)
@@ -113,7 +113,7 @@ class Embeddings:
                 places.setdefault(supply, []).append(place)
         vectors: list[Vector | None] = [None] * len(texts)
 
-        async def fill(supply: Supply, places: Sequence[int]) -> None:
+        async def fill(supply: ModelSupply, places: Sequence[int]) -> None:
             for start in range(0, len(places), TOGETHER):
                 some = places[start : start + TOGETHER]
                 found = await self._embed(supply, [texts[place] for place in some])
@@ -138,7 +138,7 @@ class Embeddings:
             _note(supply, error)
             return None
 
-    async def _embed(self, supply: Supply, texts: Sequence[str]) -> Sequence[Vector | None]:
+    async def _embed(self, supply: ModelSupply, texts: Sequence[str]) -> Sequence[Vector | None]:
         embedder = await supply.embedder()
         if embedder is None:
             return [None] * len(texts)
@@ -157,7 +157,7 @@ class Embeddings:
             if self._settings.fetch or not supply.why:
                 await supply.embedder()
 
-    def _of(self, model: str) -> Supply | None:
+    def _of(self, model: str) -> ModelSupply | None:
         model = model.removesuffix(WITH_PREVIOUS)
         for supply in self._by_language.values():
             if supply.name == model:
@@ -168,21 +168,21 @@ class Embeddings:
             self._former[model] = self._local(model, known.dimensions, known.query_prefix, fetch=False)
         return self._former.get(model)
 
-    def _supply(self, name: str, dimensions: int, prefix: str) -> Supply:
+    def _supply(self, name: str, dimensions: int, prefix: str) -> ModelSupply:
         if self._endpoint is not None:
-            return Supply(RemoteModel(self._endpoint, name, dimensions=dimensions, prefix=prefix), self.arrived)
+            return ModelSupply(RemoteModel(self._endpoint, name, dimensions=dimensions, prefix=prefix), self.arrived)
         return self._local(name, dimensions, prefix, fetch=self._settings.fetch)
 
-    def _local(self, name: str, dimensions: int, prefix: str, *, fetch: bool) -> Supply:
+    def _local(self, name: str, dimensions: int, prefix: str, *, fetch: bool) -> ModelSupply:
         model = LocalModel(name, dimensions=dimensions, prefix=prefix, store=self._store, pool=self._pool, fetch=fetch)
-        return Supply(model, self.arrived)
+        return ModelSupply(model, self.arrived)
 
 
 def _is_lasting(error: HoldfastError) -> bool:
     return isinstance(error, Unavailable | BadSetting)
 
 
-def _note(supply: Supply, error: HoldfastError) -> None:
+def _note(supply: ModelSupply, error: HoldfastError) -> None:
     if _is_lasting(error):
         supply.lose(error)
     else:

@@ -7,11 +7,11 @@ from concurrent.futures import Future
 from functools import partial
 
 from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.embeddings.downloads import DownloadCancelled, Progress, no_progress
 from holdfast.embeddings.embedder import Embedder
-from holdfast.embeddings.known import KNOWN
+from holdfast.embeddings.known_models import KNOWN
 from holdfast.embeddings.onnx import OnnxEmbedder
-from holdfast.embeddings.pool import Pool
-from holdfast.embeddings.sources import GivenUp, Progress, no_progress
+from holdfast.embeddings.pool import EmbeddingPool
 from holdfast.embeddings.store import ModelFiles, Store
 
 MISSING = 0.5  # seconds to cache that a model is not in the store
@@ -23,7 +23,9 @@ class LocalModel:
 
     longest_pause = 3.0  # short: another process may have downloaded the model
 
-    def __init__(self, name: str, *, dimensions: int, prefix: str, store: Store, pool: Pool, fetch: bool) -> None:
+    def __init__(
+        self, name: str, *, dimensions: int, prefix: str, store: Store, pool: EmbeddingPool, fetch: bool
+    ) -> None:
         self._configured = name
         self._dimensions = dimensions
         self._prefix = prefix
@@ -121,7 +123,7 @@ async def fetched(store: Store, name: str, progress: Progress = no_progress) -> 
 
     def step(here: int, total: int) -> None:
         if given_up.is_set():
-            raise GivenUp
+            raise DownloadCancelled
         progress(here, total)
 
     def work() -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from holdfast.core.errors import Broken, Unavailable
 from holdfast.embeddings.embedder import Vector, encodable, wrong_dimensions
-from holdfast.embeddings.pool import Pool
+from holdfast.embeddings.pool import EmbeddingPool
 from holdfast.embeddings.store import ModelFiles, Pooling
 
 POOLED = "sentence_embedding"  # the name that exporters give to the output with the vector of the whole text
@@ -18,7 +18,7 @@ MAX_CHARACTERS = 32_768  # far more than 512 tokens of any language: the tokeniz
 class OnnxEmbedder:
     """An embedder that runs a model of the store on the threads of a pool."""
 
-    def __init__(self, model: "Model", *, name: str, prefix: str, pool: Pool) -> None:
+    def __init__(self, model: "OnnxModel", *, name: str, prefix: str, pool: EmbeddingPool) -> None:
         self._model = model
         self._name = name
         self._prefix = prefix
@@ -26,10 +26,10 @@ class OnnxEmbedder:
 
     @classmethod
     async def load(
-        cls, files: ModelFiles, *, name: str, dimensions: int, prefix: str = "", pool: Pool
+        cls, files: ModelFiles, *, name: str, dimensions: int, prefix: str = "", pool: EmbeddingPool
     ) -> "OnnxEmbedder":
         """Load the model. Raises BadSetting if its vectors have other `dimensions`."""
-        model = await pool.run(partial(Model, files), urgent=True)
+        model = await pool.run(partial(OnnxModel, files), urgent=True)
         if model.dimensions != dimensions:
             raise wrong_dimensions(files.name, found=model.dimensions, expected=dimensions)
         return cls(model, name=name, prefix=prefix, pool=pool)
@@ -66,7 +66,7 @@ class OnnxEmbedder:
             vectors[place] = await self._pool.run(partial(self._model.vector, text))
 
 
-class Model:
+class OnnxModel:
     """A session of ONNX Runtime and its tokenizer. It is thread-safe."""
 
     def __init__(self, files: ModelFiles) -> None:

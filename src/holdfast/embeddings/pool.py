@@ -12,7 +12,7 @@ from holdfast.core.shares import FairQueue, current_holder
 Result = TypeVar("Result")
 
 
-class Pool:
+class EmbeddingPool:
     """Runs short calls in threads: urgent ones first, and in a fair order of tenants and users.
 
     Queued calls are not yet in the executor. A cancelled caller therefore leaves at most one running call behind.

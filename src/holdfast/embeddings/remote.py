@@ -27,7 +27,7 @@ AGAIN = frozenset({408, 409, 425, 429})
 REFUSED_TEXT = frozenset({400, 413, 422})
 
 
-class Endpoint:
+class EmbeddingEndpoint:
     """A client of the configured endpoint. It retries temporary failures within the configured timeout."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
@@ -112,7 +112,7 @@ class RemoteModel:
 
     longest_pause = 60.0
 
-    def __init__(self, endpoint: Endpoint, name: str, *, dimensions: int, prefix: str = "") -> None:
+    def __init__(self, endpoint: EmbeddingEndpoint, name: str, *, dimensions: int, prefix: str = "") -> None:
         self._endpoint = endpoint
         self._name = name
         self._dimensions = dimensions

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Literal
 
 from holdfast.core.errors import HoldfastError, Unavailable
-from holdfast.embeddings.known import KNOWN, KnownModel, Pinned
-from holdfast.embeddings.sources import Progress, fetch_from_hub, fetch_from_maven, no_progress
+from holdfast.embeddings.downloads import Progress, fetch_from_hub, fetch_from_maven, no_progress
+from holdfast.embeddings.known_models import KNOWN, KnownModel, PinnedFile
 
 Pooling = Literal["first", "mean"]
 Source = Callable[[KnownModel, Path, Progress], None]
@@ -171,7 +171,7 @@ class Store:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _is(self, path: Path, pinned: Pinned) -> bool:
+    def _is(self, path: Path, pinned: PinnedFile) -> bool:
         return path.is_file() and path.stat().st_size == pinned.bytes and self._digest(path) == pinned.sha256
 
     def _digest(self, path: Path) -> str:

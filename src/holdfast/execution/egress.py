@@ -96,7 +96,7 @@ def is_private(address: Address | str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class AllowedHosts:
     """Private addresses that may be reached, by name or by network; on one port, or on all (None)."""
 
     names: frozenset[tuple[str, int | None]] = frozenset()
@@ -155,7 +155,7 @@ class Hop:
 _under_way: ContextVar[Hop] = ContextVar("holdfast_hop")
 
 
-class Refused(OSError):
+class RefusedAddress(OSError):
     """The socket for a private address was refused."""
 
 
@@ -167,13 +167,13 @@ class Egress:
 
     def __init__(
         self,
-        allowed: Allowed | None = None,
+        allowed: AllowedHosts | None = None,
         *,
         connections: int = 100,
         resolver: "AbstractResolver | None" = None,
         limits: LimitSettings | None = None,
     ) -> None:
-        self._allowed = allowed or Allowed()
+        self._allowed = allowed or AllowedHosts()
         self._resolver = resolver
         self._session: ClientSession | None = None
         self._closed = False
@@ -252,7 +252,7 @@ class Egress:
         address = _address(family, place)
         if address is None or (is_private(address) and not self._allowed.permits(hop.host, address, place[1])):
             hop.refused.append(str(place[0]))
-            raise Refused(f"{place[0]} is not public")
+            raise RefusedAddress(f"{place[0]} is not public")
         hop.sockets += 1
         return socket.socket(family, kind, protocol)
 

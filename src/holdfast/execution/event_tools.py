@@ -7,18 +7,27 @@ from time import monotonic
 from typing import Any
 from uuid import UUID
 
-from holdfast.bus.skills import Skill, current_command
+from holdfast.bus.handlers import Handler, current_command
 from holdfast.bus.workers import FINAL
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import dumps, render
-from holdfast.execution.events import ASIDE, TIMEOUT, Answer, answer_for, commands_of, correlation_id, packed, run_of
 from holdfast.execution.executor import Executor
 from holdfast.execution.outcomes import Failed, finished, off_loop, plain_of, reason_of, trace_of
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.runner import IN_DOUBT, Result
+from holdfast.execution.worker_runner import (
+    ASIDE,
+    TIMEOUT,
+    WorkerAnswer,
+    answer_for,
+    commands_of,
+    correlation_id,
+    packed,
+    run_of,
+)
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
-from holdfast.skills.arguments import Refusal, check
+from holdfast.skills.arguments import ArgumentRefusal, check
 from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
 
@@ -57,10 +66,10 @@ class EventTools:
         self._most = max_record_bytes - ENVELOPE
         self._revision: int | None = None
         self._read = 0.0
-        self._skills: dict[str, Skill] = {}
+        self._skills: dict[str, Handler] = {}
         self._ids: dict[str, UUID] = {}
 
-    async def skills(self) -> Mapping[str, Skill]:
+    async def skills(self) -> Mapping[str, Handler]:
         """Return the current tools. Read the rows again if the registry's revision has changed or they are old."""
         revision: int = await self._database.value(sql("revision"))
         now = monotonic()
@@ -77,18 +86,18 @@ class EventTools:
             return row["name"] in self._functions or self._imports(row["reference"] or "")
         return self._executor.runs(row["kind"])
 
-    def _skill(self, name: str) -> Skill:
+    def _skill(self, name: str) -> Handler:
         async def work(**arguments: Any) -> Any:
             return await self._work(name, arguments)
 
-        return Skill(name, work, attempts=1)
+        return Handler(name, work, attempts=1)
 
     async def _work(self, name: str, arguments: dict[str, Any]) -> Any:
         command = current_command()
         asked = FINAL in command.headers  # by an executor, which has checked the arguments and expects an `Answer`
         tool = await self._tool(name)
-        given: Mapping[str, Any] | Refusal = arguments if asked else check(tool, arguments)
-        if isinstance(given, Refusal):
+        given: Mapping[str, Any] | ArgumentRefusal = arguments if asked else check(tool, arguments)
+        if isinstance(given, ArgumentRefusal):
             raise InvalidInput(given.text)
         limit = _seconds(command.headers.get(TIMEOUT), tool)
         run = run_of(command)
@@ -119,7 +128,7 @@ class EventTools:
         declared = self._functions.get(name)
         return tool if declared is None else replace(tool, function=declared.function)
 
-    async def _sendable(self, result: Result, id: str, key: str) -> Answer:
+    async def _sendable(self, result: Result, id: str, key: str) -> WorkerAnswer:
         """Return an answer that fits into a completion. If the result is too large, store it with the execution."""
         answer = answer_for(result, id)
         if await off_loop(answer.value, lambda: self._fits(answer)):
@@ -129,9 +138,9 @@ class EventTools:
         if not await self._outputs.put_aside(kept_by, content, ASIDE):
             size = len(content)
             raise InvalidInput(f"its result is too large: it has {size:,} bytes, {self._most:,} can be sent")
-        return Answer(id, aside=True)
+        return WorkerAnswer(id, aside=True)
 
-    def _fits(self, answer: Answer) -> bool:
+    def _fits(self, answer: WorkerAnswer) -> bool:
         size = len(answer.whole or b"") * 4 // 3 + len(render(answer.value))
         return size <= self._most and len(dumps(answer).encode()) <= self._most
 

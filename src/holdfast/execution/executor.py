@@ -9,11 +9,11 @@ from uuid import UUID
 from holdfast.core.errors import Unavailable
 from holdfast.core.shares import Shares
 from holdfast.execution.admission import Admission
-from holdfast.execution.events import EventRunner, Untaken
 from holdfast.execution.outcomes import MAX_WHOLE_BYTES, Outcome, outcome_of
-from holdfast.execution.presence import Presence
-from holdfast.execution.runner import Result, Runner
-from holdfast.skills.arguments import Refusal
+from holdfast.execution.presence import ToolPresence
+from holdfast.execution.runner import Result, ToolRunner
+from holdfast.execution.worker_runner import NotTaken, WorkerRunner
+from holdfast.skills.arguments import ArgumentRefusal
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Kind, Mode, Tool
 
@@ -27,11 +27,11 @@ class Executor:
 
     def __init__(
         self,
-        runners: Mapping[Kind, Runner],
+        runners: Mapping[Kind, ToolRunner],
         *,
         admission: Admission | None = None,
-        events: EventRunner | None = None,
-        presence: Presence | None = None,
+        events: WorkerRunner | None = None,
+        presence: ToolPresence | None = None,
         max_whole_bytes: int = MAX_WHOLE_BYTES,
         places: Shares | None = None,
     ) -> None:
@@ -81,7 +81,7 @@ class Executor:
         """
         if not awaited and not admitted and self._admission is not None and tool.id is not None:
             found = await self._admission.admit(tool, arguments, run, skill=skill)
-            if isinstance(found, Refusal):
+            if isinstance(found, ArgumentRefusal):
                 return Outcome.refused(found.text)
             tool, arguments = found
         way: Mode = "event" if awaited else mode or await self.mode(tool)
@@ -109,7 +109,7 @@ class Executor:
         """Run a tool in this process on behalf of a worker, and return its result. Errors are raised."""
         if self._admission is not None and tool.id is not None:
             admitted = await self._admission.admit(tool, arguments, run, skill=None)
-            if isinstance(admitted, Refusal):
+            if isinstance(admitted, ArgumentRefusal):
                 return Result(admitted.text, failed=True)
             tool, arguments = admitted
         return await self._inline(tool, arguments, run, timeout=timeout)
@@ -144,7 +144,7 @@ class Executor:
             began = monotonic()
             try:
                 return await self._events.run(tool, arguments, run, timeout=timeout, needed=False)
-            except Untaken:  # no worker has begun it, or it is too large to send
+            except NotTaken:  # no worker has begun it, or it is too large to send
                 return await self._inline(tool, arguments, run, timeout=max(0.1, timeout - monotonic() + began))
         if not awaited and tool.kind == "java" and tool.mode is None and not await self._is_served(tool):
             raise Unavailable(

@@ -20,7 +20,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput, TimedOut, TooLarge
 from holdfast.core.text import dumps, render
 from holdfast.core.threads import abandoned, in_worker
 from holdfast.core.wires import HTTP_STATUS
-from holdfast.execution.runner import IN_DOUBT, JSON, Result, Vanished
+from holdfast.execution.runner import IN_DOUBT, JSON, OutcomeUnknown, Result
 from holdfast.execution.trimming import trimmed
 from holdfast.mcp.content import Block
 from holdfast.skills.client import InputRequired
@@ -129,7 +129,7 @@ async def outcome_of(
         return Outcome(
             status, told, kept, reason, _since(started), aside, kind, content=result.content, shortened=short
         )
-    if isinstance(error, Vanished):
+    if isinstance(error, OutcomeUnknown):
         return Outcome("unknown", UNKNOWN, None, str(error), _since(started))
     return _failed(tool, run, error, _since(started))
 

@@ -13,7 +13,7 @@ MOST = 10_000  # cached answers
 sql = statements(__name__)
 
 
-class Presence:
+class ToolPresence:
     """Tells which tools the workers of one tenant serve."""
 
     def __init__(self, database: Database) -> None:

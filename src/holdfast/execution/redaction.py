@@ -48,7 +48,7 @@ class Span(NamedTuple):
     end: int
 
 
-class View:
+class DecodedView:
     """A decoded text. `span` maps positions back to the original text."""
 
     def __init__(self, text: str) -> None:
@@ -121,7 +121,7 @@ class Redaction:
         yield from self._in_base64(text, depth)
         if not depth or not _has_escapes(text):
             return
-        view = View(text)
+        view = DecodedView(text)
         if view.text != text:
             yield from map(view.span, self._within(view.text, depth - 1))
 
@@ -167,7 +167,7 @@ def _forms(secret: str) -> Iterator[str]:
             yield part.strip().replace(" ", "+")  # as in forms
         seen = part
         for _ in range(DEPTH + 1):  # if the secret itself has escapes, they are decoded with the text's
-            seen = View(seen).text
+            seen = DecodedView(seen).text
             if len(seen) >= LEAST_DECODED:
                 yield seen
         yield from _base64_forms(part.encode(errors="replace"))

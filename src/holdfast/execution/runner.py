@@ -28,11 +28,11 @@ class Result:
     content: tuple[Block, ...] | None = None
 
 
-class Vanished(Exception):
+class OutcomeUnknown(Exception):
     """The process that ran the tool stopped: it is not known whether the call took effect."""
 
 
-class Runner(Protocol):
+class ToolRunner(Protocol):
     """Runs tools of some kinds.
 
     It raises the errors that keep a tool from running, and those that the tool raises. The executor enforces the limits

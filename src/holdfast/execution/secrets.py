@@ -8,7 +8,7 @@ from ipaddress import ip_address
 
 from holdfast.core.errors import Broken, InvalidInput, NotFound, TooLarge, Unavailable
 from holdfast.core.text import restore, store
-from holdfast.execution.sealing import SealingKey
+from holdfast.execution.encryption import EncryptionKey
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
@@ -59,7 +59,7 @@ class Secrets:
 
     def __init__(self, database: Database, key: bytes) -> None:
         self._database = database
-        self._key = SealingKey(key)
+        self._key = EncryptionKey(key)
 
     async def set(self, name: str, value: str, *, hosts: Iterable[str] = (), by: str = "") -> KnownSecret:
         """Create a secret or replace its value. With `hosts`, it is sent only to these (see `Secret.allows`)."""

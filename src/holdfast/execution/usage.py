@@ -34,7 +34,7 @@ class Count:
 Counts = defaultdict[UUID, Count]
 
 
-class Usage:
+class ToolUsage:
     """Counts calls in batches. If the process dies, only the counts that it has not written are lost."""
 
     def __init__(self) -> None:

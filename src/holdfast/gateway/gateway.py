@@ -7,20 +7,20 @@ from holdfast.access.principals import Principal
 from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.calls import ToolCall
+from holdfast.gateway.calls import GatewayCall
 from holdfast.gateway.inventory import Inventory
 from holdfast.gateway.offerings import Offerings
-from holdfast.gateway.policies.approval import Approval
-from holdfast.gateway.policies.arguments import Arguments
+from holdfast.gateway.policies.approval import ApprovalPolicy
+from holdfast.gateway.policies.arguments import ArgumentPolicy
 from holdfast.gateway.policies.policy import Policy, chained
 from holdfast.gateway.runs import CallerRun, run_of
-from holdfast.gateway.searching import unwrapped
-from holdfast.gateway.views import CALL_TOOL, View
+from holdfast.gateway.tool_search import unwrapped
+from holdfast.gateway.views import CALL_TOOL, CallerView
 from holdfast.skills.client import SILENT, Client
 
 # The policies, in order. Of the planned ones, limits go before arguments, pins after them, token exchange last, and an
 # audit around all of them.
-POLICIES: tuple[Policy, ...] = (Arguments(), Approval())
+POLICIES: tuple[Policy, ...] = (ArgumentPolicy(), ApprovalPolicy())
 
 
 class Gateway:
@@ -36,7 +36,7 @@ class Gateway:
         self._settings = engine.config.gateway
         self._proceed = chained(policies, self._run)
 
-    async def tools(self, caller: Principal) -> View:
+    async def tools(self, caller: Principal) -> CallerView:
         """Return the tools that a caller sees."""
         return await self.inventory.view(caller)
 
@@ -64,7 +64,7 @@ class Gateway:
                 return found
             listed, arguments = found
         limit = self._settings.timeout if timeout is None else min(timeout, self._settings.timeout)
-        return await self._proceed(ToolCall(listed, arguments, caller, view, limit, client))
+        return await self._proceed(GatewayCall(listed, arguments, caller, view, limit, client))
 
     async def run_for(self, caller: Principal, client: Client = SILENT) -> CallerRun:
         """Return a run in which a caller reads something, such as a resource or a prompt.
@@ -80,7 +80,7 @@ class Gateway:
             )
         return run_of(caller, client, view, seconds=self._settings.timeout)
 
-    async def _run(self, call: ToolCall) -> Outcome:
+    async def _run(self, call: GatewayCall) -> Outcome:
         return await self.engine.executor.run(
             call.listed.tool,
             call.arguments,

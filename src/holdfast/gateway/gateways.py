@@ -5,11 +5,11 @@ from collections import OrderedDict
 from holdfast.app import App
 from holdfast.core.ids import TenantId
 from holdfast.engine import Engine
+from holdfast.gateway.builtin import own_tools
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.inventory import Inventory
 from holdfast.gateway.jsonrpc.envelopes import EnvelopeCalls
 from holdfast.gateway.offerings import Offerings
-from holdfast.gateway.own import own_tools
 
 REMEMBERED = 1000  # cached gateways
 

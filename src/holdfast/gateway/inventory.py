@@ -17,11 +17,11 @@ from holdfast.access.principals import Principal
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.text import store
 from holdfast.engine import Engine
-from holdfast.gateway.views import Listed, View, Who, sees, sees_own, shown_name
+from holdfast.gateway.views import CallerView, Listed, ViewKey, sees, sees_own, shown_name
 from holdfast.postgres.sql import statements
 from holdfast.skills.offers import Offer, offer_of
-from holdfast.skills.runnable import can_run
-from holdfast.skills.tool import Entry, Tool
+from holdfast.skills.runnable_kinds import can_run
+from holdfast.skills.tool import Tool, ToolEntry
 from holdfast.skills.tools import MAX_LISTED
 
 FRESH = 0.5  # seconds between two checks of the revision
@@ -34,15 +34,15 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class RegisteredTool:
     """A registered tool, and how it is listed by default."""
 
-    entry: Entry
+    entry: ToolEntry
     listed: Listed
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class AgentGrant:
     """The tools that an agent has by its definition and its skills.
 
     A person has to allow each call of a tool in `approve`, regardless of how the agent got the tool.
@@ -56,16 +56,16 @@ class Grant:
         return replace(offer, tool=replace(offer.tool, approve=True)) if offer.tool.name in self.approve else offer
 
 
-NOTHING = Grant()
+NOTHING = AgentGrant()
 
 
 @dataclass(frozen=True)
-class Stock:
+class ToolSnapshot:
     """The active tools at a revision of the registry, and the views of them."""
 
     revision: int
-    tools: Mapping[str, Known]
-    views: "OrderedDict[Who, View]" = field(default_factory=OrderedDict[Who, View])
+    tools: Mapping[str, RegisteredTool]
+    views: "OrderedDict[ViewKey, CallerView]" = field(default_factory=OrderedDict[ViewKey, CallerView])
 
     @cached_property
     def shared(self) -> frozenset[str]:
@@ -84,17 +84,17 @@ class Inventory:
         self._engine = engine
         self._database = engine.database
         self._own = tuple(own)
-        self._stock: Stock | None = None
+        self._stock: ToolSnapshot | None = None
         self._checked = 0.0
         self._read_anew = 0.0
-        self._reading: asyncio.Task[Stock] | None = None
+        self._reading: asyncio.Task[ToolSnapshot] | None = None
 
-    async def view(self, caller: Principal) -> View:
+    async def view(self, caller: Principal) -> CallerView:
         """Return what a caller sees now."""
         stock = self._stock
         if stock is None or monotonic() - self._checked > FRESH:
             stock = await self.current()
-        who = Who.of(caller)
+        who = ViewKey.of(caller)
         found = stock.views.get(who)
         if found is None:
             found = await self._view(stock, who)
@@ -103,24 +103,24 @@ class Inventory:
                 stock.views.popitem(last=False)
         return found
 
-    async def current(self) -> Stock:
+    async def current(self) -> ToolSnapshot:
         """Return the current tools; concurrent callers share one read."""
         if self._reading is None:
             self._reading = asyncio.create_task(self._renew(), name="gateway inventory")
             self._reading.add_done_callback(self._read)
         return await asyncio.shield(self._reading)
 
-    def _read(self, reading: "asyncio.Task[Stock]") -> None:
+    def _read(self, reading: "asyncio.Task[ToolSnapshot]") -> None:
         self._reading = None
         if not reading.cancelled():
             reading.exception()  # retrieved, so that asyncio does not warn: the callers that wait raise it
 
-    async def _renew(self) -> Stock:
+    async def _renew(self) -> ToolSnapshot:
         began, before = monotonic(), self._stock
         revision = cast(int, await self._database.value(sql("registry_revision")))
         stock = before
         if stock is None:
-            stock = Stock(revision, await self._all())
+            stock = ToolSnapshot(revision, await self._all())
             self._read_anew = began + READ_ANEW
         elif stock.revision != revision:
             stock = await self._changed(stock, revision)
@@ -135,7 +135,7 @@ class Inventory:
     async def _reread(self) -> None:
         """Read all tools while callers use the cached ones, then apply what has changed since the read began."""
         try:
-            stock = Stock(cast(int, await self._database.value(sql("registry_revision"))), await self._all())
+            stock = ToolSnapshot(cast(int, await self._database.value(sql("registry_revision"))), await self._all())
             while self._stock is not None and stock.revision < self._stock.revision:
                 stock = await self._changed(stock, self._stock.revision)
             self._stock = stock
@@ -144,8 +144,8 @@ class Inventory:
         except Exception:
             log.exception("a defect: the tools could not be read anew, and are in a minute")
 
-    async def _all(self) -> dict[str, Known]:
-        found: dict[str, Known] = {}
+    async def _all(self) -> dict[str, RegisteredTool]:
+        found: dict[str, RegisteredTool] = {}
         after: str | None = None
         while True:
             page = await self._engine.tools.list(limit=MAX_LISTED, after=after, active=True)
@@ -154,26 +154,26 @@ class Inventory:
                 return found
             after = page[-1].tool.name
 
-    async def _changed(self, stock: Stock, revision: int) -> Stock:
+    async def _changed(self, stock: ToolSnapshot, revision: int) -> ToolSnapshot:
         """Return the tools with all changes since `stock`. Read all tools if a source or many tools have changed."""
         rows = await self._database.all(sql("changed_tools"), stock.revision)
         names: list[str | None] = [row["name"] for row in rows if row["name"] != ""]
         if None in names or len(names) > MOST_CHANGED:
-            return Stock(revision, await self._all())
+            return ToolSnapshot(revision, await self._all())
         changed = {*names}
         tools = {name: known for name, known in stock.tools.items() if store(name) not in changed}
         rows = await self._database.all(sql("entries_by_name"), names)
         entries = map(self._engine.tools.entry_of, rows)
         tools |= {entry.tool.name: _known(entry) for entry in entries if self._can_run(entry)}
-        return Stock(revision, tools)
+        return ToolSnapshot(revision, tools)
 
-    def _can_run(self, entry: Entry) -> bool:
+    def _can_run(self, entry: ToolEntry) -> bool:
         return can_run(entry.tool.kind, entry.tool.mode, self._engine.tools.runs)
 
-    async def _view(self, stock: Stock, who: Who) -> View:
+    async def _view(self, stock: ToolSnapshot, who: ViewKey) -> CallerView:
         grant = NOTHING if who.agent is None else await self._grant(who.agent, stock)
         if grant is None:
-            return View(who, (), absent=True)
+            return CallerView(who, (), absent=True)
         offers = [grant.held(Offer(tool, tool)) for tool in self._own if sees_own(tool, who)]
         own = [Listed(offer.tool.name, "", offer, own=True) for offer in offers]
         taken = {tool.name for tool in self._own}
@@ -187,9 +187,9 @@ class Inventory:
                 if each.name != name and each.name in stock.shared:
                     each = replace(each, name=name)
                 listed.append(each)
-        return View(who, (*own, *sorted(listed, key=lambda each: each.name)))
+        return CallerView(who, (*own, *sorted(listed, key=lambda each: each.name)))
 
-    async def _grant(self, agent: str, stock: Stock) -> Grant | None:
+    async def _grant(self, agent: str, stock: ToolSnapshot) -> AgentGrant | None:
         """Return what an agent has: the tools of its definition, and those of its skills with their overlays.
 
         Return None if the agent does not exist or is disabled. A caller who acts for it then reaches nothing.
@@ -204,8 +204,8 @@ class Inventory:
         opened = await self._engine.catalogs.open(agent, [*catalog.by_name]) if catalog.by_name else None
         offers = {name: stock.tools[name].listed.offer for name in definition.tools if name in stock.tools}
         offers |= opened.disclosed if opened is not None else {}
-        return Grant(offers, frozenset(definition.approve))
+        return AgentGrant(offers, frozenset(definition.approve))
 
 
-def _known(entry: Entry) -> Known:
-    return Known(entry, Listed(shown_name(entry.tool), entry.display_name, offer_of(entry.tool)))
+def _known(entry: ToolEntry) -> RegisteredTool:
+    return RegisteredTool(entry, Listed(shown_name(entry.tool), entry.display_name, offer_of(entry.tool)))

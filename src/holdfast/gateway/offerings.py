@@ -8,10 +8,10 @@ from holdfast.app import App
 from holdfast.core.errors import Broken, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.outcomes import Failed, finished
-from holdfast.gateway.own import own_resources
+from holdfast.gateway.builtin import own_resources
 from holdfast.skills.client import InputRequired
-from holdfast.skills.prompt import Prompt
-from holdfast.skills.resource import Resource
+from holdfast.skills.prompt import McpPrompt
+from holdfast.skills.resource import McpResource
 
 
 class Offerings:
@@ -26,12 +26,12 @@ class Offerings:
         self._own = {each.uri: each for each in own_resources(engine)}
         self._served: bool | None = None
 
-    async def resources(self) -> Sequence[Resource]:
+    async def resources(self) -> Sequence[McpResource]:
         """Return all resources in the order of their declaration, the engine's own last."""
         app = await self._program()
         return [*(app.resources.values() if app is not None else ()), *self._own.values()]
 
-    async def find(self, uri: str) -> tuple[Resource, Mapping[str, str]] | None:
+    async def find(self, uri: str) -> tuple[McpResource, Mapping[str, str]] | None:
         """Find the resource of an address, and the values of its template. A fixed address precedes templates."""
         resources = await self.resources()
         for each in sorted(resources, key=lambda each: not each.is_fixed):
@@ -40,7 +40,7 @@ class Offerings:
                 return each, values
         return None
 
-    async def prompts(self) -> Mapping[str, Prompt]:
+    async def prompts(self) -> Mapping[str, McpPrompt]:
         """Return the prompts by name."""
         app = await self._program()
         return {} if app is None else app.prompts

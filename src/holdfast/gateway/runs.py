@@ -7,7 +7,7 @@ from holdfast.access.principals import Principal
 from holdfast.authorization import Authorization
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
-from holdfast.gateway.views import View
+from holdfast.gateway.views import CallerView
 from holdfast.skills.client import Client
 from holdfast.skills.run import Run
 
@@ -20,11 +20,11 @@ class CallerRun(Run):
     """
 
     caller: Principal
-    view: View
+    view: CallerView
     ends: float
 
 
-def run_of(caller: Principal, client: Client, view: View, *, seconds: float) -> CallerRun:
+def run_of(caller: Principal, client: Client, view: CallerView, *, seconds: float) -> CallerRun:
     """Create a run for a caller, with a deadline in `seconds` and a new idempotency key."""
     id, ends = str(uuid7()), monotonic() + seconds
     return CallerRun(
@@ -32,7 +32,7 @@ def run_of(caller: Principal, client: Client, view: View, *, seconds: float) -> 
     )
 
 
-def view_in(run: Run) -> View:
+def view_in(run: Run) -> CallerView:
     """Return which tools the caller of a run sees."""
     assert isinstance(run, CallerRun)  # only the gateway runs the functions that need it
     return run.view

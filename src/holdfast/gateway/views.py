@@ -18,8 +18,8 @@ from typing import Any
 
 from holdfast.access.principals import Principal
 from holdfast.skills.offers import Offer
-from holdfast.skills.permits import cap_of, opens, permits
-from holdfast.skills.tool import Entry, Tool
+from holdfast.skills.permissions import cap_of, opens, permits
+from holdfast.skills.tool import Tool, ToolEntry
 
 ADMIN = "admin"
 USER = "user"
@@ -30,7 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # of a tool in MCP
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class ViewKey:
     """The properties of a caller that determine the view."""
 
     kind: str  # admin, user or agent
@@ -38,7 +38,7 @@ class Who:
     scopes: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, caller: Principal) -> "Who":
+    def of(cls, caller: Principal) -> "ViewKey":
         """Return these properties of a caller."""
         scopes = caller.scopes & {"read", "write"}
         if caller.agent is not None:
@@ -62,13 +62,13 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class View:
+class CallerView:
     """The tools that a caller sees: the engine's own, then the others by name.
 
     `absent`: the caller acts for an agent that does not exist or is disabled, and reaches nothing.
     """
 
-    who: Who
+    who: ViewKey
     tools: tuple[Listed, ...]
     absent: bool = False
     kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False)  # caches of other modules, by key
@@ -98,7 +98,7 @@ def shown_name(tool: Tool) -> str:
     return dotted if _NAME.fullmatch(dotted) else tool.name
 
 
-def sees(entry: Entry, who: Who, granted: Collection[str]) -> bool:
+def sees(entry: ToolEntry, who: ViewKey, granted: Collection[str]) -> bool:
     """Whether a caller sees an active registered tool; `granted` are the tools that the caller's agent has."""
     tool, permissions = entry.tool, entry.permissions
     if not _reaches(tool, who):
@@ -110,7 +110,7 @@ def sees(entry: Entry, who: Who, granted: Collection[str]) -> bool:
     return tool.name in granted or cap_of(permissions, who.agent) is not None
 
 
-def sees_own(tool: Tool, who: Who) -> bool:
+def sees_own(tool: Tool, who: ViewKey) -> bool:
     """Whether a caller sees one of the engine's own tools.
 
     Only agents and admins read skills. Everybody sees `call_tool`, because it calls only what the caller sees anyway.
@@ -120,6 +120,6 @@ def sees_own(tool: Tool, who: Who) -> bool:
     return _reaches(tool, who) and (tool.name not in OF_SKILLS or who.kind != USER)
 
 
-def _reaches(tool: Tool, who: Who) -> bool:
+def _reaches(tool: Tool, who: ViewKey) -> bool:
     """Whether a caller has the scope that a tool needs: `read` for a tool that only reads, otherwise `write`."""
     return ("read" if tool.access == "read" else "write") in who.scopes

@@ -4,41 +4,41 @@ A `Model` is one model: behind the API of OpenAI or Anthropic, scripted, or the 
 `Caller` calls models for the engine, with retries, time-outs and fallbacks, and counts tokens and cost.
 """
 
-from holdfast.llm.calling import Caller
+from holdfast.llm.caller import Caller
 from holdfast.llm.model import (
-    Call,
+    CallPiece,
     ChatMessage,
     Model,
+    ModelReply,
+    ModelRequest,
     Piece,
-    Reply,
-    Request,
     Shown,
     Stop,
-    Text,
-    Thinking,
+    TextPiece,
+    ThinkingPiece,
+    TokenUsage,
     ToolCall,
     ToolSpec,
-    Usage,
 )
 from holdfast.llm.scripted import ScriptedModel
 from holdfast.llm.tokens import TokenCounter, counter_for
 
 __all__ = [
-    "Call",
+    "CallPiece",
     "Caller",
     "ChatMessage",
     "Model",
+    "ModelReply",
+    "ModelRequest",
     "Piece",
-    "Reply",
-    "Request",
     "ScriptedModel",
     "Shown",
     "Stop",
-    "Text",
-    "Thinking",
+    "TextPiece",
+    "ThinkingPiece",
     "TokenCounter",
+    "TokenUsage",
     "ToolCall",
     "ToolSpec",
-    "Usage",
     "counter_for",
 ]

@@ -7,8 +7,18 @@ from typing import Any, cast
 
 from holdfast.core.errors import ModelFailed
 from holdfast.llm.assembly import Assembly, PartialCall, tokens
-from holdfast.llm.endpoint import Endpoint
-from holdfast.llm.model import ChatMessage, Piece, Request, StopReason, Text, Thinking, ToolSpec, Usage, Writing
+from holdfast.llm.endpoint import ModelEndpoint
+from holdfast.llm.model import (
+    ChatMessage,
+    ModelRequest,
+    Piece,
+    StopReason,
+    TextPiece,
+    ThinkingPiece,
+    TokenUsage,
+    ToolSpec,
+    WritingPiece,
+)
 
 DEFAULT_MAX_TOKENS = 4096  # the API requires a limit
 EMPTY = "(nothing)"  # the API rejects a message without text
@@ -29,7 +39,7 @@ Block = dict[str, Any]
 class AnthropicModel:
     """A model behind `/v1/messages`."""
 
-    def __init__(self, name: str, endpoint: Endpoint) -> None:
+    def __init__(self, name: str, endpoint: ModelEndpoint) -> None:
         self._name = name
         self._endpoint = endpoint
 
@@ -38,9 +48,9 @@ class AnthropicModel:
         """The name of the model in the settings."""
         return self._name
 
-    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """Stream the answer."""
-        answer = Message(self._name, self._endpoint)
+        answer = AnthropicMessage(self._name, self._endpoint)
         try:
             async with aclosing(self._endpoint.objects(self._body(request))) as events:
                 async for kind, event in events:
@@ -54,7 +64,7 @@ class AnthropicModel:
         for piece in answer.end():
             yield piece
 
-    def _body(self, request: Request) -> dict[str, object]:
+    def _body(self, request: ModelRequest) -> dict[str, object]:
         system, messages = _turns(request.messages)
         body: dict[str, object] = {
             "model": self._name.partition(":")[2],
@@ -75,10 +85,10 @@ class AnthropicModel:
         return body
 
 
-class Message:
+class AnthropicMessage:
     """One streamed message."""
 
-    def __init__(self, model: str, endpoint: Endpoint) -> None:
+    def __init__(self, model: str, endpoint: ModelEndpoint) -> None:
         self.assembly = Assembly(model)
         self.done = False
         self._endpoint = endpoint
@@ -113,7 +123,7 @@ class Message:
         read = tokens(self._usage, "cache_read_input_tokens")
         asked = read + tokens(self._usage, "input_tokens") + tokens(self._usage, "cache_creation_input_tokens")
         answered = tokens(self._usage, "output_tokens")
-        self.assembly.usage = Usage(asked, answered, read) if asked or answered else None
+        self.assembly.usage = TokenUsage(asked, answered, read) if asked or answered else None
         return self.assembly.end()
 
     def _begin(self, index: object, block: Block) -> Iterator[Piece]:
@@ -124,20 +134,20 @@ class Message:
                 call.add("", call.name, given)
             self.assembly.calls.append(call)
             self._by_index[str(index)] = call
-            yield Writing()
+            yield WritingPiece()
         elif text := _text(block.get("text")):
-            yield Text(text)
+            yield TextPiece(text)
 
     def _continue(self, index: object, delta: dict[str, Any]) -> Iterator[Piece]:
         if text := _text(delta.get("text")):
-            yield Text(text)
+            yield TextPiece(text)
         elif thought := _text(delta.get("thinking")):
-            yield Thinking(thought)
+            yield ThinkingPiece(thought)
         elif delta.get("type") == "input_json_delta":
             call = self._by_index.get(str(index))
             if call is not None:
                 call.add("", call.name, _text(delta.get("partial_json")))
-            yield Writing()
+            yield WritingPiece()
 
     def _count(self, usage: dict[str, Any]) -> None:
         self._usage |= {name: value for name, value in usage.items() if value is not None}

@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.core.ids import uuid7
 from holdfast.core.text import render
-from holdfast.llm.model import Call, Piece, Stop, StopReason, ToolCall, Usage
+from holdfast.llm.model import CallPiece, Piece, Stop, StopReason, TokenUsage, ToolCall
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class Assembly:
     """Collects the parts of an answer besides its text."""
 
     def __init__(self, model: str) -> None:
-        self.usage: Usage | None = None
+        self.usage: TokenUsage | None = None
         self.reason: StopReason | None = None
         self.calls: list[PartialCall] = []
         self._model = model
@@ -67,7 +67,7 @@ class Assembly:
         for call in whole:
             id = call.id if call.id and call.id not in taken else f"call_{uuid7().hex}"
             taken.add(id)
-            yield Call(ToolCall(id, call.name, call.arguments.strip() or "{}"))
+            yield CallPiece(ToolCall(id, call.name, call.arguments.strip() or "{}"))
         if self.usage is not None:
             yield self.usage
         if reason in ("end", "tools"):

@@ -12,9 +12,9 @@ import msgspec
 from pydantic import SecretStr
 
 from holdfast.core.errors import HoldfastError, ModelFailed
-from holdfast.core.pacing import Pace
+from holdfast.core.pace import Pace
 from holdfast.core.text import parse, parse_large
-from holdfast.llm.sse import Event, EventParser
+from holdfast.llm.sse import EventParser, ServerSentEvent
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
@@ -61,7 +61,7 @@ class Connections:
             self._session = None
 
 
-class Endpoint:
+class ModelEndpoint:
     """Posts requests to a model, and yields the events of the answers.
 
     `key_settings` names the settings for a key that is missing or rejected. If it is empty, no key is needed.
@@ -86,7 +86,7 @@ class Endpoint:
         self._key_settings = key_settings
         self._headers = {"Content-Type": "application/json", "Accept": "text/event-stream", **(headers or {})}
 
-    async def events(self, body: Mapping[str, object]) -> AsyncGenerator[Event]:
+    async def events(self, body: Mapping[str, object]) -> AsyncGenerator[ServerSentEvent]:
         """Yield the events of the answer to `body`, to the end of the stream."""
         import aiohttp
 

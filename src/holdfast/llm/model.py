@@ -57,7 +57,7 @@ class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
         return render({"name": self.name, "description": self.description, "parameters": self.parameters}).decode()
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request to a model."""
 
     messages: Sequence[ChatMessage]
@@ -66,29 +66,29 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     temperature: float | None = None
 
 
-class Text(msgspec.Struct, frozen=True, tag="text"):
+class TextPiece(msgspec.Struct, frozen=True, tag="text"):
     """A piece of the answer's text."""
 
     text: str
 
 
-class Thinking(msgspec.Struct, frozen=True, tag="thinking"):
+class ThinkingPiece(msgspec.Struct, frozen=True, tag="thinking"):
     """A piece of the model's reasoning before it answers, if it shows that."""
 
     text: str
 
 
-class Call(msgspec.Struct, frozen=True, tag="call"):
+class CallPiece(msgspec.Struct, frozen=True, tag="call"):
     """A complete tool call."""
 
     call: ToolCall
 
 
-class Writing(msgspec.Struct, frozen=True, tag="writing"):
+class WritingPiece(msgspec.Struct, frozen=True, tag="writing"):
     """A sign of life: the model is writing something that is not complete yet, such as a call's arguments."""
 
 
-class Usage(msgspec.Struct, frozen=True, tag="usage"):
+class TokenUsage(msgspec.Struct, frozen=True, tag="usage"):
     """The tokens of a model call. `estimated`: the model did not report them."""
 
     input_tokens: int
@@ -104,16 +104,16 @@ class Stop(msgspec.Struct, frozen=True, tag="stop"):
     model: str
 
 
-Piece = Text | Thinking | Writing | Call | Usage | Stop
-Shown = Text | Thinking | Call
+Piece = TextPiece | ThinkingPiece | WritingPiece | CallPiece | TokenUsage | Stop
+Shown = TextPiece | ThinkingPiece | CallPiece
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
     """A complete answer."""
 
     text: str
     calls: tuple[ToolCall, ...]
-    usage: Usage
+    usage: TokenUsage
     reason: StopReason
     model: str
     thinking: str = ""
@@ -128,7 +128,7 @@ class Model(Protocol):
         """The name of the model in the settings, such as `openai:gpt-5`."""
         ...
 
-    def stream(self, request: Request) -> AsyncGenerator[Piece]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """Stream the answer: text as it arrives, complete tool calls, usage if it is reported, then `Stop`.
 
         Closing the generator ends the request. A stream that breaks off yields no tool calls.

@@ -2,8 +2,8 @@
 
 It sees only the request, and always gives the same answer to the same request:
 
-- It calls a tool that fits the last message (`holdfast.llm.fitting`). It asks the user if the message does not say
-  enough, or if the tool may change something and an argument would be a guess.
+- It calls a tool that fits the last message (`holdfast.llm.tool_matching`). It asks the user if the message does not
+  say enough, or if the tool may change something and an argument would be a guess.
 - If no tool fits, it loads a skill that the message refers to.
 - It reports the results of tools.
 - It acknowledges the facts about the user that the turn keeps.
@@ -21,10 +21,10 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.text import render
-from holdfast.llm.fitting import READ, Fit, Lack, fitting, lacking, parameter
-from holdfast.llm.lasting_facts import lasting_part
-from holdfast.llm.model import Call, ChatMessage, Piece, Request, Stop, Text, ToolCall, ToolSpec
-from holdfast.llm.wording import is_chinese, said_back, words
+from holdfast.llm.language_rules import is_chinese, said_back, words
+from holdfast.llm.model import CallPiece, ChatMessage, ModelRequest, Piece, Stop, TextPiece, ToolCall, ToolSpec
+from holdfast.llm.tool_matching import READ, MissingArguments, ToolMatch, fitting, lacking, parameter
+from holdfast.llm.user_facts import lasting_part
 
 CITED = 3
 USE_SKILL = "use_skill"
@@ -148,20 +148,20 @@ class OfflineModel:
 
     name = "offline"
 
-    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """Stream the answer."""
         asked, turn = _turn(request.messages)
         used = {message.name for message in turn if message.role == "tool"}
         calls = _calls(request, asked, may_load=not used) if used <= {USE_SKILL} else []
         for call in calls:
-            yield Call(call)
+            yield CallPiece(call)
         if not calls:
             for piece in _PIECE.findall(_answer(request, asked, turn)):
-                yield Text(piece)
+                yield TextPiece(piece)
         yield Stop("tools" if calls else "end", self.name)
 
 
-def _answer(request: Request, asked: str, turn: Sequence[ChatMessage]) -> str:
+def _answer(request: ModelRequest, asked: str, turn: Sequence[ChatMessage]) -> str:
     """Return the text of an answer that calls no tool."""
     phrases = CHINESE if is_chinese(asked) else ENGLISH
     tools = _callable(request)
@@ -187,11 +187,11 @@ def _turn(messages: Sequence[ChatMessage]) -> tuple[str, Sequence[ChatMessage]]:
     return "", messages
 
 
-def _callable(request: Request) -> list[ToolSpec]:
+def _callable(request: ModelRequest) -> list[ToolSpec]:
     return [tool for tool in request.tools if tool.name not in LOADING]
 
 
-def _calls(request: Request, asked: str, *, may_load: bool) -> list[ToolCall]:
+def _calls(request: ModelRequest, asked: str, *, may_load: bool) -> list[ToolCall]:
     if _ABILITIES.fullmatch(asked):
         return []
     fit = fitting(asked, _callable(request))
@@ -213,7 +213,7 @@ def _calls(request: Request, asked: str, *, may_load: bool) -> list[ToolCall]:
     return [] if skill is None else [ToolCall(f"call_{place}_0", USE_SKILL, render({"name": skill}).decode())]
 
 
-def _acknowledged(request: Request, asked: str, phrases: Phrases) -> str:
+def _acknowledged(request: ModelRequest, asked: str, phrases: Phrases) -> str:
     """Return an acknowledgement that repeats what the user said about themselves; empty if they said nothing."""
     fact = lasting_part(asked)
     if not fact:
@@ -222,7 +222,7 @@ def _acknowledged(request: Request, asked: str, phrases: Phrases) -> str:
     return (phrases.kept if has_memory else phrases.heard).format(said_back(fact))
 
 
-def _abilities(request: Request, phrases: Phrases) -> str:
+def _abilities(request: ModelRequest, phrases: Phrases) -> str:
     """Return what the agent can do, with a line for each tool and each skill."""
     tools = [tool for tool in _callable(request) if tool.name not in MEMORY]
     skills = _listed(request.messages)
@@ -248,12 +248,12 @@ def _asked_back(asked: str, tools: Sequence[ToolSpec], phrases: Phrases) -> str:
     return phrases.confirm.format(fit.tool.name, _order(fit))
 
 
-def _order(fit: Fit) -> str:
+def _order(fit: ToolMatch) -> str:
     given = " ".join(f"{name}={render(value).decode()}" for name, value in fit.arguments[0].items())
     return f"{fit.tool.name} {given}"
 
 
-def _lacked(lack: Lack | None, phrases: Phrases) -> str:
+def _lacked(lack: MissingArguments | None, phrases: Phrases) -> str:
     """Return a request for the missing arguments of a tool."""
     if lack is None:
         return ""

@@ -16,8 +16,17 @@ from typing import Any, cast
 
 from holdfast.core.errors import ModelFailed
 from holdfast.llm.assembly import Assembly, PartialCall, tokens
-from holdfast.llm.endpoint import Endpoint
-from holdfast.llm.model import ChatMessage, Piece, Request, StopReason, Text, Thinking, Usage, Writing
+from holdfast.llm.endpoint import ModelEndpoint
+from holdfast.llm.model import (
+    ChatMessage,
+    ModelRequest,
+    Piece,
+    StopReason,
+    TextPiece,
+    ThinkingPiece,
+    TokenUsage,
+    WritingPiece,
+)
 
 MAX_CALLS = 1000
 
@@ -39,7 +48,7 @@ REASONS: dict[str, StopReason] = {
 class OpenAiModel:
     """A model behind `/chat/completions`. `limit` is the provider's name for the limit of output tokens."""
 
-    def __init__(self, name: str, endpoint: Endpoint, *, limit: str = "max_tokens") -> None:
+    def __init__(self, name: str, endpoint: ModelEndpoint, *, limit: str = "max_tokens") -> None:
         self._name = name
         self._endpoint = endpoint
         self._limit = limit
@@ -49,9 +58,9 @@ class OpenAiModel:
         """The name of the model in the settings."""
         return self._name
 
-    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """Stream the answer."""
-        answer = Completion(self._name, self._endpoint)
+        answer = OpenAiCompletion(self._name, self._endpoint)
         try:
             async with aclosing(self._endpoint.objects(self._body(request))) as chunks:
                 async for _, chunk in chunks:
@@ -66,7 +75,7 @@ class OpenAiModel:
         for piece in answer.end():
             yield piece
 
-    def _body(self, request: Request) -> dict[str, object]:
+    def _body(self, request: ModelRequest) -> dict[str, object]:
         body: dict[str, object] = {
             "model": self._name.partition(":")[2],
             "messages": [_message(message) for message in request.messages],
@@ -88,10 +97,10 @@ class OpenAiModel:
         return body
 
 
-class Completion:
+class OpenAiCompletion:
     """One streamed completion."""
 
-    def __init__(self, model: str, endpoint: Endpoint) -> None:
+    def __init__(self, model: str, endpoint: ModelEndpoint) -> None:
         self.assembly = Assembly(model)
         self.done = False
         self._endpoint = endpoint
@@ -115,15 +124,15 @@ class Completion:
     def _take_delta(self, delta: dict[str, Any]) -> Iterator[Piece]:
         thought = _text(delta.get("reasoning_content")) or _text(delta.get("reasoning"))
         if thought:
-            yield Thinking(thought)
+            yield ThinkingPiece(thought)
         text = _text(delta.get("content")) + _text(delta.get("refusal"))
         if text:
-            yield Text(text)
+            yield TextPiece(text)
         if delta.get("refusal"):
             self.assembly.reason = "refused"
         for piece in _objects(delta.get("tool_calls")):
             self._take_call(piece)
-            yield Writing()
+            yield WritingPiece()
 
     def _take_call(self, piece: dict[str, Any]) -> None:
         function = _object(piece.get("function"))
@@ -171,10 +180,10 @@ def _message(message: ChatMessage) -> dict[str, object]:
     return {"role": message.role, "content": message.content or None, "tool_calls": calls}
 
 
-def _usage(fields: dict[str, Any]) -> Usage | None:
+def _usage(fields: dict[str, Any]) -> TokenUsage | None:
     asked, answered = tokens(fields, "prompt_tokens"), tokens(fields, "completion_tokens")
     cached = tokens(_object(fields.get("prompt_tokens_details")), "cached_tokens")
-    return Usage(asked, answered, cached) if asked or answered else None
+    return TokenUsage(asked, answered, cached) if asked or answered else None
 
 
 def _text(value: object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.llm.model import Usage
+from holdfast.llm.model import TokenUsage
 
 PER = 1_000_000  # tokens that a price covers
 
@@ -23,7 +23,7 @@ class Prices:
     def __init__(self, entries: Sequence[str] = ()) -> None:
         self._by_model = dict(map(_read, entries))
 
-    def cost(self, model: str, usage: Usage) -> float:
+    def cost(self, model: str, usage: TokenUsage) -> float:
         """Return the cost of a call; 0 for a model without a price."""
         price = self._by_model.get(model)
         if price is None:

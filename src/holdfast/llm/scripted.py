@@ -25,13 +25,24 @@ import msgspec
 
 from holdfast.core.errors import BadSetting, ModelFailed
 from holdfast.core.text import render
-from holdfast.llm.model import Call, Piece, Request, Stop, StopReason, Text, Thinking, ToolCall, Usage, Writing
+from holdfast.llm.model import (
+    CallPiece,
+    ModelRequest,
+    Piece,
+    Stop,
+    StopReason,
+    TextPiece,
+    ThinkingPiece,
+    TokenUsage,
+    ToolCall,
+    WritingPiece,
+)
 
 KEPT_REQUESTS = 1000
 MAX_SCRIPT_BYTES = 16 * 1024 * 1024
 
 
-class Failure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ScriptedFailure(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How an answer fails: like a server that returns `status`, or without one like a connection that breaks."""
 
     status: int | None = None
@@ -57,7 +68,7 @@ class ScriptedUsage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cached_tokens: int = 0
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class ScriptEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One answer. The text and each call's arguments arrive in `chunks` pieces, with `delay` seconds before each."""
 
     text: str = ""
@@ -69,12 +80,12 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     delay: float = 0.0
     stall: float = 0.0  # seconds of silence, once
     stall_after: int = 0  # chunks before the silence
-    fail: Failure | None = None
+    fail: ScriptedFailure | None = None
     usage: ScriptedUsage | None = None
     reason: StopReason | None = None
 
 
-Given = Entry | Mapping[str, Any] | str
+Given = ScriptEntry | Mapping[str, Any] | str
 By = Literal["order", "step"]
 
 
@@ -87,12 +98,12 @@ class ScriptedModel:
 
     def __init__(
         self,
-        script: Sequence[Given] | Path | Callable[[Request], Given],
+        script: Sequence[Given] | Path | Callable[[ModelRequest], Given],
         *,
         by: By = "order",
         name: str = "scripted",
     ) -> None:
-        self.requests: deque[Request] = deque(maxlen=KEPT_REQUESTS)
+        self.requests: deque[ModelRequest] = deque(maxlen=KEPT_REQUESTS)
         self._name = name
         self._source = script
         self._by: By = by
@@ -103,7 +114,7 @@ class ScriptedModel:
         """The name of the model in the settings."""
         return self._name
 
-    async def stream(self, request: Request) -> AsyncGenerator[Piece]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Piece]:
         """Stream the answer."""
         self.requests.append(request)
         if isinstance(self._source, Path) and "_script" not in vars(self):  # read it once, in a thread
@@ -117,12 +128,12 @@ class ScriptedModel:
         await self._pause(entry, come, last=True)
         for number, call in enumerate(entry.calls):
             arguments = call.arguments if isinstance(call.arguments, str) else render(call.arguments).decode()
-            yield Call(ToolCall(call.id or f"call_{len(request.messages)}_{number}", call.name, arguments))
+            yield CallPiece(ToolCall(call.id or f"call_{len(request.messages)}_{number}", call.name, arguments))
         if entry.usage is not None:
-            yield Usage(entry.usage.input_tokens, entry.usage.output_tokens, entry.usage.cached_tokens)
+            yield TokenUsage(entry.usage.input_tokens, entry.usage.output_tokens, entry.usage.cached_tokens)
         yield Stop(entry.reason or ("tools" if entry.calls else "end"), self._name)
 
-    def _choose(self, request: Request) -> Entry:
+    def _choose(self, request: ModelRequest) -> ScriptEntry:
         if callable(self._source):
             return _entry(self._source(request), self._name)
         by, entries = self._script
@@ -148,13 +159,13 @@ class ScriptedModel:
         )
 
     @cached_property
-    def _script(self) -> tuple[By, list[Entry]]:
+    def _script(self) -> tuple[By, list[ScriptEntry]]:
         if isinstance(self._source, Path):
             return _read(self._source, self._by, self._name)
         assert not callable(self._source)
         return self._by, [_entry(given, self._name) for given in self._source]
 
-    async def _pause(self, entry: Entry, come: int, *, last: bool = False) -> None:
+    async def _pause(self, entry: ScriptEntry, come: int, *, last: bool = False) -> None:
         if entry.stall and (come == entry.stall_after or (last and come < entry.stall_after)):
             await asyncio.sleep(entry.stall)
         if entry.delay and not last:
@@ -173,7 +184,7 @@ class ScriptedModel:
             )
 
 
-def steps_since_user(request: Request) -> int:
+def steps_since_user(request: ModelRequest) -> int:
     """Count the assistant's messages since the user's last message."""
     steps = 0
     for message in reversed(request.messages):
@@ -183,14 +194,14 @@ def steps_since_user(request: Request) -> int:
     return steps
 
 
-def _pieces(entry: Entry) -> Iterator[Piece]:
+def _pieces(entry: ScriptEntry) -> Iterator[Piece]:
     for piece in _split(entry.thinking, entry.chunks):
-        yield Thinking(piece)
+        yield ThinkingPiece(piece)
     for piece in _split(entry.text, entry.chunks):
-        yield Text(piece)
+        yield TextPiece(piece)
     for _ in entry.calls:
         for _ in range(entry.chunks):
-            yield Writing()
+            yield WritingPiece()
 
 
 def _split(text: str, chunks: int) -> Iterator[str]:
@@ -199,7 +210,7 @@ def _split(text: str, chunks: int) -> Iterator[str]:
         yield text[start : start + size]
 
 
-def _read(path: Path, by: By, name: str) -> tuple[By, list[Entry]]:
+def _read(path: Path, by: By, name: str) -> tuple[By, list[ScriptEntry]]:
     try:
         if not path.is_file() and path.exists():
             raise _unusable(name, "it is no file")
@@ -209,7 +220,7 @@ def _read(path: Path, by: By, name: str) -> tuple[By, list[Entry]]:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
         raise BadSetting(f"the script {path} cannot be read", why=why, next="See llm.model.", key="llm.model") from None
-    entries: list[Entry] = []
+    entries: list[ScriptEntry] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
@@ -225,11 +236,11 @@ def _read(path: Path, by: By, name: str) -> tuple[By, list[Entry]]:
     return by, entries
 
 
-def _entry(given: object, where: str) -> Entry:
-    if isinstance(given, Entry):
+def _entry(given: object, where: str) -> ScriptEntry:
+    if isinstance(given, ScriptEntry):
         return given
     try:
-        entry = Entry(text=given) if isinstance(given, str) else msgspec.convert(given, Entry)
+        entry = ScriptEntry(text=given) if isinstance(given, str) else msgspec.convert(given, ScriptEntry)
         re.compile(entry.when or "")
     except (msgspec.ValidationError, re.error) as error:
         raise _unusable(where, str(error)) from None

@@ -11,7 +11,7 @@ _MARK = b"\xef\xbb\xbf"  # a byte order mark may precede the stream
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ServerSentEvent:
     """One event: its kind, if it has one, and its data."""
 
     kind: str
@@ -30,7 +30,7 @@ class EventParser:
         self._data: list[bytes] = []
         self._size = 0
 
-    def feed(self, data: bytes) -> Iterator[Event]:
+    def feed(self, data: bytes) -> Iterator[ServerSentEvent]:
         """Yield the events that end in `data`."""
         if not data:
             return
@@ -48,7 +48,7 @@ class EventParser:
                     yield event
         self._after_return = data.endswith(b"\r")
 
-    def _take(self, line: bytes) -> Event | None:
+    def _take(self, line: bytes) -> ServerSentEvent | None:
         if not self._begun:
             self._begun = True
             line = line.removeprefix(_MARK)
@@ -63,8 +63,8 @@ class EventParser:
             self._kind = value.decode(errors="replace")
         return None
 
-    def _whole(self) -> Event | None:
-        event = Event(self._kind, b"\n".join(self._data)) if self._data else None
+    def _whole(self) -> ServerSentEvent | None:
+        event = ServerSentEvent(self._kind, b"\n".join(self._data)) if self._data else None
         self._kind, self._data, self._size = "", [], 0
         return event
 

@@ -5,25 +5,25 @@ memories, `Recall` ranks them, and `retention` computes how they fade. In the ba
 vectors and terms, and the `Sweeper` deletes expired and faded memories.
 """
 
-from holdfast.memory.absence import WhyNot
 from holdfast.memory.drafts import Draft
-from holdfast.memory.holdings import Holding
 from holdfast.memory.memories import Memories, MemoryRevision
 from holdfast.memory.memory import Memory, Trust
+from holdfast.memory.owner_counts import OwnerMemories
 from holdfast.memory.owners import Owner, Scope, agent, organization, session, user
-from holdfast.memory.recall import Hit, Hits, Parts
+from holdfast.memory.recall import Hit, Hits, ScoreParts
+from holdfast.memory.why_not import WhyNot
 
 __all__ = [
     "Draft",
     "Hit",
     "Hits",
-    "Holding",
     "Memories",
     "Memory",
     "MemoryRevision",
     "Owner",
-    "Parts",
+    "OwnerMemories",
     "Scope",
+    "ScoreParts",
     "Trust",
     "WhyNot",
     "agent",

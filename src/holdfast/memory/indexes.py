@@ -12,7 +12,7 @@ from uuid import UUID
 
 from holdfast.core.errors import DatabaseAway, HoldfastError
 from holdfast.core.settings import MemorySettings
-from holdfast.postgres.database import Owner
+from holdfast.postgres.database import OwnerConnection
 from holdfast.postgres.sql import statements
 
 FIRST = 60.0  # seconds before the first check: a short-lived process creates no index
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Library:
+class IndexedMemories:
     """The organizational memories of a tenant that are embedded by one model."""
 
     tenant: UUID
@@ -46,18 +46,21 @@ class Library:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class IndexChanges:
     """The changes to make, in this order. A listed index is used by searches."""
 
-    unlist: list[Library]
+    unlist: list[IndexedMemories]
     drop: list[str]
-    make: list[Library]
-    list: list[Library]
+    make: list[IndexedMemories]
+    list: list[IndexedMemories]
 
 
 def changes(
-    many: Mapping[str, Library], kept: Mapping[str, Library], there: Mapping[str, bool], listed: Mapping[str, Library]
-) -> Changes:
+    many: Mapping[str, IndexedMemories],
+    kept: Mapping[str, IndexedMemories],
+    there: Mapping[str, bool],
+    listed: Mapping[str, IndexedMemories],
+) -> IndexChanges:
     """Return the changes from the existing to the wanted indexes. All mappings are by index name.
 
     `many`: libraries that need an index. `kept`: libraries that keep an existing index. `there`: existing indexes, and
@@ -66,7 +69,7 @@ def changes(
     """
     whole = {name for name, is_whole in there.items() if is_whole}
     stay = whole & (many.keys() | kept.keys())
-    return Changes(
+    return IndexChanges(
         unlist=[listed[name] for name in sorted(listed.keys() - stay)],
         drop=sorted(there.keys() - stay),
         make=[many[name] for name in sorted(many.keys() - stay)],
@@ -77,7 +80,9 @@ def changes(
 class Indexes:
     """Creates an index for a tenant with many organizational memories, and drops it when few are left."""
 
-    def __init__(self, owner: Callable[[], AbstractAsyncContextManager[Owner]], settings: MemorySettings) -> None:
+    def __init__(
+        self, owner: Callable[[], AbstractAsyncContextManager[OwnerConnection]], settings: MemorySettings
+    ) -> None:
         self._owner = owner
         self._from = settings.scoring.index_from
 
@@ -89,7 +94,7 @@ class Indexes:
         self._task.cancel()
         await asyncio.wait([self._task])
 
-    async def tend(self) -> Changes | None:
+    async def tend(self) -> IndexChanges | None:
         """Create and drop indexes, and return the changes; None if another process is doing it.
 
         `create index concurrently` does not block writes and cannot run in a transaction, so a second connection holds
@@ -105,12 +110,12 @@ class Indexes:
                 await self._do(owner, due)
         return due
 
-    async def _due(self, owner: Owner) -> Changes:
+    async def _due(self, owner: OwnerConnection) -> IndexChanges:
         # Hysteresis: an index is dropped below half the number at which it is created.
         kept = {
             library.index: library
             for row in await owner.all(sql("organizations"), max(1, self._from // 2))
-            if (library := Library(row["tenant_id"], row["model"], row["dimensions"], row["memories"]))
+            if (library := IndexedMemories(row["tenant_id"], row["model"], row["dimensions"], row["memories"]))
             and library.dimensions <= LONGEST
         }
         many = {name: library for name, library in kept.items() if library.memories >= self._from}
@@ -118,11 +123,11 @@ class Indexes:
         listed = {
             library.index: library
             for row in await owner.all(sql("listed_indexes"))
-            if (library := Library(row["tenant_id"], row["model"], row["dimensions"]))
+            if (library := IndexedMemories(row["tenant_id"], row["model"], row["dimensions"]))
         }
         return changes(many, kept, there, listed)
 
-    async def _do(self, owner: Owner, due: Changes) -> None:
+    async def _do(self, owner: OwnerConnection, due: IndexChanges) -> None:
         # No parallel workers: they build in shared memory, which is small in many containers.
         await owner.script("set search_path = public, extensions; set max_parallel_maintenance_workers = 0")
         for library in due.unlist:
@@ -134,7 +139,7 @@ class Indexes:
             if library.index not in unmade:
                 await owner.run(sql("list_index"), library.tenant, library.model, library.dimensions)
 
-    async def _make(self, owner: Owner, library: Library) -> bool:
+    async def _make(self, owner: OwnerConnection, library: IndexedMemories) -> bool:
         """Create an index. Return False, and log a warning, if it fails, so that the others are still created."""
         try:
             await owner.script(f"set maintenance_work_mem = '{library.megabytes}MB'")

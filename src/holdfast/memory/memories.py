@@ -12,13 +12,12 @@ import msgspec
 from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound
 from holdfast.core.names import stored_name
-from holdfast.core.pacing import slices
+from holdfast.core.pace import slices
 from holdfast.core.settings import MemorySettings
 from holdfast.core.text import dumps, restore
 from holdfast.core.threads import in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
-from holdfast.memory.absence import WhyNot
 from holdfast.memory.drafts import (
     Draft,
     aware,
@@ -33,12 +32,13 @@ from holdfast.memory.drafts import (
     spoken,
     stored_importance,
 )
-from holdfast.memory.holdings import Holding, holders, holdings
 from holdfast.memory.memory import TRUSTS, Memory, Trust, memory_of, owner_ids
+from holdfast.memory.owner_counts import OwnerMemories, holders, holdings
 from holdfast.memory.owners import ExactOwner, Owner, OwnerIds, Owners, Scope, check_owner, exactly
+from holdfast.memory.previous_turns import draft_texts
 from holdfast.memory.recall import Filters, Hits, Recall
-from holdfast.memory.sweep import Swept, sweep
-from holdfast.memory.turns import draft_texts
+from holdfast.memory.sweeper import Swept, sweep
+from holdfast.memory.why_not import WhyNot
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Row, Statements, Transaction
 from holdfast.postgres.sql import statements
@@ -69,7 +69,7 @@ class MemoryRevision:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class PreparedMemories:
     """Memories, ready to store: the owner, row, lifetime and vector of each."""
 
     owners: list[Owner]
@@ -330,7 +330,7 @@ class Memories:
         owners = await self._owners.named([owner_ids(each) for each in rows])
         return [memory_of(each, owner) for each, owner in zip(rows, owners, strict=True)]
 
-    async def _prepare(self, given: Sequence[tuple[Owner, Draft]], *, tx: Transaction | None) -> "Ready":
+    async def _prepare(self, given: Sequence[tuple[Owner, Draft]], *, tx: Transaction | None) -> "PreparedMemories":
         """Convert drafts to rows and embed them. Stores no memory. Without `tx`, no connection is held meanwhile."""
         ids: dict[ExactOwner, OwnerIds] = {}
         items: list[dict[str, Any]] = []
@@ -364,9 +364,9 @@ class Memories:
         ]
         encoded = [None if each is None else encode_halfvec(each) for each in vectors]
         owners = [_known(owner, ids[exactly(owner)]) for owner, _ in given]
-        return Ready(owners, items, lifetimes, encoded)
+        return PreparedMemories(owners, items, lifetimes, encoded)
 
-    async def _store(self, ready: "Ready", tx: Transaction | None, *, trim: bool = True) -> list[Memory]:
+    async def _store(self, ready: "PreparedMemories", tx: Transaction | None, *, trim: bool = True) -> list[Memory]:
         """Store memories, ordered by digest, so that concurrent calls with equal memories do not deadlock."""
         order = sorted(range(len(ready.items)), key=lambda place: ready.items[place]["digest"])
         parts = list(slices(order, lambda place: len(ready.items[place]["content"]), SLICE))
@@ -384,7 +384,7 @@ class Memories:
         return [stored[place] for place in range(len(order))]
 
     async def _store_part(
-        self, ready: "Ready", order: Sequence[int], run: Statements, *, trim: bool
+        self, ready: "PreparedMemories", order: Sequence[int], run: Statements, *, trim: bool
     ) -> dict[int, Memory]:
         rows = await run.all(
             sql("remember"),
@@ -462,11 +462,11 @@ class Memories:
 
     # Listing. These methods are last: after `list`, the name means the method in this class.
 
-    async def holdings(self, scope: Scope, owners: Sequence[str | Owner]) -> list[Holding]:
+    async def holdings(self, scope: Scope, owners: Sequence[str | Owner]) -> list[OwnerMemories]:
         """Return the holdings of these owners of a scope, in their order, without owners that have no memories."""
         return await holdings(self._database, self._owners, scope, owners)
 
-    async def owners(self, scope: Scope, *, limit: int = 50, cursor: str | None = None) -> Page[Holding]:
+    async def owners(self, scope: Scope, *, limit: int = 50, cursor: str | None = None) -> Page[OwnerMemories]:
         """Return a page of the owners that have memories in a scope: sessions by newest memory, others by id.
 
         A session that gets a memory between two pages moves to the front, so it may be missing from the later pages.

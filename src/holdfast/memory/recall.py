@@ -13,12 +13,12 @@ from holdfast.core.shares import Shares
 from holdfast.core.text import store
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import language_of
-from holdfast.memory.absence import WhyNot, hidden
-from holdfast.memory.asking import Asking
 from holdfast.memory.drafts import aware, check_importance, check_metadata, check_moment
 from holdfast.memory.memory import Memory, memory_of, owner_ids
 from holdfast.memory.owners import Owner, OwnerIds, Owners, Scope, agent, organization, user
-from holdfast.memory.usage import Usage
+from holdfast.memory.query import QueryPreparer
+from holdfast.memory.usage import RecallUsage
+from holdfast.memory.why_not import WhyNot, hidden
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
 
@@ -32,7 +32,7 @@ sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ScoreParts:
     """The parts of a score. The score is their sum."""
 
     vector: float
@@ -59,7 +59,7 @@ class Hit:
 
     memory: Memory
     score: float
-    parts: Parts | None = None  # set with `explain`
+    parts: ScoreParts | None = None  # set with `explain`
 
 
 class Hits(list[Hit]):
@@ -108,7 +108,7 @@ class Recall:
         database: Database,
         owners: Owners,
         embeddings: Embeddings,
-        usage: Usage,
+        usage: RecallUsage,
         settings: MemorySettings,
         *,
         places: Shares,
@@ -119,7 +119,7 @@ class Recall:
         self._embeddings = embeddings
         self._usage = usage
         self._settings = settings
-        self._asking = Asking(database, embeddings)
+        self._asking = QueryPreparer(database, embeddings)
 
     async def search(self, owner: Owner, query: str, filters: Filters, *, limit: int, explain: bool) -> Hits:
         """Return the memories of an owner that match `query`, best first."""
@@ -232,7 +232,7 @@ class Recall:
             if number % AT_ONCE == 0:
                 await asyncio.sleep(0)  # let other tasks run
             owner = whose[row["scope"], row["owner"]] if others_ids is None else named[others_ids]
-            parts = Parts(*row["parts"])
+            parts = ScoreParts(*row["parts"])
             hits.append(Hit(memory_of(row, owner), parts.total, parts if explain else None))
         self._usage.note(self._database, [hit.memory.id for hit in hits])
         return hits

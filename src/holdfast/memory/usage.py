@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 sql = statements(__name__)
 
 
-class Usage:
+class RecallUsage:
     """Counts uses in batches. If the process dies, the unwritten counts are lost, and nothing else."""
 
     def __init__(self) -> None:

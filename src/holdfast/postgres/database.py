@@ -21,12 +21,12 @@ from holdfast.core.ids import TenantId
 from holdfast.core.shares import NOBODY, Holder, current_holder
 from holdfast.core.text import dumps, loads
 from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
-from holdfast.postgres.failures import LOST_A_RACE, NOT_YET, away, is_lost, is_unsent, sqlstate, translated
+from holdfast.postgres.database_errors import LOST_A_RACE, NOT_YET, away, is_lost, is_unsent, sqlstate, translated
 from holdfast.postgres.hosts import Hosts, hosts_of
 from holdfast.postgres.listener import Listener, Wake
 from holdfast.postgres.options import Options
-from holdfast.postgres.pool import Link, Pool
-from holdfast.postgres.races import TRIES, Losers, back_off
+from holdfast.postgres.pool import Pool, PooledConnection
+from holdfast.postgres.retries import TRIES, RetryQueue, back_off
 
 Row = asyncpg.Record
 Isolation = Literal["read committed", "repeatable read", "serializable"]
@@ -122,7 +122,7 @@ class PooledStatements(Statements):
     def __init__(self, pool: Pool[Any], *, opening: str | None) -> None:
         self._pool = pool
         self._opening: str | None = opening  # transaction mode: sets role and tenant at the start of every transaction
-        self._losers = Losers()
+        self._losers = RetryQueue()
         self._source: Callable[[], Awaitable[TenantId]] | None = None
 
     def transaction(self, *, isolation: Isolation = "read committed") -> AbstractAsyncContextManager[Transaction]:
@@ -201,7 +201,7 @@ class PooledStatements(Statements):
             tx.ended = True
             await self._end(link)
 
-    async def _begin(self, isolation: Isolation) -> Link[Any]:
+    async def _begin(self, isolation: Isolation) -> PooledConnection[Any]:
         begin = "begin" if isolation == "read committed" else f"begin isolation level {isolation}"
         opening = f"{begin}; {self._opening}" if self._opening else begin
         for left in reversed(range(TRIES)):
@@ -210,7 +210,7 @@ class PooledStatements(Statements):
                 return link
         raise AssertionError
 
-    async def _begun(self, link: Link[Any], first: str, *args: object, again: bool) -> bool:
+    async def _begun(self, link: PooledConnection[Any], first: str, *args: object, again: bool) -> bool:
         """Send the statements before the caller's. Return False if the connection is lost and `again` is set."""
         try:
             await link.connection.execute(first, *args)
@@ -223,7 +223,7 @@ class PooledStatements(Statements):
             raise
         return True
 
-    async def _end(self, link: Link[Any]) -> None:
+    async def _end(self, link: PooledConnection[Any]) -> None:
         """Return the connection to the pool, without an open transaction."""
         try:
             if not link.connection.is_closed() and link.connection.is_in_transaction():
@@ -236,7 +236,7 @@ class PooledStatements(Statements):
             raise
         self._pool.give(link)
 
-    async def _take(self) -> Link[Any]:
+    async def _take(self) -> PooledConnection[Any]:
         return await self._pool.take(None, self._holder())
 
     def _holder(self) -> Holder:
@@ -288,7 +288,7 @@ class Database(PooledStatements):
         await self.tenant()
         await super().many(statement, rows)
 
-    async def _take(self) -> Link[Any]:
+    async def _take(self) -> PooledConnection[Any]:
         if self._source is not None:
             await self.tenant()
         if self._opening is not None:
@@ -306,7 +306,7 @@ class Database(PooledStatements):
         return holder if holder[0] == self._name else (self._name or "", "")
 
 
-class Owner(Statements):
+class OwnerConnection(Statements):
     """Runs statements as the schema's owner, on a separate connection."""
 
     def __init__(self, connection: Any) -> None:
@@ -358,7 +358,7 @@ class Postgres:
         """Return the database of a tenant, given by its id or by a function that the first statement calls."""
         return Database(self._pool, tenant, self._options)
 
-    def owner(self) -> AbstractAsyncContextManager[Owner]:
+    def owner(self) -> AbstractAsyncContextManager[OwnerConnection]:
         """Connect as the schema's owner, for index builds and partitions."""
         return open_owner(self._owner_url, self._options)
 
@@ -379,16 +379,16 @@ class Postgres:
 
 
 @asynccontextmanager
-async def open_owner(url: str, options: Options) -> AsyncGenerator[Owner]:
+async def open_owner(url: str, options: Options) -> AsyncGenerator[OwnerConnection]:
     """Connect as the schema's owner, without a statement timeout."""
     connection = await _connect(url, replace(options, statement_timeout=None), None)
     try:
-        yield Owner(connection)
+        yield OwnerConnection(connection)
     finally:
         await connection.close(timeout=5)
 
 
-async def _open_link(url: str, options: Options, role: str) -> Link[Any]:
+async def _open_link(url: str, options: Options, role: str) -> PooledConnection[Any]:
     connection = await _connect(url, options, role)
     try:
         for name, encode, decode in (
@@ -405,7 +405,7 @@ async def _open_link(url: str, options: Options, role: str) -> Link[Any]:
         if isinstance(error, DRIVER_ERRORS):
             raise translated(error) from error
         raise
-    return Link(connection, connection._transport.get_extra_info("socket").fileno())
+    return PooledConnection(connection, connection._transport.get_extra_info("socket").fileno())
 
 
 async def _vector_schema(connection: Any) -> str:

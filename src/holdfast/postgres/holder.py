@@ -26,8 +26,8 @@ from holdfast.postgres.account import clean_environment, runnable, server_accoun
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.embedded import DATABASE, OWNER, answers
 from holdfast.postgres.folder import SOCKET_NAME, DataFolder
-from holdfast.postgres.memory import machine_memory, memory_settings
-from holdfast.postgres.predecessor import end_orphans, wait_for_predecessor
+from holdfast.postgres.former_server import end_orphans, wait_for_predecessor
+from holdfast.postgres.memory_settings import machine_memory, settings_for
 
 LINUX = sys.platform == "linux"
 PR_SET_PDEATHSIG = 1
@@ -167,7 +167,7 @@ class Holder:
             "reserved_connections": "50",  # for the engine, however many tenants' logins take
             "deadlock_timeout": "100ms",  # the default is a second; the loser retries
             "log_min_messages": "warning",
-            **memory_settings(self._memory),
+            **settings_for(self._memory),
         }
         with within_reach(self._folder.cluster, self._folder.sockets) as (cluster, sockets, descriptors):
             settings["unix_socket_directories"] = '"' + sockets.replace('"', '""') + '"'

@@ -53,7 +53,7 @@ class Wake(asyncio.Event):
         super().clear()
 
 
-class Flow:
+class RateLimit:
     """Limits the notifications of a channel: BURST at once, then RATE per second; the others are merged."""
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Listener:
     def __init__(self, connect: Callable[[], Awaitable[ListeningConnection]]) -> None:
         self._connect = connect
         self._wakes: dict[str, set[Wake]] = {}
-        self._flow: dict[str, Flow] = {}
+        self._flow: dict[str, RateLimit] = {}
         self._connection: ListeningConnection | None = None
         self._lost = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -152,7 +152,7 @@ class Listener:
     def _notified(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
         flow = self._flow.get(channel)
         if flow is None:
-            flow = self._flow[channel] = Flow()
+            flow = self._flow[channel] = RateLimit()
         pause = flow.pause(time.monotonic())
         if pause is None:
             self._pass_on(channel, payload)
@@ -160,7 +160,7 @@ class Listener:
             flow.held = True
             asyncio.get_running_loop().call_later(pause, self._pass_on_later, channel, flow)
 
-    def _pass_on_later(self, channel: str, flow: "Flow") -> None:
+    def _pass_on_later(self, channel: str, flow: "RateLimit") -> None:
         flow.held = False
         self._pass_on(channel, "")
 

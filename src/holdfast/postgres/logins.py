@@ -19,7 +19,7 @@ from typing import Final, Protocol, Self
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.ids import TenantId
 from holdfast.postgres.address import with_login
-from holdfast.postgres.database import Owner
+from holdfast.postgres.database import OwnerConnection
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import derive
 
@@ -70,7 +70,7 @@ class TenantLogin:
 class TenantLogins:
     """Creates, lists, rotates and removes tenants' logins, on the owner's connection."""
 
-    def __init__(self, owner: Owner, url: str, secret: bytes, limits: LoginLimits) -> None:
+    def __init__(self, owner: OwnerConnection, url: str, secret: bytes, limits: LoginLimits) -> None:
         self._owner = owner
         self._url = url
         self._secret = secret
@@ -119,7 +119,7 @@ class TenantLogins:
 class OpenOwner(Protocol):
     """Opens a connection as the schema's owner."""
 
-    def __call__(self) -> AbstractAsyncContextManager[Owner]: ...
+    def __call__(self) -> AbstractAsyncContextManager[OwnerConnection]: ...
 
 
 class LoginWatch:
@@ -165,12 +165,12 @@ class LoginWatch:
             await asyncio.sleep(PAUSE)
 
 
-async def tenant_logins(owner: Owner) -> Sequence[TenantLogin]:
+async def tenant_logins(owner: OwnerConnection) -> Sequence[TenantLogin]:
     """Return the logins of all tenants."""
     return [TenantLogin(**dict(row)) for row in await owner.all(sql("tenant_logins"))]
 
 
-async def limit(owner: Owner, login: str, limits: LoginLimits) -> None:
+async def limit(owner: OwnerConnection, login: str, limits: LoginLimits) -> None:
     """Set the limits of a login."""
     await owner.value(sql("limit_tenant_login"), login, limits.connections, limits.settings)
 

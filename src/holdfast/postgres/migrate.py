@@ -13,7 +13,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 from holdfast.core.errors import HoldfastError, SchemaMismatch
-from holdfast.postgres.database import Owner
+from holdfast.postgres.database import OwnerConnection
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import ensure_roles, settle_definers
 
@@ -28,7 +28,7 @@ sql = statements(__name__)
 
 
 @dataclass(frozen=True)
-class Step:
+class SqlFile:
     """A `.sql` file."""
 
     name: str
@@ -44,8 +44,8 @@ class Step:
 class Plan:
     """The files that have to be applied."""
 
-    migrations: tuple[Step, ...]
-    functions: tuple[Step, ...]
+    migrations: tuple[SqlFile, ...]
+    functions: tuple[SqlFile, ...]
 
     def __bool__(self) -> bool:
         return bool(self.migrations or self.functions)
@@ -55,8 +55,8 @@ class Plan:
 class Schema:
     """All `.sql` files of a program."""
 
-    migrations: tuple[Step, ...]
-    functions: tuple[Step, ...]
+    migrations: tuple[SqlFile, ...]
+    functions: tuple[SqlFile, ...]
 
     @classmethod
     @cache
@@ -105,7 +105,7 @@ def plan(schema: Schema, migrated: Mapping[str, str], functions: Mapping[str, st
     return Plan(pending, tuple(step for step in schema.functions if functions.get(step.name) != step.hash))
 
 
-async def pending(owner: Owner, schema: Schema) -> Plan:
+async def pending(owner: OwnerConnection, schema: Schema) -> Plan:
     """Return the files to apply to this database. Changes nothing."""
     if not await owner.value(sql("has_ledger")):
         return plan(schema, {}, {})
@@ -114,7 +114,7 @@ async def pending(owner: Owner, schema: Schema) -> Plan:
     return plan(schema, migrated, functions)
 
 
-async def migrate(owner: Owner, schema: Schema | None = None) -> Plan:
+async def migrate(owner: OwnerConnection, schema: Schema | None = None) -> Plan:
     """Apply the missing files, once even if several processes do this at the same time; return what this one did."""
     schema = schema or Schema.packaged()
     if not await pending(owner, schema):
@@ -138,7 +138,7 @@ async def migrate(owner: Owner, schema: Schema | None = None) -> Plan:
     return todo
 
 
-async def _apply(owner: Owner, step: Step) -> None:
+async def _apply(owner: OwnerConnection, step: SqlFile) -> None:
     try:
         await owner.script(step.text)
     except HoldfastError as error:
@@ -146,8 +146,8 @@ async def _apply(owner: Owner, step: Step) -> None:
         raise
 
 
-def _steps(folder: Traversable, prefix: str = "") -> Iterable[Step]:
+def _steps(folder: Traversable, prefix: str = "") -> Iterable[SqlFile]:
     if folder.is_dir():
         for file in folder.iterdir():
             if file.name.endswith(".sql"):
-                yield Step(prefix + file.name.removesuffix(".sql"), file.read_text(encoding="utf-8"))
+                yield SqlFile(prefix + file.name.removesuffix(".sql"), file.read_text(encoding="utf-8"))

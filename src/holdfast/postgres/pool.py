@@ -19,7 +19,7 @@ from holdfast.core.shares import NOBODY, Holder, Shares
 SURELY_ALIVE = 0.1  # seconds after its last use for which a connection is not checked
 
 
-class Connection(Protocol):
+class DriverConnection(Protocol):
     """The methods of a driver's connection that the pool needs."""
 
     def is_closed(self) -> bool: ...
@@ -27,10 +27,10 @@ class Connection(Protocol):
     async def close(self, *, timeout: float | None = None) -> None: ...
 
 
-C = TypeVar("C", bound=Connection)
+C = TypeVar("C", bound=DriverConnection)
 
 
-class Link(Generic[C]):
+class PooledConnection(Generic[C]):
     """A pooled connection, and the tenant that it was last bound to."""
 
     __slots__ = ("connection", "holder", "poller", "tenant", "used")
@@ -56,17 +56,19 @@ class Link(Generic[C]):
 class Pool(Generic[C]):
     """A pool with as many connections as there are places, shared by all tenants."""
 
-    def __init__(self, connect: Callable[[], Awaitable[Link[C]]], places: Shares, *, timeout: float) -> None:
+    def __init__(
+        self, connect: Callable[[], Awaitable[PooledConnection[C]]], places: Shares, *, timeout: float
+    ) -> None:
         self._connect = connect
         self._places = places
         self._timeout = timeout
-        self._open: set[Link[C]] = set()
+        self._open: set[PooledConnection[C]] = set()
         self._opening = 0
-        self._idle: dict[Link[C], None] = {}  # in the order of release
-        self._idle_of: dict[str | None, list[Link[C]]] = {}
+        self._idle: dict[PooledConnection[C], None] = {}  # in the order of release
+        self._idle_of: dict[str | None, list[PooledConnection[C]]] = {}
         self._closed = False
 
-    def at_hand(self, tenant: str | None, holder: Holder = NOBODY) -> Link[C] | None:
+    def at_hand(self, tenant: str | None, holder: Holder = NOBODY) -> PooledConnection[C] | None:
         """Return the last connection of `tenant`, if it needs no check and a place is free. Does not wait."""
         own = self._idle_of.get(tenant)
         if not own or self._closed:
@@ -79,7 +81,7 @@ class Pool(Generic[C]):
         link.holder = holder
         return link
 
-    async def take(self, tenant: str | None, holder: Holder = NOBODY) -> Link[C]:
+    async def take(self, tenant: str | None, holder: Holder = NOBODY) -> PooledConnection[C]:
         """Take a connection out of the pool, if possible one that is bound to `tenant`."""
         if self._closed:
             raise _closed()
@@ -92,7 +94,7 @@ class Pool(Generic[C]):
         link.holder = holder
         return link
 
-    async def _found(self, tenant: str | None) -> Link[C]:
+    async def _found(self, tenant: str | None) -> PooledConnection[C]:
         if self._closed:
             raise _closed()
         while (link := self._pick(tenant)) is not None:
@@ -105,12 +107,12 @@ class Pool(Generic[C]):
             self._discard(link)
         return await self._open_one()
 
-    def give(self, link: Link[C]) -> None:
+    def give(self, link: PooledConnection[C]) -> None:
         """Put a connection back into the pool. Its transaction, if any, has ended."""
         self._put(link)
         self._places.give(link.holder)
 
-    def _put(self, link: Link[C]) -> None:
+    def _put(self, link: PooledConnection[C]) -> None:
         if self._closed:
             self._discard(link)
         else:
@@ -122,7 +124,7 @@ class Pool(Generic[C]):
             else:
                 own.append(link)
 
-    def discard(self, link: Link[C]) -> None:
+    def discard(self, link: PooledConnection[C]) -> None:
         """Close a connection that must not be used again, and release its place."""
         self._discard(link)
         self._places.give(link.holder)
@@ -147,7 +149,7 @@ class Pool(Generic[C]):
         """The number of connections in use."""
         return len(self._open) - len(self._idle)
 
-    def _pick(self, tenant: str | None) -> Link[C] | None:
+    def _pick(self, tenant: str | None) -> PooledConnection[C] | None:
         own = self._idle_of.get(tenant)
         if own:
             link = own[-1]
@@ -158,7 +160,7 @@ class Pool(Generic[C]):
         self._remove(link)
         return link
 
-    def _remove(self, link: Link[C]) -> None:
+    def _remove(self, link: PooledConnection[C]) -> None:
         del self._idle[link]
         own = self._idle_of[link.tenant]
         if own[-1] is link:
@@ -168,7 +170,7 @@ class Pool(Generic[C]):
         if not own:
             del self._idle_of[link.tenant]
 
-    async def _open_one(self) -> Link[C]:
+    async def _open_one(self) -> PooledConnection[C]:
         self._opening += 1
         try:
             link = await self._connect()
@@ -177,7 +179,7 @@ class Pool(Generic[C]):
         self._open.add(link)
         return link
 
-    def _discard(self, link: Link[C]) -> None:
+    def _discard(self, link: PooledConnection[C]) -> None:
         self._open.discard(link)
         if not link.connection.is_closed():
             link.connection.terminate()

@@ -16,13 +16,13 @@ from importlib.resources import files
 
 from holdfast.core.errors import Forbidden
 from holdfast.postgres.address import login_of, with_login
-from holdfast.postgres.database import Owner, Statements
+from holdfast.postgres.database import OwnerConnection, Statements
 from holdfast.postgres.sql import statements
 
 sql = statements(__name__)
 
 
-async def ensure_roles(owner: Owner) -> None:
+async def ensure_roles(owner: OwnerConnection) -> None:
     """Create the four roles if they are missing, and let the owner switch to those that run statements."""
     script = (files("holdfast.postgres") / "roles.sql").read_text()
     try:
@@ -36,12 +36,12 @@ async def ensure_roles(owner: Owner) -> None:
         ) from error
 
 
-async def settle_definers(owner: Owner) -> None:
+async def settle_definers(owner: OwnerConnection) -> None:
     """Make a role without superuser rights the owner of all functions that run with their owner's rights."""
     await owner.script((files("holdfast.postgres") / "definers.sql").read_text())
 
 
-async def ensure_login(owner: Owner, url: str, *, by_account: bool, renew: bool = False) -> str:
+async def ensure_login(owner: OwnerConnection, url: str, *, by_account: bool, renew: bool = False) -> str:
     """Return the URL that the engine connects with: its own login if the owner can create one, otherwise the owner's.
 
     `by_account`: the server authenticates callers by their account, so the login needs no password.

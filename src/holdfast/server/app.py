@@ -12,19 +12,20 @@ from holdfast.app import App
 from holdfast.core.errors import NotFound
 from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
+from holdfast.server.api_resource import ApiResource
 from holdfast.server.authentication import Authentication
 from holdfast.server.challenges import Challenges
 from holdfast.server.console import SCREENS, Console
 from holdfast.server.files import Files
-from holdfast.server.guards import Guards
-from holdfast.server.listening import Address
+from holdfast.server.host_origin import HostOriginPolicy
 from holdfast.server.mcp.endpoint import McpEndpoint
-from holdfast.server.mcp.legacy.calls import Calls
+from holdfast.server.mcp.legacy.running_requests import RunningRequests
 from holdfast.server.mcp.legacy.sse import SseEndpoint
+from holdfast.server.middleware import Middleware
 from holdfast.server.openapi import document
-from holdfast.server.operations import Call, Operation, Operations
-from holdfast.server.origins import Doors
-from holdfast.server.resources import Resource
+from holdfast.server.operations import ApiCall, ApiOperation, ApiOperations
+from holdfast.server.port import ServerAddress
+from holdfast.server.request_limits import VISIT, RequestLimits, RequestSlot
 from holdfast.server.routes import (
     agents,
     approvals,
@@ -60,9 +61,8 @@ from holdfast.server.routes import (
 from holdfast.server.rpc import RpcEndpoint
 from holdfast.server.server_file import instance_of
 from holdfast.server.sockets import Sockets
-from holdfast.server.traffic import VISIT, Traffic, Visit
 
-OPERATIONS: tuple[Operation, ...] = (
+OPERATIONS: tuple[ApiOperation, ...] = (
     *health.operations,
     *tenants.operations,
     *keys.operations,
@@ -97,7 +97,7 @@ OPERATIONS: tuple[Operation, ...] = (
 )
 
 
-class ForAnybody:
+class Anonymous:
     """Serves an application without authentication, within the limits of anonymous requests."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -105,18 +105,18 @@ class ForAnybody:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        visit: Visit = scope[VISIT]
+        visit: RequestSlot = scope[VISIT]
         visit.enter_unknown()
         await self._app(scope, receive, send)
 
 
 def build_app(
     engine: Engine,
-    address: Address,
+    address: ServerAddress,
     *,
     token: str,
-    traffic: Traffic | None = None,
-    operations: Sequence[Operation] = OPERATIONS,
+    traffic: RequestLimits | None = None,
+    operations: Sequence[ApiOperation] = OPERATIONS,
     app: App | None = None,
 ) -> ASGIApp:
     """Build the application of a server on `address`. `token` authenticates the operator.
@@ -127,7 +127,7 @@ def build_app(
     allow_local = address.is_loopback and not settings.require_key
     authentication = Authentication(engine.keys, engine.tokens, engine.tenants, token=token, allow_local=allow_local)
     operations = (*operations, *_description(operations, settings.root_path))
-    resources: dict[str, list[Operation]] = {}
+    resources: dict[str, list[ApiOperation]] = {}
     for operation in operations:
         resources.setdefault(operation.path, []).append(operation)
     instance = instance_of(token)
@@ -137,18 +137,18 @@ def build_app(
         # Only the parameter `path` may contain slashes.
         Route(
             path.replace("{path}", "{path:path}"),
-            Resource(engine, authentication, found, instance=instance, gateways=gateways),
+            ApiResource(engine, authentication, found, instance=instance, gateways=gateways),
         )
         for path, found in resources.items()
     ]
-    routes.append(Route("/static/{path:path}", ForAnybody(Files())))
-    routes += _screens(ForAnybody(Console(settings.root_path)))
+    routes.append(Route("/static/{path:path}", Anonymous(Files())))
+    routes += _screens(Anonymous(Console(settings.root_path)))
     routes.append(WebSocketRoute("/ws/{agent}", Sockets(engine, authentication)))
-    guards = Guards(
+    guards = Middleware(
         Router(routes, redirect_slashes=False, default=_not_found),
-        doors=Doors(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),
+        doors=HostOriginPolicy(address, hosts=settings.allowed_hosts, origins=settings.allowed_origins),
         challenges=Challenges(engine.config),
-        traffic=traffic or Traffic(engine.config.limits),
+        traffic=traffic or RequestLimits(engine.config.limits),
         settings=settings,
         operations=operations,
     )
@@ -168,7 +168,7 @@ def _gateway(engine: Engine, gateways: Gateways, authentication: Authentication)
     """Return the routes of the gateway. They come first, because they get the most requests."""
     routes: list[BaseRoute] = [Route("/rpc", RpcEndpoint(gateways, authentication))]
     if engine.config.gateway.mcp:
-        calls = Calls()
+        calls = RunningRequests()
         sse = SseEndpoint(gateways, authentication, calls)
         routes = [
             Route("/mcp", McpEndpoint(gateways, authentication, calls)),
@@ -185,15 +185,15 @@ def _screens(console: ASGIApp) -> list[BaseRoute]:
     return [*(Route(screen, console) for screen in SCREENS), *below]
 
 
-def _description(operations: Sequence[Operation], root_path: str) -> Operations:
-    described = Operations("about")
+def _description(operations: Sequence[ApiOperation], root_path: str) -> ApiOperations:
+    described = ApiOperations("about")
 
     @cache  # slow to build and rarely requested
     def content() -> dict[str, Any]:
         return document((*operations, *described), root_path=root_path)
 
     @described.declare("GET", "/api/openapi.json", needs="nobody")
-    async def openapi(call: Call) -> dict[str, Any]:
+    async def openapi(call: ApiCall) -> dict[str, Any]:
         """Get the OpenAPI document of this API."""
         return content()
 

@@ -17,7 +17,7 @@ from holdfast.access.principals import LOCAL_USER, OWNER_SCOPES, SCOPES, Princip
 from holdfast.access.tenants import Tenants
 from holdfast.access.tokens import Tokens, is_token
 from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, Unauthenticated, Unavailable
-from holdfast.server.origins import is_local
+from holdfast.server.host_origin import is_local
 
 COOKIE = "holdfast_session"
 LOCAL_TENANT = "default"
@@ -97,7 +97,7 @@ class Authentication:
         return Principal(await self._tenants.id_of(LOCAL_TENANT), LOCAL_USER, scopes)
 
 
-class Standing:
+class CallerSession:
     """The caller of a connection. It is checked again while the connection lasts.
 
     A stream or a socket ends when the key, token or session that opened it ends.
@@ -151,16 +151,16 @@ class AccessWatch:
 
     def __init__(self, authentication: Authentication) -> None:
         self._authentication = authentication
-        self._staying: dict[Standing, asyncio.Future[HoldfastError]] = {}
+        self._staying: dict[CallerSession, asyncio.Future[HoldfastError]] = {}
         self._looking: asyncio.Task[None] | None = None
 
-    def add(self, standing: Standing, ended: "asyncio.Future[HoldfastError]") -> None:
+    def add(self, standing: CallerSession, ended: "asyncio.Future[HoldfastError]") -> None:
         """Start to check a caller."""
         self._staying[standing] = ended
         if self._looking is None:
             self._looking = asyncio.create_task(self._look(), name="access of those who stay", context=Context())
 
-    def remove(self, standing: Standing) -> None:
+    def remove(self, standing: CallerSession) -> None:
         """Stop checking a caller."""
         self._staying.pop(standing, None)
         if not self._staying and self._looking is not None:
@@ -178,7 +178,7 @@ class AccessWatch:
                 log.exception("a defect: access of those who stay cannot be looked at, trying again")
 
     async def _look_at_all(self) -> None:
-        alike: dict[tuple[str | None, ...], list[Standing]] = {}
+        alike: dict[tuple[str | None, ...], list[CallerSession]] = {}
         for standing in self._staying:
             alike.setdefault(standing.credentials, []).append(standing)
         await self._authentication.renew(standings[0].connection for standings in alike.values())
@@ -189,7 +189,7 @@ class AccessWatch:
             for standing in standings:
                 self._compare(standing, caller)
 
-    async def _caller_now(self, standing: Standing) -> Principal | HoldfastError:
+    async def _caller_now(self, standing: CallerSession) -> Principal | HoldfastError:
         try:
             return await self._authentication.recognise(standing.connection)
         except (Unavailable, Overloaded):
@@ -197,7 +197,7 @@ class AccessWatch:
         except HoldfastError as error:
             return error
 
-    def _compare(self, standing: Standing, now: Principal | HoldfastError) -> None:
+    def _compare(self, standing: CallerSession, now: Principal | HoldfastError) -> None:
         ended = self._staying.get(standing)
         if ended is None or ended.done():
             return

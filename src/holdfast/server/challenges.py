@@ -8,7 +8,7 @@ from starlette.types import Scope
 from holdfast.access.claims import SCOPE_PREFIX
 from holdfast.core.config import Config
 from holdfast.core.errors import Forbidden, HoldfastError, Unauthenticated
-from holdfast.server.origins import scheme_of
+from holdfast.server.host_origin import scheme_of
 
 METADATA = "/.well-known/oauth-protected-resource"
 SOCKET_SCHEMES = {"ws": "http", "wss": "https"}  # from the scheme of a WebSocket to that of the page that opens it

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from holdfast.core.errors import HoldfastError, InvalidInput
 from holdfast.core.ids import uuid7
 from holdfast.core.shares import Holder, Shares
-from holdfast.server.guards import SECURITY_HEADERS
+from holdfast.server.middleware import SECURITY_HEADERS
 from holdfast.server.problems import SlowHead, problem_response
 
 KEEP_ALIVE = 65  # seconds; longer than the usual 60 of proxies, so that the proxy closes the connection
@@ -19,7 +19,7 @@ MAX_HEAD_BYTES = 64 * 1024  # request line and headers
 UNREAD = 60  # seconds in which a client must read some of the buffered data
 
 
-class Unread:
+class WriteTimeout:
     """A timer for clients that do not read. It runs while the write buffer is full; a slow reader restarts it."""
 
     def __init__(self, transport: asyncio.Transport, give_up: Callable[[], None]) -> None:
@@ -48,14 +48,14 @@ class Unread:
 
 
 @dataclass(frozen=True, slots=True)
-class Gate:
+class ConnectionLimits:
     """The limits of connections: places per address, and seconds for the request line and headers."""
 
     places: Shares
     head_timeout: float
 
 
-class Place:
+class ConnectionSlot:
     """A connection's place among those of its address. After an upgrade, the WebSocket keeps it."""
 
     def __init__(self, places: Shares, holder: Holder) -> None:
@@ -68,26 +68,26 @@ class Place:
         self._places.give(self._holder)
 
 
-class Connection(HttpToolsProtocol):
+class HttpConnection(HttpToolsProtocol):
     """An HTTP connection with timeouts for idle clients and slow headers, and a size limit for headers."""
 
     _patience: asyncio.TimerHandle | None = None
-    _place: Place | None = None
+    _place: ConnectionSlot | None = None
     _in_head = False
     _head_bytes = 0
     _ended_another = False
-    _unread: Unread
+    _unread: WriteTimeout
 
-    def __init__(self, *given: Any, gate: Gate, **named: Any) -> None:
+    def __init__(self, *given: Any, gate: ConnectionLimits, **named: Any) -> None:
         super().__init__(*given, **named)
         self._gate = gate
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Take a place and wait for the first request. Refuse the connection if its address has too many."""
         super().connection_made(transport)
-        self._unread = Unread(transport, transport.abort)
+        self._unread = WriteTimeout(transport, transport.abort)
         try:
-            self._place = Place(self._gate.places, (self.client[0] if self.client else "", ""))
+            self._place = ConnectionSlot(self._gate.places, (self.client[0] if self.client else "", ""))
         except HoldfastError as error:
             self._refuse(error)
         else:

@@ -19,8 +19,8 @@ from holdfast.conversations.contexts import FORM as CONTEXT_FORM
 from holdfast.core.cursors import CURSOR
 from holdfast.execution.secrets import HOST_NAME
 from holdfast.execution.secrets import NAME as SECRET_NAME
-from holdfast.skills.drafts import SKILL_NAME, TOOL_NAME
 from holdfast.skills.history import CURSOR as HISTORY_CURSOR
+from holdfast.skills.registry_columns import SKILL_NAME, TOOL_NAME
 from holdfast.skills.sources.settings import NAME as SOURCE_NAME
 
 LEAST_SECONDS = 1e-6  # the smallest time span above zero

@@ -26,7 +26,7 @@ _types.add_type("text/javascript", ".js")
 
 
 @dataclass(frozen=True)
-class File:
+class StaticFile:
     """A file in memory. `tag` is its ETag, a hash of the content."""
 
     content: bytes
@@ -67,7 +67,7 @@ class Files:
         await response(scope, receive, send)
 
 
-def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, File]]:
+def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, StaticFile]]:
     for entry in folder.iterdir():
         name = prefix + entry.name
         if entry.is_dir():
@@ -76,7 +76,7 @@ def _read(folder: Traversable, prefix: str = "") -> Iterator[tuple[str, File]]:
             content = entry.read_bytes()
             media_type = _types.guess_type(name)[0] or "application/octet-stream"
             tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            yield name, File(content, media_type, tag, lasting=name.startswith(NAMED_BY_CONTENT))
+            yield name, StaticFile(content, media_type, tag, lasting=name.startswith(NAMED_BY_CONTENT))
 
 
 def _tags(headers: Headers) -> set[str]:

@@ -12,7 +12,7 @@ from holdfast.access.principals import SCOPES
 from holdfast.core.errors import Broken, Forbidden, HoldfastError, Overloaded, TimedOut, Unavailable
 from holdfast.core.wires import HTTP_STATUS
 from holdfast.server.authentication import COOKIE
-from holdfast.server.operations import Operation
+from holdfast.server.operations import ApiOperation
 from holdfast.server.problems import MEDIA_TYPE, STATUS_ON_HTTP_ALONE, Problem, status_of
 from holdfast.server.server_file import holdfast_version
 
@@ -26,7 +26,7 @@ DESCRIPTION = (
 EVERYWHERE: tuple[type[HoldfastError], ...] = (Forbidden, Overloaded, Broken, Unavailable, TimedOut)
 
 
-def document(operations: Sequence[Operation], *, root_path: str) -> dict[str, Any]:
+def document(operations: Sequence[ApiOperation], *, root_path: str) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of the API."""
     types = [type for operation in operations for type in _types(operation)]
     schemas, components = msgspec.json.schema_components([*types, Problem], ref_template=REFERENCE)
@@ -59,7 +59,7 @@ def document(operations: Sequence[Operation], *, root_path: str) -> dict[str, An
     }
 
 
-def _types(operation: Operation) -> list[Any]:
+def _types(operation: ApiOperation) -> list[Any]:
     types = [parameter.type for parameter in operation.parameters]
     if operation.body not in (None, bytes):
         types.append(operation.body)
@@ -68,11 +68,11 @@ def _types(operation: Operation) -> list[Any]:
     return types
 
 
-def _has_json_result(operation: Operation) -> bool:
+def _has_json_result(operation: ApiOperation) -> bool:
     return operation.result is not type(None) and operation.result is not Response
 
 
-def _described(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any]:
+def _described(operation: ApiOperation, schema_of: dict[int, Any]) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.name,
         "summary": operation.summary,
@@ -102,7 +102,7 @@ def _described(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any
     return described
 
 
-def _responses(operation: Operation, schema_of: dict[int, Any]) -> dict[str, Any]:
+def _responses(operation: ApiOperation, schema_of: dict[int, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
     if _has_json_result(operation):
         answer["content"] = {"application/json": {"schema": schema_of[id(operation.result)]}}

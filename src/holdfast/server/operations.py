@@ -1,6 +1,6 @@
 """Operations of the HTTP API: each is declared once, and its route, checks and documentation come from that.
 
-An operation is a coroutine function. Its first parameter is the `Call`. `body` is the decoded body of the request.
+An operation is a coroutine function. Its first parameter is the `ApiCall`. `body` is the decoded body of the request.
 Parameters that the path names come from the path, all others from the query. The return type is the type of the
 response, and the first line of the docstring is the summary.
 """
@@ -19,9 +19,9 @@ from holdfast.authorization import Authorization
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge, Unauthenticated
 from holdfast.engine import Engine
 from holdfast.gateway.gateways import Gateways
-from holdfast.server.authentication import Standing
+from holdfast.server.authentication import CallerSession
 from holdfast.server.problems import SlowBody, WrongMediaType
-from holdfast.server.traffic import VISIT, Visit
+from holdfast.server.request_limits import VISIT, RequestSlot
 
 # The scope that an operation needs, or: `nobody`: no authentication; `anybody`: optional authentication;
 # `somebody`: authentication, with any scope.
@@ -29,17 +29,17 @@ Needs = Scope | Literal["nobody", "anybody", "somebody"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 JSON_LINES = "application/x-ndjson"
 BodyFormat = Literal["application/json", "application/x-www-form-urlencoded", "application/x-ndjson"]
-Handler = Callable[..., Awaitable[Any]]
-H = TypeVar("H", bound=Handler)
+OperationFunction = Callable[..., Awaitable[Any]]
+H = TypeVar("H", bound=OperationFunction)
 
 
 @dataclass(slots=True)
-class Call:
+class ApiCall:
     """The context of one request, passed to its operation."""
 
     engine: Engine  # of the caller's tenant
     request: Request
-    standing: Standing | None  # None without authentication
+    standing: CallerSession | None  # None without authentication
     status: int  # of the response
     instance: str  # the public identifier of this server
     gateways: Gateways
@@ -61,13 +61,13 @@ class Call:
         return Authorization(self.engine, self.principal)
 
     @property
-    def visit(self) -> Visit:
+    def visit(self) -> RequestSlot:
         """The request's place and timeout."""
-        return cast(Visit, self.request.scope[VISIT])
+        return cast(RequestSlot, self.request.scope[VISIT])
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class ApiParameter:
     """A value from the path or the query."""
 
     name: str
@@ -77,7 +77,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class ApiOperation:
     """One request of the HTTP API: a method, a path, its input and its output."""
 
     method: Method
@@ -85,7 +85,7 @@ class Operation:
     needs: Needs
     status: int
     or_status: int | None  # an alternative status, with the same type of result
-    run: Handler
+    run: OperationFunction
     body: Any  # the type of the body; None if it has none
     body_format: BodyFormat
     max_body_bytes: int | None  # if the limit is higher than in the settings
@@ -93,7 +93,7 @@ class Operation:
     result: Any  # the type of the result
     response_format: str  # the media type of a `Response` that `run` returns
     streams: bool  # `run` can return a `Response` instead of the result
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[ApiParameter, ...]
     errors: frozenset[type[HoldfastError]]
     tag: str
 
@@ -108,7 +108,7 @@ class Operation:
         return (self.run.__doc__ or "").strip().partition("\n")[0]
 
 
-class Operations(list[Operation]):
+class ApiOperations(list[ApiOperation]):
     """The operations of one tag."""
 
     def __init__(self, tag: str) -> None:
@@ -150,7 +150,7 @@ class Operations(list[Operation]):
             if parameters:
                 usual.add(InvalidInput)
             self.append(
-                Operation(
+                ApiOperation(
                     method=method,
                     path=path,
                     needs=needs,
@@ -174,7 +174,7 @@ class Operations(list[Operation]):
         return declared
 
 
-def _parameter(given: inspect.Parameter, type: Any, path: str) -> Parameter:
+def _parameter(given: inspect.Parameter, type: Any, path: str) -> ApiParameter:
     place = "path" if f"{{{given.name}}}" in path else "query"
     default = msgspec.UNSET if given.default is inspect.Parameter.empty else given.default
-    return Parameter(given.name, place, type, default)
+    return ApiParameter(given.name, place, type, default)

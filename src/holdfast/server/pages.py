@@ -6,7 +6,7 @@ Rows are read in small batches, so that memory holds at most one page and one ba
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from holdfast.core.pacing import Pace
+from holdfast.core.pace import Pace
 from holdfast.core.text import render
 
 MAX_PAGE_BYTES = 8 * 1024 * 1024

@@ -4,8 +4,8 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.jsonrpc.dispatcher import Dispatcher
-from holdfast.server.arrivals import Arrival
 from holdfast.server.authentication import Authentication
+from holdfast.server.gateway_request import GatewayRequest
 from holdfast.server.problems import WrongMethod
 
 MARGIN = 10.0  # seconds beyond the timeout of a call, to end it and to send the response
@@ -22,7 +22,7 @@ class RpcEndpoint:
         """Handle one request."""
         if scope["method"] != "POST":
             raise WrongMethod(scope["method"], ["POST"])
-        arrival = await Arrival.of(self._authentication, scope, receive, send)
+        arrival = await GatewayRequest.of(self._authentication, scope, receive, send)
         arrival.require_json()
         body = await arrival.body()
         gateway = self._gateways.of(arrival.caller.tenant)

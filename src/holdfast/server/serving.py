@@ -21,16 +21,16 @@ import uvloop
 from holdfast.app import App
 from holdfast.core.config import Config
 from holdfast.engine import Engine, login_limits
-from holdfast.gateway.mcp.legacy.sweep import SessionSweeper
+from holdfast.gateway.mcp.legacy.sweeper import SessionSweeper
 from holdfast.postgres.address import place_of
 from holdfast.postgres.logins import LoginWatch
 from holdfast.server.app import OPERATIONS, build_app
-from holdfast.server.connections import KEEP_ALIVE, Connection, Gate
-from holdfast.server.listening import BACKLOG, Address, address_of
-from holdfast.server.operations import Operation
+from holdfast.server.connections import KEEP_ALIVE, ConnectionLimits, HttpConnection
+from holdfast.server.operations import ApiOperation
+from holdfast.server.port import BACKLOG, ServerAddress, address_of
+from holdfast.server.request_limits import RequestLimits
 from holdfast.server.server_file import ServerFile
 from holdfast.server.socket_connections import PING, SERVICE_RESTART, SocketConnection
-from holdfast.server.traffic import Traffic
 
 MAX_FILES = 10_240  # open files: each connection is one, and the default limit is often 1024
 ENVELOPE = 64 * 1024  # bytes of a frame around a message
@@ -48,7 +48,7 @@ async def serve(
     config: Config,
     on_ready: Callable[[ServerFile], None] = lambda _: None,
     *,
-    operations: Sequence[Operation] = OPERATIONS,
+    operations: Sequence[ApiOperation] = OPERATIONS,
     app: App | None = None,
 ) -> None:
     """Serve requests until SIGINT or SIGTERM, or until cancelled.
@@ -60,7 +60,7 @@ async def serve(
     address = address_of(listener)
     url = config.database.url
     file = ServerFile.new(address.url, config.data, None if url is None else place_of(url.get_secret_value()))
-    traffic = Traffic(config.limits)
+    traffic = RequestLimits(config.limits)
     served = build_app(engine, address, token=file.token, traffic=traffic, operations=operations, app=app)
     server = _Server(served, traffic, config)
     async with SessionSweeper(engine.postgres), LoginWatch(engine.postgres.owner, login_limits(config)):
@@ -84,8 +84,8 @@ async def serve(
 @asynccontextmanager
 async def serve_privately(engine: Engine, config: Config) -> AsyncGenerator[tuple[Path, str]]:
     """Serve requests on a Unix socket that only this account can reach. Yield its path and the operator's token."""
-    token, traffic = secrets.token_urlsafe(), Traffic(config.limits)
-    server = _Server(build_app(engine, Address("127.0.0.1", 0), token=token, traffic=traffic), traffic, config)
+    token, traffic = secrets.token_urlsafe(), RequestLimits(config.limits)
+    server = _Server(build_app(engine, ServerAddress("127.0.0.1", 0), token=token, traffic=traffic), traffic, config)
     with TemporaryDirectory(prefix="holdfast-") as folder, socket.socket(socket.AF_UNIX) as listener:
         file = Path(folder) / "server.sock"
         listener.bind(str(file))
@@ -119,11 +119,11 @@ def settle() -> None:
 class _Server(uvicorn.Server):
     """uvicorn with our limits and our shutdown."""
 
-    def __init__(self, app: Callable[..., Any], traffic: Traffic, settings: Config) -> None:
-        gate = Gate(traffic.connections, settings.server.head_timeout)
+    def __init__(self, app: Callable[..., Any], traffic: RequestLimits, settings: Config) -> None:
+        gate = ConnectionLimits(traffic.connections, settings.server.head_timeout)
         config = uvicorn.Config(
             app,
-            http=cast(Any, partial(Connection, gate=gate)),
+            http=cast(Any, partial(HttpConnection, gate=gate)),
             ws=SocketConnection,
             ws_max_size=3 * settings.agents.max_message_bytes + ENVELOPE,  # JSON escapes make a message longer
             ws_ping_interval=PING,

@@ -7,7 +7,7 @@ from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from holdfast.server.connections import Place, Unread, bad_request
+from holdfast.server.connections import ConnectionSlot, WriteTimeout, bad_request
 
 PING = 20  # seconds between two pings, and the timeout of a pong
 LAST_WORD = 10.0  # seconds for the client to answer the close frame
@@ -20,13 +20,15 @@ INTERNAL_ERROR = 1011
 class SocketConnection(WebSocketsSansIOProtocol):
     """The connection of one WebSocket. It is closed if the client stops reading, and when the server stops."""
 
-    _unread: Unread
-    place: Place | None = None  # its place among the connections of its address
+    _unread: WriteTimeout
+    place: ConnectionSlot | None = None  # its place among the connections of its address
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection over from HTTP."""
         super().connection_made(transport)
-        self._unread = Unread(self.transport, lambda: self.leave(TRY_AGAIN_LATER, "nothing was read for too long"))
+        self._unread = WriteTimeout(
+            self.transport, lambda: self.leave(TRY_AGAIN_LATER, "nothing was read for too long")
+        )
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timer and release the place."""

@@ -17,14 +17,15 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from holdfast.agents import Agents
 from holdfast.agents.agents import LOOK, UNSERVED_AFTER, unserved
+from holdfast.agents.broadcast import Watch
 from holdfast.agents.events import parse_cursor
 from holdfast.agents.runs import unknown_run
-from holdfast.agents.watching import Watch
 from holdfast.conversations.conversation import Conversation
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Overloaded, Unavailable
 from holdfast.engine import Engine
-from holdfast.server.authentication import Authentication, Standing
+from holdfast.server.authentication import Authentication, CallerSession
 from holdfast.server.problems import status_of
+from holdfast.server.request_limits import VISIT, RequestSlot
 from holdfast.server.socket_connections import INTERNAL_ERROR, SERVICE_RESTART, TRY_AGAIN_LATER
 from holdfast.server.subprotocols import (
     EVENTS,
@@ -33,15 +34,14 @@ from holdfast.server.subprotocols import (
     DenyFrame,
     Events,
     Frame,
-    Opened,
     PingFrame,
     PlainText,
-    Queued,
+    QueuedFrame,
+    ReadyFrame,
     RetryFrame,
     SayFrame,
     Subprotocol,
 )
-from holdfast.server.traffic import VISIT, Visit
 
 MAX_UNANSWERED = 100  # messages of one socket that are not answered yet
 MAX_REASON = 123  # bytes of the reason in a close frame
@@ -63,7 +63,7 @@ class Sockets:
         """Open a socket and serve it until it closes. A refusal before the handshake is an HTTP response."""
         connection = HTTPConnection(scope)
         caller = await self._authentication.recognise(connection)
-        visit: Visit = scope[VISIT]
+        visit: RequestSlot = scope[VISIT]
         visit.enter(caller)
         caller.require("read")
         caller.require("write")
@@ -79,7 +79,7 @@ class Sockets:
         async with agents.watch(talk.id, agent, since=str(cursor)) as watch:
             with visit.socket():
                 await send({"type": "websocket.accept", "subprotocol": way.name})
-                standing = Standing(self._authentication, connection, caller)
+                standing = CallerSession(self._authentication, connection, caller)
                 await Socket(agents, agent, talk, standing, way, receive, send).serve(watch)
 
 
@@ -91,7 +91,7 @@ class Socket:
         agents: Agents,
         agent: str,
         talk: Conversation,
-        standing: Standing,
+        standing: CallerSession,
         way: Subprotocol,
         receive: Receive,
         send: Send,
@@ -111,7 +111,7 @@ class Socket:
     async def serve(self, watch: Watch) -> None:
         """Serve the socket until the client or the server ends it."""
         await self._say(
-            self._way.ready(Opened(self._talk.session_id or "", self._talk.id, self._agent, str(watch.cursor)))
+            self._way.ready(ReadyFrame(self._talk.session_id or "", self._talk.id, self._agent, str(watch.cursor)))
         )
         hearing, telling = asyncio.create_task(self._hear()), asyncio.create_task(self._tell(watch))
         with self._standing.watched() as ended:
@@ -207,7 +207,7 @@ class Socket:
                     if self._unheard.pop(run_id, None) is None:
                         continue
                     if stranded:
-                        await self._say(self._way.queued(Queued(run_id, str(unserved(self._agent, run_id)))))
+                        await self._say(self._way.queued(QueuedFrame(run_id, str(unserved(self._agent, run_id)))))
                     else:
                         self._unheard[run_id] = now() + UNHEARD
 

@@ -9,9 +9,9 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.agents import Event
-from holdfast.agents.watching import Watch
+from holdfast.agents.broadcast import Watch
 from holdfast.core.text import render
-from holdfast.server.operations import Call
+from holdfast.server.operations import ApiCall
 
 EVENT_STREAM = "text/event-stream"
 HEARTBEAT = 15  # seconds without an event after which a keep-alive comment is sent
@@ -51,7 +51,7 @@ def framed(kind: str, cursor: str, data: object) -> bytes:
     return b"id: %b\nevent: %b\ndata: %b\n\n" % (cursor.encode(), kind.encode(), render(data))
 
 
-async def followed(call: Call, watch: Watch, *, stops: bool = False) -> AsyncGenerator[Event | None]:
+async def followed(call: ApiCall, watch: Watch, *, stops: bool = False) -> AsyncGenerator[Event | None]:
     """Yield events while the client is connected and its access is valid; None after `HEARTBEAT` without an event.
 
     `stops`: end when the server stops.

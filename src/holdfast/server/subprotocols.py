@@ -54,7 +54,7 @@ class PingFrame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag="pi
 Frame = SayFrame | ApproveFrame | DenyFrame | CancelFrame | RetryFrame | PingFrame
 
 
-class Opened(msgspec.Struct, frozen=True, tag_field="kind", tag="ready"):
+class ReadyFrame(msgspec.Struct, frozen=True, tag_field="kind", tag="ready"):
     """The first frame: the session, the conversation, the agent, and the cursor from which events follow."""
 
     session_id: str
@@ -63,7 +63,7 @@ class Opened(msgspec.Struct, frozen=True, tag_field="kind", tag="ready"):
     cursor: str
 
 
-class Taken(msgspec.Struct, frozen=True, tag_field="kind", tag="sent", omit_defaults=True):
+class SentFrame(msgspec.Struct, frozen=True, tag_field="kind", tag="sent", omit_defaults=True):
     """A message was stored. The run answers it."""
 
     run_id: UUID
@@ -71,14 +71,14 @@ class Taken(msgspec.Struct, frozen=True, tag_field="kind", tag="sent", omit_defa
     key: str | None = None
 
 
-class Queued(msgspec.Struct, frozen=True, tag_field="kind", tag="queued"):
+class QueuedFrame(msgspec.Struct, frozen=True, tag_field="kind", tag="queued"):
     """No process serves the agent now. The message is stored, and the run answers it when a process does."""
 
     run_id: UUID
     text: str
 
 
-class Refused(msgspec.Struct, frozen=True, tag_field="kind", tag="refused", omit_defaults=True):
+class RefusedFrame(msgspec.Struct, frozen=True, tag_field="kind", tag="refused", omit_defaults=True):
     """A frame was refused and had no effect. `key` is the key of the message."""
 
     code: str
@@ -96,7 +96,7 @@ class Subprotocol(Protocol):
         """Decode a frame of the client."""
         ...
 
-    def ready(self, opened: Opened) -> str | None:
+    def ready(self, opened: ReadyFrame) -> str | None:
         """Encode the first frame."""
         ...
 
@@ -108,7 +108,7 @@ class Subprotocol(Protocol):
         """Encode the confirmation that a message was stored."""
         ...
 
-    def queued(self, queued: Queued) -> str | None:
+    def queued(self, queued: QueuedFrame) -> str | None:
         """Encode the notice that a message waits until a process serves the agent."""
         ...
 
@@ -130,7 +130,7 @@ class PlainText:
         """Return the whole text as a message."""
         return SayFrame(text)
 
-    def ready(self, opened: Opened) -> str | None:
+    def ready(self, opened: ReadyFrame) -> str | None:
         """Send nothing."""
         return None
 
@@ -155,7 +155,7 @@ class PlainText:
         """Send nothing."""
         return None
 
-    def queued(self, queued: Queued) -> str | None:
+    def queued(self, queued: QueuedFrame) -> str | None:
         """Return a sentence."""
         return _whole(queued.text)
 
@@ -184,7 +184,7 @@ class Events:
                 next="Send an object whose `type` is message, approve, deny, cancel, retry or ping.",
             ) from None
 
-    def ready(self, opened: Opened) -> str | None:
+    def ready(self, opened: ReadyFrame) -> str | None:
         """Return the first frame as JSON."""
         return render(opened).decode()
 
@@ -194,9 +194,9 @@ class Events:
 
     def sent(self, sent: Sent, key: str | None) -> str | None:
         """Return the run that answers the message, as JSON."""
-        return render(Taken(sent.run_id, sent.node_id, key)).decode()
+        return render(SentFrame(sent.run_id, sent.node_id, key)).decode()
 
-    def queued(self, queued: Queued) -> str | None:
+    def queued(self, queued: QueuedFrame) -> str | None:
         """Return the run that will answer the message, as JSON."""
         return render(queued).decode()
 
@@ -207,7 +207,7 @@ class Events:
     def refused(self, error: HoldfastError, key: str | None) -> str:
         """Return the error as JSON, with the same code as in the HTTP API."""
         code, message, next = _detail(error)
-        return render(Refused(code, message, next, key)).decode()
+        return render(RefusedFrame(code, message, next, key)).decode()
 
 
 def _detail(error: HoldfastError) -> tuple[str, str, str]:

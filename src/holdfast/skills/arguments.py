@@ -10,8 +10,8 @@ import msgspec
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import dumps, loads, parse
-from holdfast.skills.function import unconverted
-from holdfast.skills.misfits import misfits, short
+from holdfast.skills.argument_errors import misfits, short
+from holdfast.skills.function_tools import unconverted
 from holdfast.skills.overlays import Overlay
 from holdfast.skills.parameters import storable
 from holdfast.skills.tool import Tool
@@ -24,25 +24,27 @@ MAX_TOLD = 50  # tools named in a refusal
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class ArgumentRefusal:
     """Why a tool is not called, as a text for the model."""
 
     text: str
 
 
-def unknown_tool(name: str, known: Collection[str], *, skill: str | None = None) -> Refusal:
+def unknown_tool(name: str, known: Collection[str], *, skill: str | None = None) -> ArgumentRefusal:
     """Return the refusal for an unknown tool; `skill` is a skill that would provide it."""
     if skill is not None:
-        return Refusal(f"you do not have the tool {name[:MAX_ECHO]} yet. Load the skill {skill} with use_skill first.")
+        return ArgumentRefusal(
+            f"you do not have the tool {name[:MAX_ECHO]} yet. Load the skill {skill} with use_skill first."
+        )
     names = sorted(known)
     there = f"The tools are {', '.join(names)}." if names else "There are no tools."
     if len(names) > MAX_TOLD:
         near = difflib.get_close_matches(name[:MAX_ECHO], names) or names[:MAX_TOLD]
         there = f"Of the {len(names)} tools, some are {', '.join(near)}."
-    return Refusal(f"there is no tool {name[:MAX_ECHO]!r}. {there}")
+    return ArgumentRefusal(f"there is no tool {name[:MAX_ECHO]!r}. {there}")
 
 
-def parse_arguments(tool: Tool, raw: str, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
+def parse_arguments(tool: Tool, raw: str, overlay: Overlay | None = None) -> dict[str, Any] | ArgumentRefusal:
     """Parse and check a model's arguments, and apply the overlay. An empty text is an empty object."""
     try:
         given: object = parse(raw.encode(errors="surrogatepass"), limit=MAX_ARGUMENTS_BYTES) if raw.strip() else {}
@@ -52,7 +54,7 @@ def parse_arguments(tool: Tool, raw: str, overlay: Overlay | None = None) -> dic
     return fitted(tool, given, overlay)
 
 
-def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
+def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict[str, Any] | ArgumentRefusal:
     """Check arguments by the tool's schema, with defaults for missing ones, and apply the overlay.
 
     Defaults of an imported schema are not filled in: its back end assumes them.
@@ -68,7 +70,7 @@ def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict
     return fitted(tool, given, overlay)
 
 
-def fitted(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[str, Any] | Refusal:
+def fitted(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[str, Any] | ArgumentRefusal:
     """Do the same as `check`, for arguments that were just parsed from JSON and are not used elsewhere."""
     if not isinstance(given, dict):
         return _refusal(tool, f"its arguments are {_kind(given)}, not an object", "Write one JSON object.")
@@ -99,7 +101,7 @@ def fitted(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[st
     return arguments
 
 
-def _misfits(tool: Tool, checker: Checker, arguments: dict[str, Any]) -> Refusal:
+def _misfits(tool: Tool, checker: Checker, arguments: dict[str, Any]) -> ArgumentRefusal:
     found, more = misfits(checker, arguments)
     takes = {short(each.takes): each.where for each in reversed(found) if each.takes is not None and each.path}
     hints = [f"`{where}` takes {schema}." for schema, where in reversed(takes.items())]
@@ -107,14 +109,14 @@ def _misfits(tool: Tool, checker: Checker, arguments: dict[str, Any]) -> Refusal
         names = ", ".join(tool.parameters.get("properties", {})) or "none"
         hints.append(f"Its arguments: {names[:MAX_NAMES]}{'…' if len(names) > MAX_NAMES else ''}.")
     why = " ".join("; ".join([*map(str, found), *(["and more is wrong"] if more else [])]).split())
-    return Refusal(" ".join([f"{tool.name} was not called: {why}.", *hints]))
+    return ArgumentRefusal(" ".join([f"{tool.name} was not called: {why}.", *hints]))
 
 
-def _unreadable(tool: Tool, error: HoldfastError) -> Refusal:
+def _unreadable(tool: Tool, error: HoldfastError) -> ArgumentRefusal:
     return _refusal(tool, f"its arguments cannot be read, {error.what}: {error.why}", "Write one JSON object.")
 
 
-def _unconverted(tool: Tool, error: msgspec.ValidationError) -> Refusal:
+def _unconverted(tool: Tool, error: msgspec.ValidationError) -> ArgumentRefusal:
     where, why = unconverted(error)
     name = re.split(r"[.\[]", where, maxsplit=1)[0]
     schema = tool.parameters.get("properties", {}).get(name)
@@ -122,9 +124,9 @@ def _unconverted(tool: Tool, error: msgspec.ValidationError) -> Refusal:
     return _refusal(tool, why, takes)
 
 
-def _refusal(tool: Tool, why: str, next: str) -> Refusal:
+def _refusal(tool: Tool, why: str, next: str) -> ArgumentRefusal:
     why = " ".join(why.split())
-    return Refusal(f"{tool.name} was not called: {why[: 2 * MAX_ECHO]}. {next}".rstrip())
+    return ArgumentRefusal(f"{tool.name} was not called: {why[: 2 * MAX_ECHO]}. {next}".rstrip())
 
 
 def _kind(value: object) -> str:

@@ -18,9 +18,9 @@ from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
-from holdfast.skills.disclosure import Catalog, Grant, KnownSkill, Opening, catalog_of, opened, opening
+from holdfast.skills.disclosure import Catalog, KnownSkill, Opening, SkillGrant, catalog_of, opened, opening
 from holdfast.skills.offers import Offer, offer_of
-from holdfast.skills.runnable import Runs, can_run
+from holdfast.skills.runnable_kinds import Runs, can_run
 from holdfast.skills.tools import Tools
 
 KNOWN_FOR = 10.0  # seconds after which changes by plain SQL are seen, too
@@ -45,7 +45,7 @@ class OpenedSkill:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedSkills:
     """Opened skills in load order, their tools by name, and the tools that may not be called, with reasons."""
 
     skills: tuple[OpenedSkill, ...] = ()
@@ -68,7 +68,7 @@ class _Kept:
 
     catalog: Catalog
     read_at: float
-    opened: dict[tuple[UUID, ...], Opened] = field(default_factory=dict[tuple[UUID, ...], Opened])
+    opened: dict[tuple[UUID, ...], OpenedSkills] = field(default_factory=dict[tuple[UUID, ...], OpenedSkills])
     tokens: dict[str, int] = field(default_factory=dict[str, int])  # of the whole catalogue, by token counter
 
     @property
@@ -96,7 +96,7 @@ class Catalogs:
         kept, _ = await self._current(agent, None)
         return kept.catalog
 
-    async def open(self, agent: str, names: Sequence[str], *, conversation: UUID | None = None) -> Opened:
+    async def open(self, agent: str, names: Sequence[str], *, conversation: UUID | None = None) -> OpenedSkills:
         """Open skills by name, with all that they require. Raise NotFound if the agent cannot use one.
 
         With a `conversation`, they stay open in it.
@@ -113,12 +113,12 @@ class Catalogs:
             opened(await self.of(agent), names)
         return found
 
-    async def loaded(self, agent: str, conversation: UUID) -> tuple[Catalog, Opened]:
+    async def loaded(self, agent: str, conversation: UUID) -> tuple[Catalog, OpenedSkills]:
         """Return what an agent can use, and what is open in a conversation; usually by one short statement."""
         kept, loaded = await self._current(agent, conversation)
         ids = tuple(loaded)
         if not ids:
-            return kept.catalog, Opened()
+            return kept.catalog, OpenedSkills()
         found = kept.opened.get(ids)
         if found is None:
             found, _ = await self._fetch(kept.catalog, opening(kept.catalog, ids), (), None)
@@ -143,7 +143,7 @@ class Catalogs:
     async def _count(self, catalog: Catalog, counter: TokenCounter) -> int:
         """Count the skills without a cached count, in batches, so that other tasks run in between."""
         everything = opening(catalog, catalog.skills)
-        grants: dict[UUID, dict[str, tuple[Grant, KnownSkill]]] = {skill.id: {} for skill in everything.skills}
+        grants: dict[UUID, dict[str, tuple[SkillGrant, KnownSkill]]] = {skill.id: {} for skill in everything.skills}
         for name, (grant, skill) in everything.tools.items():
             grants[skill.id][name] = grant, skill
         stamps = {
@@ -189,13 +189,15 @@ class Catalogs:
             self._kept.popitem(last=False)
         return kept
 
-    async def _open(self, catalog: Catalog, names: Sequence[str], conversation: UUID | None) -> tuple[Opened, int]:
+    async def _open(
+        self, catalog: Catalog, names: Sequence[str], conversation: UUID | None
+    ) -> tuple[OpenedSkills, int]:
         asked = opened(catalog, names)
         return await self._fetch(catalog, asked, [catalog.by_name[name].id for name in names], conversation)
 
     async def _fetch(
         self, catalog: Catalog, asked: Opening, load: Sequence[UUID], conversation: UUID | None
-    ) -> tuple[Opened, int]:
+    ) -> tuple[OpenedSkills, int]:
         """Read what is to be opened, and the registry's revision at that time."""
         row = cast(Row, await self._database.one(
             sql("open_skills"), [skill.id for skill in asked.skills], [grant.id for grant, _ in asked.tools.values()],
@@ -224,7 +226,7 @@ class Catalogs:
                 except InvalidInput as error:
                     refused[name] = f"{error.what}: {error.why}. Tell the user that somebody has to mend it."
                     log.warning("%s does not get the tool %s of %s: %s", catalog.agent, name, skill.name, error)
-        return Opened(skills, disclosed, refused), row["revision"]
+        return OpenedSkills(skills, disclosed, refused), row["revision"]
 
 
 def _told(skill: KnownSkill, instructions: str) -> str:
@@ -236,7 +238,7 @@ def _told(skill: KnownSkill, instructions: str) -> str:
 def _stamp(
     counter: TokenCounter,
     skill: KnownSkill,
-    grants: Iterable[tuple[Grant, KnownSkill]],
+    grants: Iterable[tuple[SkillGrant, KnownSkill]],
     configs: Sequence[Mapping[str, Any]],
 ) -> str:
     """Return a key that changes whenever the number of a skill's tokens can change."""
@@ -258,7 +260,7 @@ def _skill(told: Mapping[str, Any], runs: Runs) -> KnownSkill:
         requires=tuple(id for id, required in needs if required),
         optional=tuple(id for id, required in needs if not required),
         tools=tuple(
-            Grant(
+            SkillGrant(
                 UUID(each["id"]), each["name"], each["description"], each["access"], each["level"], each["permissions"],
                 each["config"], each["version"],
             )

@@ -65,7 +65,7 @@ class Client(Protocol):
         return (await self.inputs({name: ListRoots()}))[name]
 
 
-class Silent(Client):
+class NoClient(Client):
     """A client that takes no messages and no questions: an agent's turn, or a plain HTTP call."""
 
     async def progress(self, progress: float, *, total: float | None = None, message: str | None = None) -> None:
@@ -83,4 +83,4 @@ class Silent(Client):
         )
 
 
-SILENT = Silent()
+SILENT = NoClient()

@@ -14,14 +14,14 @@ from uuid import UUID
 
 from holdfast.core.errors import NotFound
 from holdfast.llm.tokens import TokenCounter
-from holdfast.skills.permits import permits
+from holdfast.skills.permissions import permits
 from holdfast.skills.tool import Access
 
 MAX_NAMED = 20  # skills named in an error
 
 
 @dataclass(frozen=True, slots=True)
-class Grant:
+class SkillGrant:
     """A tool of a skill: a call needs `access`, and the skill grants `level`.
 
     `permissions` are the tool's own, `config` is the skill's overlay for it.
@@ -52,7 +52,7 @@ class KnownSkill:
     parts: tuple[UUID, ...] = ()
     requires: tuple[UUID, ...] = ()
     optional: tuple[UUID, ...] = ()
-    tools: tuple[Grant, ...] = ()
+    tools: tuple[SkillGrant, ...] = ()
     configs: tuple[Mapping[str, Any], ...] = ()
     lacks: tuple[str, ...] = ()
     version: int = 1
@@ -110,7 +110,7 @@ class Opening:
     """
 
     skills: tuple[KnownSkill, ...]
-    tools: Mapping[str, tuple[Grant, KnownSkill]]
+    tools: Mapping[str, tuple[SkillGrant, KnownSkill]]
     refused: Mapping[str, str]
     configs: Mapping[UUID, tuple[Mapping[str, Any], ...]] = field(
         default_factory=dict[UUID, tuple[Mapping[str, Any], ...]]
@@ -198,7 +198,7 @@ def opening(catalog: Catalog, ids: Iterable[UUID]) -> Opening:
     """Return the skills of these ids that the agent can use, and those that they require."""
     ids = [*ids]
     skills = in_load_order(catalog, ids)
-    tools: dict[str, tuple[Grant, KnownSkill]] = {}
+    tools: dict[str, tuple[SkillGrant, KnownSkill]] = {}
     refused: dict[str, str] = {}
     for skill in skills:
         for grant in skill.tools:
@@ -242,7 +242,7 @@ def in_load_order(catalog: Catalog, ids: Iterable[UUID]) -> tuple[KnownSkill, ..
     return tuple(ordered.values())
 
 
-def refusal(grant: Grant, agent: str) -> str:
+def refusal(grant: SkillGrant, agent: str) -> str:
     """Return why an agent may not call a tool of this skill, or an empty text."""
     return permits(grant.access, grant.level, grant.permissions, agent)
 

@@ -25,7 +25,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any, cast
 
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, TooLarge
-from holdfast.skills.front_matter import FILE, Page, read_page, write_page, wrong
+from holdfast.skills.front_matter import FILE, MarkdownPage, read_page, write_page, wrong
 from holdfast.skills.parameters import storable
 from holdfast.skills.tool import LEVELS, Access
 
@@ -202,7 +202,7 @@ def _decoded(content: bytes) -> str:
         raise wrong(content[: error.start].count(b"\n") + 1, "this is not UTF-8", "Store it as UTF-8.") from None
 
 
-def _text(page: Page, head: dict[str, Any], key: str, *, most: int | None = None) -> str:
+def _text(page: MarkdownPage, head: dict[str, Any], key: str, *, most: int | None = None) -> str:
     if key not in head:
         raise wrong(1, f"its front matter has no {key}", f"Add a line `{key}: …`.")
     text = head.pop(key)
@@ -213,7 +213,7 @@ def _text(page: Page, head: dict[str, Any], key: str, *, most: int | None = None
     return text
 
 
-def _taken(page: Page, head: dict[str, Any]) -> dict[str, Any]:
+def _taken(page: MarkdownPage, head: dict[str, Any]) -> dict[str, Any]:
     """Remove the fields below `metadata.holdfast` from the front matter, and return them."""
     kept, place = _mapping(head.get("metadata")), page.lines.get("metadata", 1)
     if kept is None:
@@ -238,7 +238,7 @@ def _version(head: Mapping[str, Any]) -> str:
     return str(said) if isinstance(said, str | int | float) and 0 < len(str(said)) <= MAX_VERSION else FIRST_VERSION
 
 
-def _own(page: Page, ours: Mapping[str, Any], key: str, most: int) -> str | None:
+def _own(page: MarkdownPage, ours: Mapping[str, Any], key: str, most: int) -> str | None:
     said = ours.get(key)
     if said is None:
         return None
@@ -249,7 +249,7 @@ def _own(page: Page, ours: Mapping[str, Any], key: str, most: int) -> str | None
     return text
 
 
-def _names(page: Page, ours: Mapping[str, Any], key: str) -> tuple[str, ...]:
+def _names(page: MarkdownPage, ours: Mapping[str, Any], key: str) -> tuple[str, ...]:
     said: object = ours.get(key) or []
     if not isinstance(said, list) or not all(isinstance(each, str) and each for each in cast(list[Any], said)):
         why = f"`metadata.holdfast.{key}` is no list of names"
@@ -257,7 +257,7 @@ def _names(page: Page, ours: Mapping[str, Any], key: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cast(list[str], said)))
 
 
-def _tools(page: Page, ours: Mapping[str, Any]) -> Iterator[FolderTool]:
+def _tools(page: MarkdownPage, ours: Mapping[str, Any]) -> Iterator[FolderTool]:
     said: object = ours.get("tools") or []
     if not isinstance(said, list):
         raise wrong(page.lines["metadata"], "`metadata.holdfast.tools` is no list", "Write `tools: [track]`.")

@@ -26,7 +26,7 @@ _FLOAT = re.compile(r"-?[0-9]+\.[0-9]+(?:e[-+][0-9]+)?")
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class MarkdownPage:
     """A Markdown file: its front matter, the line of each key, and the unchanged text below."""
 
     head: dict[str, Any]
@@ -41,7 +41,7 @@ class _Dumper(yaml.CSafeDumper):
         return True
 
 
-def read_page(text: str) -> Page:
+def read_page(text: str) -> MarkdownPage:
     """Parse a Markdown file with front matter. An InvalidInput names the line of an error."""
     found = _HEADER.match(text)
     if found is None:
@@ -56,7 +56,7 @@ def read_page(text: str) -> Page:
         raise wrong(2, "its front matter is no mapping", "Write `name: …` and `description: …`, each on a line.")
     head = cast(dict[str, Any], _value(root))
     lines = {str(key.value): _line(key) for key, _ in _pairs(root)}
-    return Page(head, lines, text[found.end() :])
+    return MarkdownPage(head, lines, text[found.end() :])
 
 
 def write_page(head: Mapping[str, Any], text: str) -> str:

@@ -23,7 +23,7 @@ sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangeRecord:
     """A change, with the row before and after it. `name` of a link is the skill or agent that has the link."""
 
     revision: int
@@ -42,7 +42,7 @@ class Change:
         return f"{self.revision}.{self.number}"
 
 
-class History:
+class ChangeHistory:
     """Reads the changes of one tenant's registry."""
 
     def __init__(self, database: Database) -> None:
@@ -50,7 +50,7 @@ class History:
 
     async def of(
         self, kind: ChangeKind | None = None, name: str | None = None, *, limit: int = 100, before: str | None = None
-    ) -> list[Change]:
+    ) -> list[ChangeRecord]:
         """List changes, newest first. `before` is the `cursor` of the last change of the previous page."""
         check_limit(limit)
         if kind is not None and kind not in KINDS:
@@ -74,8 +74,8 @@ def _position(cursor: str | None) -> tuple[int, int]:
     return int(revision), int(number)
 
 
-def _change(row: Row) -> Change:
-    return Change(
+def _change(row: Row) -> ChangeRecord:
+    return ChangeRecord(
         row["revision"],
         row["number"],
         row["kind"],

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.completers import Completer, Completing, completers_of
-from holdfast.skills.function import Function
+from holdfast.skills.function_tools import Function
 from holdfast.skills.resource import described_by, fitted
 from holdfast.skills.run import Run
 
@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 @dataclass(frozen=True, slots=True)
-class Argument:
+class PromptArgument:
     """An argument of a prompt."""
 
     name: str
@@ -26,13 +26,13 @@ class Argument:
 
 
 @dataclass(frozen=True, slots=True)
-class Prompt:
+class McpPrompt:
     """A prompt. Its function turns arguments into a text or messages."""
 
     name: str
     title: str
     description: str
-    arguments: tuple[Argument, ...]
+    arguments: tuple[PromptArgument, ...]
     function: Function
     completers: Mapping[str, Completer] = field(default_factory=dict[str, Completer])
 
@@ -56,7 +56,7 @@ def prompt_of(
     title: str = "",
     description: str | None = None,
     complete: Mapping[str, Completing] | None = None,
-) -> Prompt:
+) -> McpPrompt:
     """Return the prompt of a function. The function's parameters are its arguments."""
     tool = described_by(function, "the prompt" if name is None else f"the prompt {name!r:.200}", named=name is not None)
     assert tool.function is not None
@@ -68,11 +68,11 @@ def prompt_of(
         )
     told: Mapping[str, Any] = tool.parameters.get("properties", {})
     arguments = tuple(
-        Argument(each.name, told.get(each.name, {}).get("description", ""), each.required)
+        PromptArgument(each.name, told.get(each.name, {}).get("description", ""), each.required)
         for each in msgspec.structs.fields(tool.function.arguments)
     )
     names = [each.name for each in arguments]
-    return Prompt(
+    return McpPrompt(
         named,
         title,
         tool.description if description is None else description,

@@ -12,7 +12,7 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fie
     """Base of types that are stored as JSON, without default values."""
 
 
-class Parameter(Struct, frozen=True):
+class RequestParameter(Struct, frozen=True):
     """An argument in the URL, a header or a cookie, under the back end's name for it.
 
     With a `content_type`, the value is encoded as that (JSON), and `style` and `explode` have no effect.
@@ -27,7 +27,7 @@ class Parameter(Struct, frozen=True):
     content_type: str | None = None
 
 
-class Field(Struct, frozen=True):
+class BodyField(Struct, frozen=True):
     """An argument that is a property or a part of the body. `content_type` is that of a part, if specified."""
 
     argument: str
@@ -37,7 +37,7 @@ class Field(Struct, frozen=True):
     explode: bool | None = None
 
 
-class Body(Struct, frozen=True):
+class RequestBody(Struct, frozen=True):
     """The body of a request: one whole argument, or an object of several.
 
     `content_type` is JSON, application/x-www-form-urlencoded, multipart/form-data, or another one (then text or
@@ -46,10 +46,10 @@ class Body(Struct, frozen=True):
 
     content_type: str
     argument: str | None = None
-    fields: tuple[Field, ...] = ()
+    fields: tuple[BodyField, ...] = ()
 
 
-class Scheme(Struct, frozen=True):
+class AuthScheme(Struct, frozen=True):
     """A security scheme, by its name in the document.
 
     `kind`: a `header`, `query` parameter or `cookie` named `parameter`, or `basic` or `bearer` in `Authorization`.
@@ -60,7 +60,7 @@ class Scheme(Struct, frozen=True):
     parameter: str = ""
 
 
-class Request(Struct, frozen=True):
+class RequestTemplate(Struct, frozen=True):
     """A call as an HTTP request. `url` is absolute or a path below the back end's base URL, with `{name}` parameters.
 
     `security` lists alternatives, of which one is sent completely; an empty one means that no credentials are needed.
@@ -69,9 +69,9 @@ class Request(Struct, frozen=True):
 
     method: str
     url: str
-    parameters: tuple[Parameter, ...] = ()
-    body: Body | None = None
-    security: tuple[tuple[Scheme, ...], ...] = ()
+    parameters: tuple[RequestParameter, ...] = ()
+    body: RequestBody | None = None
+    security: tuple[tuple[AuthScheme, ...], ...] = ()
     headers: dict[str, str] = {}
     accept: str = "application/json, text/*;q=0.9, */*;q=0.5"
 

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.completers import Completer, Completing, completers_of
-from holdfast.skills.function import Function, tool_of, unconverted
+from holdfast.skills.function_tools import Function, tool_of, unconverted
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 from holdfast.skills.uri_templates import UriTemplate
@@ -17,7 +17,7 @@ OWN_SCHEME = "holdfast:"  # of the engine's own resources
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
+class McpResource:
     """A resource. Its function returns the content of a URI, and takes the URI's parameters."""
 
     template: UriTemplate
@@ -52,13 +52,13 @@ def resource_of(
     description: str | None = None,
     mime_type: str | None = None,
     complete: Mapping[str, Completing] | None = None,
-) -> Resource:
+) -> McpResource:
     """Return the resource of a function. Raise InvalidInput if its parameters are not those of the URI."""
     template = UriTemplate(uri)
     tool = described_by(function, f"the resource {uri}", named=name is not None)
     assert tool.function is not None
     _check(f"the resource {uri}", template, tool.function)
-    return Resource(
+    return McpResource(
         template,
         tool.name if name is None else name,
         title,

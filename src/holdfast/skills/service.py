@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.core.errors import InvalidInput
-from holdfast.skills.function import tool_of
+from holdfast.skills.function_tools import tool_of
 from holdfast.skills.tool import Access, Tool
 
 MAX_METHOD = 200  # characters

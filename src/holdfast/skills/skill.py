@@ -14,7 +14,7 @@ BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class SkillContent:
     """A file of a skill, such as a script, a reference or a picture."""
 
     content: Annotated[bytes, msgspec.Meta(extra_json_schema={"pattern": BASE64})] = field(repr=False)
@@ -44,7 +44,7 @@ class Skill:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
+class DeclaredSkill:
     """A skill that an app declares.
 
     `tools` maps names to the access that the skill grants; None: the access that the tool needs. Skills in `requires`
@@ -58,14 +58,14 @@ class Declared:
     requires: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     parent: str | None = None
-    files: Mapping[str, File] = field(default_factory=dict[str, File])
+    files: Mapping[str, SkillContent] = field(default_factory=dict[str, SkillContent])
     label: str = "1.0.0"
     front_matter: Mapping[str, Any] = field(default_factory=dict[str, Any])
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])  # by tool
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class ToolLink:
     """A tool of a skill, and the access that the skill grants. `config` is its overlay (see skills/overlays.py)."""
 
     skill: str
@@ -79,7 +79,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class SkillDependency:
     """A dependency of a skill on another one, which is loaded with it if `required`, otherwise on request."""
 
     skill: str

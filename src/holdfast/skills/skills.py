@@ -11,7 +11,10 @@ from holdfast.core.names import stored_name
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
-from holdfast.skills.drafts import (
+from holdfast.skills.folders import check_files
+from holdfast.skills.front_matter import FILE
+from holdfast.skills.overlays import check_config, check_values
+from holdfast.skills.registry_columns import (
     MAX_INSTRUCTIONS,
     MAX_LABEL,
     MAX_SKILL_DESCRIPTION,
@@ -19,12 +22,9 @@ from holdfast.skills.drafts import (
     checked_skill_name,
     checked_text,
 )
-from holdfast.skills.folders import check_files
-from holdfast.skills.front_matter import FILE
-from holdfast.skills.overlays import check_config, check_values
-from holdfast.skills.runnable import check_runnable
-from holdfast.skills.skill import Assignment, File, Link, Need, Skill
-from holdfast.skills.terms import terms_of
+from holdfast.skills.registry_terms import terms_of
+from holdfast.skills.runnable_kinds import check_runnable
+from holdfast.skills.skill import Assignment, Skill, SkillContent, SkillDependency, ToolLink
 from holdfast.skills.tool import LEVELS, Access
 from holdfast.skills.tools import Tools, by_of, check_limit, declared_next, unknown_tool
 
@@ -53,7 +53,7 @@ class Skills:
         label: str | UnsetType = UNSET,
         parent: str | UnsetType | None = UNSET,
         front_matter: Mapping[str, Any] | None = None,
-        files: Mapping[str, bytes | File] | None = None,
+        files: Mapping[str, bytes | SkillContent] | None = None,
         active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
@@ -92,12 +92,12 @@ class Skills:
             raise unknown_skill(name)
         return _skill(row)
 
-    async def files(self, name: str) -> dict[str, File]:
+    async def files(self, name: str) -> dict[str, SkillContent]:
         """Return the files of a skill, by path."""
         rows = await self._rows("skill_files", name, "path")
-        return {restore(row["path"]): File(row["content"], row["executable"]) for row in rows}
+        return {restore(row["path"]): SkillContent(row["content"], row["executable"]) for row in rows}
 
-    async def file(self, name: str, path: str) -> File:
+    async def file(self, name: str, path: str) -> SkillContent:
         """Return a file of a skill."""
         row = await self._database.one(sql("skill_file"), store(name), store(path))
         if row is None:
@@ -105,7 +105,7 @@ class Skills:
                 f"the skill {name!r:.200} has no file {path!r:.200}",
                 next=f"`holdfast skills show {name:.200}` lists them.",
             )
-        return File(row["content"], row["executable"])
+        return SkillContent(row["content"], row["executable"])
 
     async def file_sizes(self, name: str) -> dict[str, tuple[int, bool]]:
         """Return the size in bytes of each file of a skill, and whether it is executable, by path."""
@@ -143,7 +143,7 @@ class Skills:
         active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
-    ) -> Link:
+    ) -> ToolLink:
         """Link a skill to a tool. `access` is the granted one; None, as in a new link: the one that the tool needs."""
         if access not in (UNSET, None, *LEVELS):
             raise InvalidInput(f"there is no access {access!r:.100}", next=f"Give one of {', '.join(LEVELS)}.")
@@ -174,7 +174,7 @@ class Skills:
         active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
-    ) -> Need:
+    ) -> SkillDependency:
         """Make a skill depend on another one, loaded with it, or only on request if it is not `required`."""
         given = _said(required=required, active=active)
         row = await self._one("link_need", store(skill), store(on), given, version, by_of(by))
@@ -220,17 +220,17 @@ class Skills:
         """Remove a skill from an agent."""
         await self._unlink("agent_skill", f"the agent {agent} has no skill {skill}", agent, skill, version, by)
 
-    async def tools_of(self, skill: str) -> list[Link]:
+    async def tools_of(self, skill: str) -> list[ToolLink]:
         """List the tools of a skill, by name."""
         return [
-            Link(skill, row["tool"], row["access_level"], row["config"], *_audit(row))
+            ToolLink(skill, row["tool"], row["access_level"], row["config"], *_audit(row))
             for row in await self._rows("tools_of_skill", skill, "tool")
         ]
 
-    async def needs(self, skill: str) -> list[Need]:
+    async def needs(self, skill: str) -> list[SkillDependency]:
         """List the dependencies of a skill, by name."""
         return [
-            Need(skill, restore(row["needed"]), row["required"], *_audit(row))
+            SkillDependency(skill, restore(row["needed"]), row["required"], *_audit(row))
             for row in await self._rows("needs_of_skill", skill, "needed")
         ]
 
@@ -281,12 +281,12 @@ def skill_item(name: str, description: str | UnsetType, instructions: str, label
 
 
 def file_columns(
-    name: str, files: Mapping[str, bytes | File] | None
+    name: str, files: Mapping[str, bytes | SkillContent] | None
 ) -> tuple[list[str] | None, list[bytes] | None, list[bool] | None]:
     """Return paths, contents and executable flags. Raise InvalidInput for a file that a skill cannot have."""
     if files is None:
         return None, None, None
-    whole = {path: each if isinstance(each, File) else File(each) for path, each in files.items()}
+    whole = {path: each if isinstance(each, SkillContent) else SkillContent(each) for path, each in files.items()}
     check_files({path: len(each.content) for path, each in whole.items()})
     if FILE in whole:
         raise InvalidInput(

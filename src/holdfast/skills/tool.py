@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from uuid import UUID
 
 from holdfast.llm.model import ToolSpec
-from holdfast.skills.request import Backend, Request
+from holdfast.skills.request import Backend, RequestTemplate
 
 if TYPE_CHECKING:
-    from holdfast.skills.function import Function
+    from holdfast.skills.function_tools import Function
 
 Kind = Literal["function", "rest", "graphql", "mcp_server", "python", "javascript", "bash", "java"]
 Access = Literal["read", "write", "execute"]
@@ -62,7 +62,7 @@ class Tool:
     approve: bool = False
     timeout: float | None = None
     function: "Function | None" = None
-    request: Request | None = None
+    request: RequestTemplate | None = None
     backend: Backend | None = None
     reference: str = ""
     service: str | None = None
@@ -81,10 +81,10 @@ class Tool:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ToolEntry:
     """A registered tool, with the data for people and administrators.
 
-    `label` is the version that people see. `permissions` limit what agents may do with it (see skills/permits.py).
+    `label` is the version that people see. `permissions` limit what agents may do with it (see skills/permissions.py).
     """
 
     tool: Tool

@@ -14,7 +14,9 @@ from holdfast.core.text import dumps, restore, store
 from holdfast.core.threads import in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
-from holdfast.skills.drafts import (
+from holdfast.skills.parameters import ParameterRow, schema_of
+from holdfast.skills.permissions import check_permissions, permits
+from holdfast.skills.registry_columns import (
     MAX_BY,
     MAX_LABEL,
     check_tool,
@@ -22,11 +24,9 @@ from holdfast.skills.drafts import (
     imported_item,
     tool_item,
 )
-from holdfast.skills.parameters import ParameterRow, schema_of
-from holdfast.skills.permits import check_permissions, permits
-from holdfast.skills.request import Backend, Request
-from holdfast.skills.runnable import Runs, can_run, check_runnable, every_kind
-from holdfast.skills.tool import KINDS, Access, Entry, Kind, Mode, Tool
+from holdfast.skills.request import Backend, RequestTemplate
+from holdfast.skills.runnable_kinds import Runs, can_run, check_runnable, every_kind
+from holdfast.skills.tool import KINDS, Access, Kind, Mode, Tool, ToolEntry
 
 if TYPE_CHECKING:
     from holdfast.skills.sources.source import ImportedTool
@@ -35,7 +35,7 @@ MAX_LISTED = 1000  # per page
 REMEMBERED = 2000  # cached parsed tools
 MAX_SHOWN_NAME = 200  # characters of app names and display names
 
-Stored = TypeVar("Stored", Request, Backend)
+Stored = TypeVar("Stored", RequestTemplate, Backend)
 
 sql = statements(__name__)
 
@@ -80,7 +80,7 @@ class Tools:
         timeout: float | UnsetType | None = UNSET,
         endpoint: str | None = None,
         method: str | None = None,
-        request: Request | None = None,
+        request: RequestTemplate | None = None,
         reference: str = "",
         script: str | None = None,
         server: str | None = None,
@@ -92,7 +92,7 @@ class Tools:
         active: bool | UnsetType = UNSET,
         version: int | None = None,
         by: str = "",
-    ) -> Entry:
+    ) -> ToolEntry:
         """Create or change a tool. `version` is its expected version; None: it must not exist yet.
 
         `endpoint` and `method`, or the whole `request`, are for a `rest` or `graphql` tool. `reference` is a `function`
@@ -147,7 +147,7 @@ class Tools:
         _refuse(row, name, version, "Change")
         return await self.get(name)
 
-    async def get(self, name: str) -> Entry:
+    async def get(self, name: str) -> ToolEntry:
         """Return a tool."""
         row = await self._database.one(sql("tool"), store(name))
         if row is None:
@@ -186,7 +186,7 @@ class Tools:
         kind: Kind | None = None,
         active: bool | None = None,
         skill: str | None = None,
-    ) -> list[Entry]:
+    ) -> list[ToolEntry]:
         """List tools by name. `after` is the last name of the previous page."""
         check_limit(limit)
         if kind is not None and kind not in KINDS:
@@ -201,14 +201,14 @@ class Tools:
         row = await self._one("remove_tool", store(name), version, by_of(by))
         _refuse(row, name, version, "Remove")
 
-    async def activate(self, name: str, active: bool, *, version: int | None = None, by: str = "") -> Entry:
+    async def activate(self, name: str, active: bool, *, version: int | None = None, by: str = "") -> ToolEntry:
         """Activate or deactivate a tool of any origin."""
         return await self._administer(name, {"active": bool(active)}, version, by)
 
     async def permit(
         self, name: str, permissions: Mapping[str, Any], *, version: int | None = None, by: str = ""
-    ) -> Entry:
-        """Set the permissions of a tool of any origin (see skills/permits.py)."""
+    ) -> ToolEntry:
+        """Set the permissions of a tool of any origin (see skills/permissions.py)."""
         said = check_permissions(permissions)
         await self._check_agents(said, (await self.get(name)).permissions)
         return await self._administer(name, {"permissions": said}, version, by)
@@ -259,7 +259,7 @@ class Tools:
                 f"there is no agent {unknown!r:.200}", next="`holdfast agents ls` and `GET /api/agents` list them."
             )
 
-    async def _administer(self, name: str, given: Mapping[str, Any], version: int | None, by: str) -> Entry:
+    async def _administer(self, name: str, given: Mapping[str, Any], version: int | None, by: str) -> ToolEntry:
         row = await self._one("administer_tool", store(name), given, version, by_of(by))
         _refuse(row, name, version, "Change")
         return await self.get(name)
@@ -267,9 +267,9 @@ class Tools:
     async def _one(self, statement: str, *args: object) -> Row:
         return cast(Row, await self._database.one(sql(statement), *args))
 
-    def entry_of(self, row: Row) -> Entry:
+    def entry_of(self, row: Row) -> ToolEntry:
         """Return the tool of a row of `tool_entries`."""
-        return Entry(
+        return ToolEntry(
             self.told(row["told"]),
             row["tool_id"],
             row["aggregate_version"],
@@ -295,9 +295,9 @@ def tool_of_row(row: Mapping[str, Any]) -> Tool:
     kind: Kind = row["implementation_type"]
     source: str | None = row["source"]
     rows = [ParameterRow(**each) for each in row["parameters"] if _is_readable(each["validation_schema"])]
-    request = _converted(row["request"], Request)
+    request = _converted(row["request"], RequestTemplate)
     if request is None and row["api_endpoint"] and row["api_method"]:
-        request = Request(row["api_method"].upper(), row["api_endpoint"])
+        request = RequestTemplate(row["api_method"].upper(), row["api_endpoint"])
     backend = None
     if source is not None:
         backend = msgspec.structs.replace(_converted(row["backend"], Backend) or Backend(), source=source)
@@ -366,9 +366,9 @@ def _texts(name: str, **columns: str | UnsetType) -> dict[str, str]:
     }
 
 
-def _request(request: Request | None, method: str, endpoint: str) -> Request:
+def _request(request: RequestTemplate | None, method: str, endpoint: str) -> RequestTemplate:
     if request is None:
-        return Request(method.upper(), endpoint)
+        return RequestTemplate(method.upper(), endpoint)
     return msgspec.structs.replace(request, method=(method or request.method).upper(), url=endpoint or request.url)
 
 

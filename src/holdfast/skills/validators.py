@@ -82,12 +82,12 @@ class Checker:
     defaults: Defaults
     options: Mapping[str, Any]
 
-    def parts(self) -> "Parts":
+    def parts(self) -> "SchemaParts":
         """Return the parts of the schema."""
-        return Parts(self.schema, self.options)
+        return SchemaParts(self.schema, self.options)
 
 
-class Parts:
+class SchemaParts:
     """The parts of a schema, by JSON pointer."""
 
     def __init__(self, schema: Schema, options: Mapping[str, Any]) -> None:
@@ -278,7 +278,7 @@ def _in_place(schema: Schema, part: Any) -> Iterator[Any]:
         yield resolved(schema, unquote(reference[1:]))
 
 
-def _defaults(parts: "Parts", pointer: str, depth: int, known: dict[tuple[str, int], Defaults]) -> Defaults:
+def _defaults(parts: "SchemaParts", pointer: str, depth: int, known: dict[tuple[str, int], Defaults]) -> Defaults:
     """Return the defaults of an object.
 
     Defaults that do not match their schema are left out, because the caller did not write them. A part to which several

@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from holdfast.agents import Sent
-from holdfast.conversations.turns import Policy
+from holdfast.conversations.turn_claims import Policy
 from holdfast.core.text import loads
 from holdfast.engine import Engine
 from tests.acceptance.clerks import ANSWER, PAY, SHORT, WHERE, Clerks, ask, ended, gone, heard, watched

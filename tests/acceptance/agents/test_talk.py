@@ -13,7 +13,7 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Event
-from holdfast.agents.view import NODES, View, Views
+from holdfast.agents.conversation_views import NODES, ConversationView, ConversationViews
 from holdfast.core.config import Config, load_config
 from holdfast.engine import Engine, open_engine
 from tests.acceptance.clerks import (
@@ -159,14 +159,14 @@ async def test_a_view_that_was_kept_record_by_record_equals_one_that_is_rebuilt(
 ) -> None:
     app, reads = App(), 0
     app.agent("support")
-    read = Views._read  # pyright: ignore[reportPrivateUsage]
+    read = ConversationViews._read  # pyright: ignore[reportPrivateUsage]
 
-    async def counted(views: Views, conversation: UUID) -> View:
+    async def counted(views: ConversationViews, conversation: UUID) -> ConversationView:
         nonlocal reads
         reads += 1
         return await read(views, conversation)
 
-    monkeypatch.setattr(Views, "_read", counted)
+    monkeypatch.setattr(ConversationViews, "_read", counted)
     monkeypatch.setattr("holdfast.engine.Caller", caller_of(Player()))
     async with open_engine(config=config) as engine, engine.serving(app) as serving:
         talks = [(await engine.agents.send("support", "Hello!", user="ann")).conversation for _ in range(VIEWS)]
@@ -184,7 +184,7 @@ async def test_a_view_that_was_kept_record_by_record_equals_one_that_is_rebuilt(
 
         records = [each.record for each in await told(engine, TOPIC)]
         kept = {talk: views._views[talk] for talk in talks}  # pyright: ignore[reportPrivateUsage]
-        rebuilt = {talk: await Views(engine.database).current(talk) for talk in talks}
+        rebuilt = {talk: await ConversationViews(engine.database).current(talk) for talk in talks}
         again = [random.Random(SEED).choice(records) for _ in records]
         rereads = reads - len(talks)
         await views.follow([*again, *records])
@@ -235,6 +235,6 @@ async def test_everything_is_killed_in_the_middle_of_many_turns_and_each_ends_on
     assert len({line.split()[1] for line in clerks.lines("used")}) == TALKS
 
 
-def shown(view: View) -> tuple[object, ...]:
+def shown(view: ConversationView) -> tuple[object, ...]:
     """What a view shows."""
     return view.revision, view.seq, view.session_id, view.user, view.nodes

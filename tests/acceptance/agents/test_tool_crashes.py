@@ -7,7 +7,7 @@ import pytest
 from holdfast.core.errors import Conflict
 from holdfast.core.settings import ExecutionSettings
 from holdfast.engine import Engine
-from holdfast.execution.sweep import ExecutionSweeper
+from holdfast.execution.sweeper import ExecutionSweeper
 from tests.acceptance.clerks import ANSWER, PAY, SHORT, WHOLE, Clerks, ask, happened, heard, watched
 from tests.processes import Process
 

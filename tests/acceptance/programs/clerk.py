@@ -16,13 +16,13 @@ from typing import Any
 from uuid import UUID
 
 import holdfast
-from holdfast.agents import keeping
+from holdfast.agents import after_turn
 from holdfast.agents.journal import Journal
 from holdfast.agents.runs import Run, Runs
 from holdfast.bus.subscription import Subscription
-from holdfast.conversations import Draft
+from holdfast.conversations import NodeInput
 from holdfast.engine import open_engine
-from holdfast.llm import Piece, Request, Text
+from holdfast.llm import ModelRequest, Piece, TextPiece
 from holdfast.llm.scripted import ScriptedModel, steps_since_user
 
 Method = Callable[..., Awaitable[Any]]
@@ -111,14 +111,14 @@ async def use(tool: str, what: str, run: holdfast.Run) -> dict[str, str]:
 app.agent("support", instructions="You help customers of a shop.", tools=[track, pay])
 
 
-async def counted(model: ScriptedModel, request: Request) -> AsyncGenerator[Piece]:
+async def counted(model: ScriptedModel, request: ModelRequest) -> AsyncGenerator[Piece]:
     """The answer; at the moment `streaming`, two pieces of the second one and no more."""
     step = steps_since_user(request) + 1
     note("asked", step)
     come = 0
     async for piece in stream(model, request):
         yield piece
-        come += isinstance(piece, Text)
+        come += isinstance(piece, TextPiece)
         if strike.moment == "streaming" and (step, come) == (2, 2):
             for _ in range(2):  # one may be under way already
                 flushed.clear()
@@ -140,14 +140,14 @@ async def unaware(_: Runs, held: Sequence[Run], **__: object) -> dict[UUID, str 
 def says(*, calls: bool) -> Test:
     """Whether the agent says something: that it calls tools, or its answer."""
 
-    def test(_: Journal, drafts: Sequence[Draft], **__: object) -> bool:
-        draft = drafts[0] if drafts else Draft(content="", context="text:agent:tool")
+    def test(_: Journal, drafts: Sequence[NodeInput], **__: object) -> bool:
+        draft = drafts[0] if drafts else NodeInput(content="", context="text:agent:tool")
         return str(draft.context) != "text:agent:tool" and calls == ("tool_calls" in (draft.payload or {}))
 
     return test
 
 
-def observes(_: Journal, drafts: Sequence[Draft], **__: object) -> bool:
+def observes(_: Journal, drafts: Sequence[NodeInput], **__: object) -> bool:
     """Whether a tool's output becomes a node; that of a single one is stored with it."""
     return bool(drafts) and str(drafts[0].context) == "text:agent:tool"
 
@@ -167,7 +167,7 @@ def arm() -> None:
         after={"begun": says(calls=True), "observed": observes},
     )
     strike.lurk(Journal, "end_execution", after={"half": always})
-    strike.lurk(keeping, "remember_turn", before={"answered": always}, after={"remembered": always})
+    strike.lurk(after_turn, "remember_turn", before={"answered": always}, after={"remembered": always})
     strike.lurk(Runs, "finish", before={"ending": always}, after={"ended": always})
     strike.lurk(Subscription, "commit", before={"committing": always})
     ScriptedModel.stream = counted  # pyright: ignore[reportAttributeAccessIssue]

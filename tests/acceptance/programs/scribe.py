@@ -9,7 +9,7 @@ import random
 import sys
 from uuid import UUID
 
-from holdfast.conversations import Draft
+from holdfast.conversations import NodeInput
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.engine import Engine, open_engine
 
@@ -35,7 +35,7 @@ async def change(engine: Engine, dice: random.Random, talk: UUID, text: str) -> 
         await engine.conversations.append(talk, text, context="event:system:clock")
         return
     if way < 0.7:
-        await engine.conversations.append_all(talk, [Draft(content=text, context=c) for c in dice.sample(SAID, 3)])
+        await engine.conversations.append_all(talk, [NodeInput(content=text, context=c) for c in dice.sample(SAID, 3)])
         return
     if way < 0.75:
         await engine.state.set(talk, {"last": text})

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
 
-from holdfast.conversations import Draft, Node
+from holdfast.conversations import Node, NodeInput
 from holdfast.core.errors import Conflict, DatabaseAway
 from holdfast.engine import Engine, open_engine
 
@@ -40,7 +40,7 @@ async def say(engine: Engine, session: str, key: str) -> list[Node]:
     way = int(key[0], 16) % 4
     found = await engine.conversations.ensure(session, user="talker")
     if way == 0:
-        drafts = [Draft(content=f"{key}/{part}", context=CONTEXT, key=f"{key}/{part}") for part in range(3)]
+        drafts = [NodeInput(content=f"{key}/{part}", context=CONTEXT, key=f"{key}/{part}") for part in range(3)]
         return await engine.conversations.append_all(found.id, drafts, state={"last": key})
     if way == 1:
         async with engine.transaction() as tx:

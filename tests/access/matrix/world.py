@@ -17,9 +17,9 @@ from holdfast.agents.definitions import Agent
 from holdfast.core.config import Config, load_config
 from holdfast.engine import Engine, open_engine
 from holdfast.llm import Caller as ModelCaller
-from holdfast.llm import Request
+from holdfast.llm import ModelRequest
 from holdfast.llm.scripted import Given, ScriptedModel
-from holdfast.postgres.database import Owner, open_owner
+from holdfast.postgres.database import OwnerConnection, open_owner
 from holdfast.postgres.options import Options
 from holdfast.server.app import OPERATIONS
 from tests.access.matrix import objects
@@ -67,7 +67,7 @@ class Person:
 class World:
     """One server for all rows; objects are made when they are first asked for."""
 
-    def __init__(self, site: Site, owner: Owner, stack: AsyncExitStack) -> None:
+    def __init__(self, site: Site, owner: OwnerConnection, stack: AsyncExitStack) -> None:
         self.site = site
         self.stack = stack
         self.people: dict[Caller, Person] = {}
@@ -220,7 +220,7 @@ def desk(instructions: str) -> App:
     return app
 
 
-def desk_reply(request: Request) -> Given:
+def desk_reply(request: ModelRequest) -> Given:
     """What the agent `desk` says: it calls one tool, then the other, then it is done."""
     match [message.role for message in request.messages].count("assistant"):
         case 0:
@@ -251,7 +251,7 @@ async def open_world(database_url: str, folder: Path) -> AsyncGenerator[World]:
         patch.setattr("holdfast.engine.Caller", partial(ModelCaller, models=[ScriptedModel(desk_reply)]))
         # Nobody serves the agents: that is known, and need not be waited for.
         patch.setattr("holdfast.server.routes.chat.UNSERVED_AFTER", 0.0)
-        patch.setattr("holdfast.gateway.own.agents.UNSERVED_AFTER", 0.0)
+        patch.setattr("holdfast.gateway.builtin.agents.UNSERVED_AFTER", 0.0)
         patch.setattr("holdfast.gateway.inventory.FRESH", 0.0)  # tools are seen as soon as they are made
         async with AsyncExitStack() as stack:
             config = _config(database_url, folder)

@@ -14,7 +14,7 @@ from holdfast.core.config import Config
 from holdfast.engine import Engine, open_engine
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
-from holdfast.gateway.jsonrpc.dispatcher import Dispatcher, Reply
+from holdfast.gateway.jsonrpc.dispatcher import Dispatcher, RpcReply
 from holdfast.gateway.jsonrpc.envelopes import EnvelopeCalls
 from holdfast.mcp.content import Image
 
@@ -129,7 +129,7 @@ class Desk:
     caller: Principal
     envelopes: EnvelopeCalls = field(default_factory=EnvelopeCalls)
 
-    async def reply(self, message: Any) -> Reply:
+    async def reply(self, message: Any) -> RpcReply:
         """What comes back to a message: bytes as they are, anything else as JSON."""
         body = message if isinstance(message, bytes) else json.dumps(message).encode()
         dispatcher = Dispatcher(self.gateway, self.caller, request_id="request-7", envelopes=self.envelopes)

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.text import parse
-from holdfast.gateway.jsonrpc.dispatcher import Reply
+from holdfast.gateway.jsonrpc.dispatcher import RpcReply
 from holdfast.gateway.jsonrpc.envelopes import is_envelope
 from tests.gateway.jsonrpc.conftest import Desk
 from tests.gateway.jsonrpc.mutations import messages
@@ -31,7 +31,7 @@ async def test_whatever_is_sent_is_answered_well_formed_under_the_right_ids(desk
     assert {kind for kind, count in kinds.items() if count > MESSAGES // 200} == KINDS
 
 
-def check(sent: bytes, reply: Reply) -> str:
+def check(sent: bytes, reply: RpcReply) -> str:
     """Hold an answer against what was sent; which kind of answer it was."""
     assert reply.status < 500, (sent, reply)
     try:

@@ -11,12 +11,12 @@ from holdfast.access.principals import OWNER_SCOPES, USER_SCOPES, Principal
 from holdfast.core.config import Config
 from holdfast.engine import Engine, open_engine
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.mcp.changes import LISTS, Change, Changes, Wanted
+from holdfast.gateway.mcp.changes import LISTS, ListChange, ListChanges, WantedChanges
 from holdfast.gateway.mcp.methods import METHODS
-from holdfast.gateway.mcp.requests import Request, Result
+from holdfast.gateway.mcp.requests import McpRequest, Result
 
-TOOLS = Change.of_list("tools")
-PROMPTS = Change.of_list("prompts")
+TOOLS = ListChange.of_list("tools")
+PROMPTS = ListChange.of_list("prompts")
 ORDER = "shop://orders/7"
 PROMISED = 10  # seconds: two, where the machine has nothing else to do
 
@@ -43,9 +43,9 @@ async def add_tool(engine: Engine, name: str) -> None:
 async def test_a_listener_hears_what_another_node_changes_within_two_seconds(
     gateway: Gateway, ann: Principal, elsewhere: Engine
 ) -> None:
-    wanted = Wanted(frozenset({"tools", "prompts"}), frozenset({ORDER}))
-    heard: list[Change] = []
-    async with Changes.of(gateway).watch(ann, wanted) as watch:
+    wanted = WantedChanges(frozenset({"tools", "prompts"}), frozenset({ORDER}))
+    heard: list[ListChange] = []
+    async with ListChanges.of(gateway).watch(ann, wanted) as watch:
         async with asyncio.timeout(PROMISED):
             await add_tool(elsewhere, "newcomer")
             while TOOLS not in heard:
@@ -53,18 +53,18 @@ async def test_a_listener_hears_what_another_node_changes_within_two_seconds(
         async with asyncio.timeout(PROMISED):
             elsewhere.updated("shop://orders/8")
             elsewhere.updated(ORDER)
-            while Change.of_resource(ORDER) not in heard:
+            while ListChange.of_resource(ORDER) not in heard:
                 heard += await watch.next()
 
     assert heard.count(TOOLS) == 1
     assert PROMPTS not in heard
-    assert Change.of_resource("shop://orders/8") not in heard
+    assert ListChange.of_resource("shop://orders/8") not in heard
 
 
 @pytest.mark.req("MCP-01")
 async def test_whoever_does_not_see_what_changed_hears_nothing(gateway: Gateway, ann: Principal) -> None:
     member = Principal(ann.tenant, "bob", USER_SCOPES)
-    changes, wanted = Changes.of(gateway), Wanted(frozenset({"tools"}))
+    changes, wanted = ListChanges.of(gateway), WantedChanges(frozenset({"tools"}))
 
     async with changes.watch(ann, wanted) as seen, changes.watch(member, wanted) as unseen:
         waiting = asyncio.ensure_future(unseen.next())
@@ -79,7 +79,7 @@ async def test_whoever_does_not_see_what_changed_hears_nothing(gateway: Gateway,
 
 @pytest.mark.req("MCP-01")
 async def test_a_list_that_the_program_changes_is_heard_of(gateway: Gateway, app: App, ann: Principal) -> None:
-    async with Changes.of(gateway).watch(ann, Wanted(frozenset({"prompts", "resources"}))) as watch:
+    async with ListChanges.of(gateway).watch(ann, WantedChanges(frozenset({"prompts", "resources"}))) as watch:
 
         @app.prompt
         def apologise(order: str) -> str:
@@ -92,22 +92,22 @@ async def test_a_list_that_the_program_changes_is_heard_of(gateway: Gateway, app
 
 @pytest.mark.req("MCP-01")
 async def test_what_changes_often_is_told_once_and_what_is_wanted_may_change(gateway: Gateway, ann: Principal) -> None:
-    async with Changes.of(gateway).watch(ann, Wanted(uris=frozenset({ORDER, "shop://hours"}))) as watch:
+    async with ListChanges.of(gateway).watch(ann, WantedChanges(uris=frozenset({ORDER, "shop://hours"}))) as watch:
         async with asyncio.timeout(20):
             for uri in (ORDER, "shop://hours", ORDER):
                 gateway.engine.updated(uri)
             once = await watch.next()
-            watch.wanted = Wanted(uris=frozenset({ORDER}))
+            watch.wanted = WantedChanges(uris=frozenset({ORDER}))
             for uri in ("shop://hours", ORDER):
                 gateway.engine.updated(uri)
             narrowed = await watch.next()
-            watch.wanted = Wanted(uris=frozenset({ORDER, "shop://new"}))
+            watch.wanted = WantedChanges(uris=frozenset({ORDER, "shop://new"}))
             gateway.engine.updated("shop://new")  # before it was looked at for the first time
             widened = await watch.next()
 
     assert sorted(change.params["uri"] for change in once) == ["shop://hours", ORDER]
-    assert narrowed == [Change.of_resource(ORDER)]
-    assert widened == [Change.of_resource("shop://new")]
+    assert narrowed == [ListChange.of_resource(ORDER)]
+    assert widened == [ListChange.of_resource("shop://new")]
 
 
 @pytest.mark.req("MCP-01")
@@ -117,13 +117,13 @@ async def test_a_list_that_cannot_be_seen_keeps_no_other_listener_from_hearing(
     lame = Principal(ann.tenant, "lame", OWNER_SCOPES)
     list_tools, broken = METHODS["tools/list"], asyncio.Event()
 
-    async def listing(request: Request) -> Result:
+    async def listing(request: McpRequest) -> Result:
         if request.caller == lame and broken.is_set():
             raise KeyError("no such list")
         return await list_tools(request)
 
     monkeypatch.setitem(METHODS, "tools/list", listing)
-    wanted, changes = Wanted(frozenset({"tools"})), Changes.of(gateway)
+    wanted, changes = WantedChanges(frozenset({"tools"})), ListChanges.of(gateway)
     async with AsyncExitStack() as stack:
         seeing = [await stack.enter_async_context(changes.watch(ann, wanted)) for _ in range(5)]
         waiting = await stack.enter_async_context(changes.watch(lame, wanted))
@@ -142,18 +142,18 @@ async def test_a_list_that_cannot_be_seen_keeps_no_other_listener_from_hearing(
 async def test_whoever_may_not_read_hears_of_tools_alone(gateway: Gateway, ann: Principal) -> None:
     writer = Principal(ann.tenant, "writer", frozenset({"write"}))
 
-    async with Changes.of(gateway).watch(writer, Wanted(frozenset(LISTS), frozenset({ORDER}))) as watch:
+    async with ListChanges.of(gateway).watch(writer, WantedChanges(frozenset(LISTS), frozenset({ORDER}))) as watch:
         first = watch.wanted
-        watch.wanted = Wanted(uris=frozenset({ORDER}))
+        watch.wanted = WantedChanges(uris=frozenset({ORDER}))
 
-        assert (first, watch.wanted) == (Wanted(frozenset({"tools"})), Wanted())
+        assert (first, watch.wanted) == (WantedChanges(frozenset({"tools"})), WantedChanges())
 
 
 @pytest.mark.req("MCP-01")
 async def test_nothing_is_looked_at_while_nobody_listens(gateway: Gateway, ann: Principal) -> None:
-    changes = Changes.of(gateway)
+    changes = ListChanges.of(gateway)
 
-    async with changes.watch(ann, Wanted(frozenset({"tools"}))), changes.watch(ann, Wanted()):
+    async with changes.watch(ann, WantedChanges(frozenset({"tools"}))), changes.watch(ann, WantedChanges()):
         during = _followers()
     after = _followers()
 

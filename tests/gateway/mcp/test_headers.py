@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.gateway.mcp.headers import Mirror, Mirrored, mirrored_of
+from holdfast.gateway.mcp.headers import MirroredArgument, MirroredHeaders, mirrored_of
 from holdfast.mcp.protocol import HEADER_MISMATCH, MODERN, McpError
 
 VERSION = (b"mcp-protocol-version", MODERN.encode())
@@ -17,7 +17,7 @@ REGION = {"type": "string", "x-mcp-header": "Region"}
 
 def checked(*headers: tuple[bytes, bytes], method: str = "tools/call", name: object = "track") -> None:
     """Check headers against a body of this method and name."""
-    Mirror(headers).check(MODERN, method, {"name": name})
+    MirroredHeaders(headers).check(MODERN, method, {"name": name})
 
 
 def wrapped(text: str) -> bytes:
@@ -68,7 +68,9 @@ def test_only_methods_that_name_something_repeat_a_name() -> None:
     checked(VERSION, (b"mcp-method", b"tools/list"), method="tools/list")
     checked(VERSION, CALL, name=None)
     with pytest.raises(McpError):
-        Mirror([VERSION, (b"mcp-method", b"resources/read")]).check(MODERN, "resources/read", {"uri": "shop://a"})
+        MirroredHeaders([VERSION, (b"mcp-method", b"resources/read")]).check(
+            MODERN, "resources/read", {"uri": "shop://a"}
+        )
 
 
 @pytest.mark.req("MCP-01")
@@ -99,7 +101,7 @@ def test_an_argument_that_is_repeated_is_the_same_in_header_and_body(
     schema: dict[str, Any], argument: object, header: bytes | None, passes: bool
 ) -> None:
     mirrored = mirrored_of({"type": "object", "properties": {"region": schema}})
-    mirror = Mirror([] if header is None else [(b"mcp-param-region", header)])
+    mirror = MirroredHeaders([] if header is None else [(b"mcp-param-region", header)])
 
     if passes:
         mirror.check_arguments(mirrored, {"region": argument})
@@ -116,10 +118,10 @@ def test_arguments_in_objects_are_repeated_too() -> None:
     mirrored = mirrored_of({"properties": {"where": inner, "default": {**REGION, "x-mcp-header": "Other"}}})
 
     assert set(mirrored) == {
-        Mirrored(b"mcp-param-region", ("where", "region"), is_integer=False),
-        Mirrored(b"mcp-param-other", ("default",), is_integer=False),
+        MirroredArgument(b"mcp-param-region", ("where", "region"), is_integer=False),
+        MirroredArgument(b"mcp-param-other", ("default",), is_integer=False),
     }
-    Mirror([(b"mcp-param-region", b"west")]).check_arguments(mirrored, {"where": {"region": "west"}})
+    MirroredHeaders([(b"mcp-param-region", b"west")]).check_arguments(mirrored, {"where": {"region": "west"}})
 
 
 @pytest.mark.req("MCP-01")

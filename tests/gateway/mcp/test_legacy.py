@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.gateway.mcp.legacy.kept_streams import given_up, position_of
-from holdfast.gateway.mcp.legacy.messages import BATCHES, Hello, Posted, kind_of
+from holdfast.gateway.mcp.legacy.messages import BATCHES, Initialization, Posted, kind_of
+from holdfast.gateway.mcp.legacy.stored_streams import given_up, position_of
 from holdfast.mcp.protocol import LEGACY, McpError
 
 PING: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
@@ -45,7 +45,7 @@ def test_several_messages_at_once_are_of_one_version_only() -> None:
 def test_a_session_has_the_version_of_its_client_or_our_newest(version: str) -> None:
     said: dict[str, Any] = {"protocolVersion": version, "capabilities": {"roots": {}}, "clientInfo": {"name": "old"}}
 
-    hello = Hello.of({**PING, "params": said})
+    hello = Initialization.of({**PING, "params": said})
 
     assert hello.version == (version if version in LEGACY else LEGACY[0])
     assert hello.answer["protocolVersion"] == hello.version
@@ -53,7 +53,7 @@ def test_a_session_has_the_version_of_its_client_or_our_newest(version: str) -> 
     missing: list[dict[str, Any]] = [{k: v for k, v in said.items() if k != left} for left in said]
     for params in (*missing, {**said, "clientInfo": {"name": "x" * 70_000}}):
         with pytest.raises(McpError):
-            Hello.of({**PING, "params": params})
+            Initialization.of({**PING, "params": params})
 
 
 @pytest.mark.req("MCP-01")

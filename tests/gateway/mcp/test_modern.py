@@ -16,8 +16,8 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.answers import answered, error_of, refused
 from holdfast.gateway.mcp.eras import is_modern
-from holdfast.gateway.mcp.headers import Mirror
-from holdfast.gateway.mcp.modern import Envelope, answer, id_of, is_notification
+from holdfast.gateway.mcp.headers import MirroredHeaders
+from holdfast.gateway.mcp.modern import ModernRequest, answer, id_of, is_notification
 from holdfast.gateway.policies.approval import QUESTION, SHOWN
 from holdfast.mcp.inputs import Elicit, ListRoots
 from holdfast.mcp.protocol import (
@@ -153,7 +153,7 @@ class Caller:
     async def ask(self, method: str, params: Mapping[str, Any] = {}, **meta: Any) -> dict[str, Any]:
         """The result of a request."""
         whole = {**params, "_meta": {**META, CAPABILITIES: self.capabilities, **meta}}
-        envelope = Envelope.of({"jsonrpc": "2.0", "id": 1, "method": method, "params": whole})
+        envelope = ModernRequest.of({"jsonrpc": "2.0", "id": 1, "method": method, "params": whole})
         return await answer(envelope, self.gateway, self.who, self._hear)
 
     async def call(self, name: str, arguments: Mapping[str, Any] = {}, **params: Any) -> dict[str, Any]:
@@ -201,7 +201,7 @@ def message(**parts: Any) -> dict[str, Any]:
 )
 def test_a_message_that_is_not_well_formed_is_refused(given: object, code: int) -> None:
     with pytest.raises(McpError) as refusal:
-        Envelope.of(given)
+        ModernRequest.of(given)
 
     assert (refusal.value.code, refusal.value.status) == (code, 400)
 
@@ -209,7 +209,7 @@ def test_a_message_that_is_not_well_formed_is_refused(given: object, code: int) 
 @pytest.mark.req("MCP-01")
 def test_a_version_that_is_not_spoken_is_told_those_that_are() -> None:
     with pytest.raises(McpError) as refusal:
-        Envelope.of(message(params={"_meta": {**META, VERSION: "2027-01-01"}}))
+        ModernRequest.of(message(params={"_meta": {**META, VERSION: "2027-01-01"}}))
 
     assert refusal.value.data == {"supported": list(SUPPORTED), "requested": "2027-01-01"}
 
@@ -571,8 +571,8 @@ async def test_a_tool_of_which_nothing_is_repeated_takes_any_headers(ann: Caller
         (b"mcp-name", b"routed"),
         (b"mcp-param-region", b"east"),
     ]
-    mirror = Mirror(headers)
-    envelope = Envelope.of(message(method="tools/call", params=params), mirror)
+    mirror = MirroredHeaders(headers)
+    envelope = ModernRequest.of(message(method="tools/call", params=params), mirror)
 
     result = await answer(envelope, ann.gateway, ann.who, ann._hear, mirror)  # pyright: ignore[reportPrivateUsage]
 

@@ -11,7 +11,7 @@ from holdfast.core.ids import TenantId
 from holdfast.engine import Engine, open_engine
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
-from holdfast.gateway.mcp.changes import Change, Changes, Wanted
+from holdfast.gateway.mcp.changes import ListChange, ListChanges, WantedChanges
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.mcp.protocol import INVALID_PARAMS, NO_RESOURCE, McpError
 from holdfast.skills.client import InputRequired
@@ -254,11 +254,11 @@ async def test_that_a_resource_was_updated_is_heard_on_every_node_once(
 ) -> None:
     ann, uris = await caller(gateway), frozenset({"shop://orders/A-1", "shop://hours", "shop://other"})
     async with open_engine(config=config) as other, asyncio.timeout(PATIENCE):
-        changes = Changes.of(Gateways(other).of(ann.tenant))
-        async with changes.watch(ann, Wanted(uris=uris)) as watch:
+        changes = ListChanges.of(Gateways(other).of(ann.tenant))
+        async with changes.watch(ann, WantedChanges(uris=uris)) as watch:
             await asyncio.to_thread(app.updated, "shop://orders/A-1")
-            assert await watch.next() == [Change.of_resource("shop://orders/A-1")]
+            assert await watch.next() == [ListChange.of_resource("shop://orders/A-1")]
             app.updated("shop://hours")
-            assert await watch.next() == [Change.of_resource("shop://hours")]
+            assert await watch.next() == [ListChange.of_resource("shop://hours")]
     with pytest.raises(InvalidInput):
         app.updated("shop://" + "x" * 3000)

@@ -18,11 +18,11 @@ from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.legacy import sessions as module
 from holdfast.gateway.mcp.legacy.call_states import CallStates
 from holdfast.gateway.mcp.legacy.client import LegacyClient
-from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams
 from holdfast.gateway.mcp.legacy.questions import Questions
-from holdfast.gateway.mcp.legacy.sessions import Sessions, key_of
+from holdfast.gateway.mcp.legacy.sessions import McpSessions, key_of
 from holdfast.gateway.mcp.legacy.signals import About, Signals, channel_of
-from holdfast.gateway.mcp.legacy.sweep import SessionSweeper
+from holdfast.gateway.mcp.legacy.stored_streams import StoredStreams
+from holdfast.gateway.mcp.legacy.sweeper import SessionSweeper
 from holdfast.mcp.protocol import LEGACY, McpError
 from holdfast.skills.client import InputRequired
 from tests.clock import Clock
@@ -43,18 +43,18 @@ async def ann(gateway: Gateway) -> Principal:
 
 
 @pytest.fixture
-def sessions(gateway: Gateway) -> Sessions:
+def sessions(gateway: Gateway) -> McpSessions:
     """The sessions of this node."""
-    return Sessions.of(gateway)
+    return McpSessions.of(gateway)
 
 
 @pytest.fixture
-async def elsewhere(gateway: Gateway, ann: Principal) -> Sessions:
+async def elsewhere(gateway: Gateway, ann: Principal) -> McpSessions:
     """Those of another, as far as anybody can tell."""
-    return Sessions.of(Gateways(gateway.engine).of(ann.tenant))
+    return McpSessions.of(Gateways(gateway.engine).of(ann.tenant))
 
 
-async def refuses(sessions: Sessions, caller: Principal, id: str) -> bool:
+async def refuses(sessions: McpSessions, caller: Principal, id: str) -> bool:
     """Whether somebody has no such session."""
     try:
         await sessions.find(caller, id)
@@ -65,7 +65,7 @@ async def refuses(sessions: Sessions, caller: Principal, id: str) -> bool:
 
 @pytest.mark.req("MCP-08")
 async def test_a_session_is_found_by_its_user_and_agent_alone(
-    gateway: Gateway, sessions: Sessions, elsewhere: Sessions, ann: Principal
+    gateway: Gateway, sessions: McpSessions, elsewhere: McpSessions, ann: Principal
 ) -> None:
     await gateway.engine.tenants.create("acme")
     acme = await gateway.engine.tenants.id_of("acme")
@@ -81,7 +81,7 @@ async def test_a_session_is_found_by_its_user_and_agent_alone(
     assert found == session
     assert found.capabilities == {"roots": {}}
     assert all([await refuses(elsewhere, other, id) for other in others])
-    assert await refuses(Sessions.of(Gateways(gateway.engine).of(acme)), Principal(acme, "ann", OWNER_SCOPES), id)
+    assert await refuses(McpSessions.of(Gateways(gateway.engine).of(acme)), Principal(acme, "ann", OWNER_SCOPES), id)
     with pytest.raises(McpError):
         await elsewhere.find(ann, id, transport="sse")
     async with gateway.engine.postgres.owner() as owner:
@@ -90,7 +90,7 @@ async def test_a_session_is_found_by_its_user_and_agent_alone(
 
 
 @pytest.mark.req("MCP-08")
-async def test_of_ten_thousand_guesses_none_is_a_session(sessions: Sessions, ann: Principal) -> None:
+async def test_of_ten_thousand_guesses_none_is_a_session(sessions: McpSessions, ann: Principal) -> None:
     id, _ = await sessions.begin(ann, LEGACY[0], CLIENT)
     near = [id[:-1], id + "A", id.swapcase(), id[::-1], f"{id} ", "", "../" + id, id.replace(id[0], "%00", 1)]
     guesses = [*near, *(secrets.token_urlsafe(32) for _ in range(10_000 - len(near)))]
@@ -101,12 +101,12 @@ async def test_of_ten_thousand_guesses_none_is_a_session(sessions: Sessions, ann
 
 @pytest.mark.req("MCP-08")
 async def test_a_session_lasts_while_it_is_used_and_is_swept_afterwards(
-    gateway: Gateway, sessions: Sessions, ann: Principal
+    gateway: Gateway, sessions: McpSessions, ann: Principal
 ) -> None:
     clock, minutes = Clock(gateway.engine), gateway.engine.config.gateway.session_minutes
     used, session = await sessions.begin(ann, LEGACY[0], CLIENT)
     idle, _ = await sessions.begin(ann, LEGACY[0], CLIENT)
-    stream = await KeptStreams(gateway).open(session, [1], whole=True)
+    stream = await StoredStreams(gateway).open(session, [1], whole=True)
     assert stream is not None
 
     await clock.advance(timedelta(minutes=minutes - 1))
@@ -119,12 +119,12 @@ async def test_a_session_lasts_while_it_is_used_and_is_swept_afterwards(
 
     assert swept == [1, 0]
     assert not await refuses(sessions, ann, used)
-    assert await refuses(Sessions.of(Gateways(gateway.engine).of(ann.tenant)), ann, idle)
+    assert await refuses(McpSessions.of(Gateways(gateway.engine).of(ann.tenant)), ann, idle)
 
 
 @pytest.mark.req("MCP-08")
 async def test_a_user_has_so_many_sessions_and_the_one_not_used_for_longest_makes_room(
-    gateway: Gateway, sessions: Sessions, elsewhere: Sessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, sessions: McpSessions, elsewhere: McpSessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST", 2)
     bob, clock = Principal(ann.tenant, "bob", USER_SCOPES), Clock(gateway.engine)
@@ -140,7 +140,7 @@ async def test_a_user_has_so_many_sessions_and_the_one_not_used_for_longest_make
 
 @pytest.mark.req("MCP-08")
 async def test_what_a_client_wishes_is_known_on_every_node(
-    sessions: Sessions, elsewhere: Sessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
+    sessions: McpSessions, elsewhere: McpSessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_SUBSCRIPTIONS", 2)
     id, session = await sessions.begin(ann, LEGACY[0], CLIENT)
@@ -165,7 +165,7 @@ async def test_what_a_client_wishes_is_known_on_every_node(
 
 @pytest.mark.req("MCP-08")
 async def test_a_session_that_is_used_often_is_read_once_a_second(
-    gateway: Gateway, sessions: Sessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, sessions: McpSessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     id, _ = await sessions.begin(ann, LEGACY[0], CLIENT)
 
@@ -182,9 +182,9 @@ async def test_a_session_that_is_used_often_is_read_once_a_second(
 
 @pytest.mark.req("MCP-08")
 async def test_a_stream_is_kept_for_a_while_after_its_end_and_no_longer(
-    gateway: Gateway, sessions: Sessions, ann: Principal
+    gateway: Gateway, sessions: McpSessions, ann: Principal
 ) -> None:
-    streams, clock = KeptStreams(gateway), Clock(gateway.engine)
+    streams, clock = StoredStreams(gateway), Clock(gateway.engine)
     _, session = await sessions.begin(ann, LEGACY[0], CLIENT)
     stream = await streams.open(session, ["a"], whole=True)
     assert stream is not None
@@ -209,10 +209,10 @@ async def test_a_stream_is_kept_for_a_while_after_its_end_and_no_longer(
 
 @pytest.mark.req("MCP-08")
 async def test_of_a_stream_that_tells_too_much_the_beginning_and_the_answer_are_kept(
-    gateway: Gateway, sessions: Sessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, sessions: McpSessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.gateway.mcp.legacy.kept_streams.MOST_BYTES", 30)
-    streams = KeptStreams(gateway)
+    monkeypatch.setattr("holdfast.gateway.mcp.legacy.stored_streams.MOST_BYTES", 30)
+    streams = StoredStreams(gateway)
     _, session = await sessions.begin(ann, LEGACY[0], CLIENT)
     stream = await streams.open(session, ["a"], whole=True)
     assert stream is not None
@@ -251,7 +251,7 @@ async def test_signals_name_nothing_and_share_a_few_channels(gateway: Gateway) -
 
 @pytest.mark.req("MCP-08")
 async def test_a_request_is_cancelled_by_a_row_of_its_own_session(
-    gateway: Gateway, sessions: Sessions, ann: Principal
+    gateway: Gateway, sessions: McpSessions, ann: Principal
 ) -> None:
     states, minute = CallStates(gateway), timedelta(minutes=1)
     (_, session), (_, other) = [await sessions.begin(ann, LEGACY[0], CLIENT) for _ in range(2)]
@@ -266,7 +266,7 @@ async def test_a_request_is_cancelled_by_a_row_of_its_own_session(
 
 @pytest.mark.req("MCP-08")
 async def test_an_old_cancellation_does_not_end_a_request_that_begins_now(
-    gateway: Gateway, sessions: Sessions, ann: Principal
+    gateway: Gateway, sessions: McpSessions, ann: Principal
 ) -> None:
     states = CallStates(gateway)
     _, session = await sessions.begin(ann, LEGACY[0], CLIENT)
@@ -281,7 +281,7 @@ async def test_an_old_cancellation_does_not_end_a_request_that_begins_now(
 
 @pytest.mark.req("MCP-01")
 async def test_a_call_that_cannot_tell_its_client_that_it_ended_leaves_nothing_behind(
-    gateway: Gateway, sessions: Sessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
+    gateway: Gateway, sessions: McpSessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.gateway.mcp.legacy.client.MOMENT", 0)
     _, session = await sessions.begin(ann, LEGACY[0], CLIENT)

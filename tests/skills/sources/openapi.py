@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from holdfast.skills.sources.openapi import import_document, read_document
-from holdfast.skills.sources.source import Choice, Imported, ImportedTool, Skipped
+from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped
 
 EVERYTHING = Choice(everything=True)
 
@@ -14,7 +14,7 @@ def document(paths: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {**servers, "info": {"title": "Shop", "version": "1.0"}, "paths": paths, **more}
 
 
-def imported(root: dict[str, Any], choice: Choice = EVERYTHING, **options: Any) -> Imported:
+def imported(root: dict[str, Any], choice: Choice = EVERYTHING, **options: Any) -> ImportedDocument:
     location = options.pop("location", "")
     return import_document(read_document(json.dumps(root).encode(), location=location), choice, **options)
 

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.skills.sources.source import Choice, Imported
+from holdfast.skills.sources.source import Choice, ImportedDocument
 from tests.skills.sources.openapi import document, imported
 
 pytestmark = pytest.mark.req("MCP-03")
@@ -15,7 +15,7 @@ PATHS: dict[str, Any] = {
 }
 
 
-def names(found: Imported) -> set[str]:
+def names(found: ImportedDocument) -> set[str]:
     return {tool.operation for tool in found.tools}
 
 

@@ -2,19 +2,19 @@ from typing import Any
 
 import pytest
 
-from holdfast.skills.request import Body, Field, Parameter, Request, Scheme
+from holdfast.skills.request import AuthScheme, BodyField, RequestBody, RequestParameter, RequestTemplate
 from tests.skills.sources.openapi import document, imported, operation, skipped, with_body
 
 pytestmark = pytest.mark.req("MCP-03", "EXEC-01")
 
 
-def request_of(said: dict[str, Any], **more: Any) -> Request:
+def request_of(said: dict[str, Any], **more: Any) -> RequestTemplate:
     found = operation(said, **more).tool.request
     assert found is not None
     return found
 
 
-def body_of(said: dict[str, Any]) -> Body:
+def body_of(said: dict[str, Any]) -> RequestBody:
     found = request_of(said).body
     assert found is not None
     return found
@@ -73,14 +73,14 @@ def test_parameters_go_where_the_document_says_in_its_style() -> None:
 
     assert found.tool.request is not None
     assert found.tool.request.parameters == (
-        Parameter("id", "id", "path", "matrix", explode=True),
-        Parameter("ids", "ids", "query", "pipeDelimited"),
-        Parameter("where", "where", "query", "deepObject", explode=True),
-        Parameter("url", "url", "query", "form", explode=True, allow_reserved=True),
-        Parameter("filter", "filter", "query", "form", explode=True, content_type="application/json"),
-        Parameter("X-Trace", "X-Trace", "header", "simple"),
-        Parameter("odd", "odd", "header", "simple"),
-        Parameter("session", "session", "cookie", "form", explode=True),
+        RequestParameter("id", "id", "path", "matrix", explode=True),
+        RequestParameter("ids", "ids", "query", "pipeDelimited"),
+        RequestParameter("where", "where", "query", "deepObject", explode=True),
+        RequestParameter("url", "url", "query", "form", explode=True, allow_reserved=True),
+        RequestParameter("filter", "filter", "query", "form", explode=True, content_type="application/json"),
+        RequestParameter("X-Trace", "X-Trace", "header", "simple"),
+        RequestParameter("odd", "odd", "header", "simple"),
+        RequestParameter("session", "session", "cookie", "form", explode=True),
     )
     assert found.tool.parameters["required"] == ["id", "url"]
     assert found.tool.parameters["properties"]["url"] == {"description": "An address."}
@@ -178,16 +178,25 @@ def test_a_path_may_be_said_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("content", "body"),
     [
-        (["text/plain", "application/json"], Body("application/json", fields=(Field("a", "a"),))),
-        (["application/vnd.x+json", "multipart/form-data"], Body("application/vnd.x+json", fields=(Field("a", "a"),))),
-        (["application/json; charset=utf-8"], Body("application/json; charset=utf-8", fields=(Field("a", "a"),))),
-        (["application/x-www-form-urlencoded"], Body("application/x-www-form-urlencoded", fields=(Field("a", "a"),))),
-        (["*/*"], Body("application/json", fields=(Field("a", "a"),))),
-        (["application/xml", "image/png"], Body("application/xml", argument="body")),
-        (["image/png"], Body("image/png", argument="body")),
+        (["text/plain", "application/json"], RequestBody("application/json", fields=(BodyField("a", "a"),))),
+        (
+            ["application/vnd.x+json", "multipart/form-data"],
+            RequestBody("application/vnd.x+json", fields=(BodyField("a", "a"),)),
+        ),
+        (
+            ["application/json; charset=utf-8"],
+            RequestBody("application/json; charset=utf-8", fields=(BodyField("a", "a"),)),
+        ),
+        (
+            ["application/x-www-form-urlencoded"],
+            RequestBody("application/x-www-form-urlencoded", fields=(BodyField("a", "a"),)),
+        ),
+        (["*/*"], RequestBody("application/json", fields=(BodyField("a", "a"),))),
+        (["application/xml", "image/png"], RequestBody("application/xml", argument="body")),
+        (["image/png"], RequestBody("image/png", argument="body")),
     ],
 )
-def test_the_type_of_content_that_says_most_is_sent(content: list[str], body: Body) -> None:
+def test_the_type_of_content_that_says_most_is_sent(content: list[str], body: RequestBody) -> None:
     media = {"schema": {"type": "object", "properties": {"a": {"type": "string"}}}}
 
     assert body_of({"requestBody": {"content": dict.fromkeys(content, media)}}) == body
@@ -241,7 +250,7 @@ def test_fields_of_a_form_keep_their_style_however_many_they_are() -> None:
     found = body_of(with_body({"properties": properties}, "application/x-www-form-urlencoded", encoding=encoding))
 
     assert len(found.fields) == 40
-    assert found.fields[0] == Field("p0", "p0", style="deepObject", explode=True)
+    assert found.fields[0] == BodyField("p0", "p0", style="deepObject", explode=True)
 
 
 @pytest.mark.parametrize(
@@ -299,17 +308,17 @@ SCHEMES: dict[str, Any] = {
 
 
 SECURITY: list[tuple[Any, Any, Any]] = [
-    ([{"key": []}], None, ((Scheme("key", "header", "X-Key"),),)),
+    ([{"key": []}], None, ((AuthScheme("key", "header", "X-Key"),),)),
     ([{"key": []}], [], ()),
     (None, None, ()),
-    (None, [{}, {"basic": []}], ((), (Scheme("basic", "basic"),))),
-    (None, [{"key": [], "bearer": []}], ((Scheme("key", "header", "X-Key"), Scheme("bearer", "bearer")),)),
+    (None, [{}, {"basic": []}], ((), (AuthScheme("basic", "basic"),))),
+    (None, [{"key": [], "bearer": []}], ((AuthScheme("key", "header", "X-Key"), AuthScheme("bearer", "bearer")),)),
     (
         None,
         [{"oauth": ["a"]}, {"oauth": ["b"]}, {"oidc": []}],
-        ((Scheme("oauth", "bearer"),), (Scheme("oidc", "bearer"),)),
+        ((AuthScheme("oauth", "bearer"),), (AuthScheme("oidc", "bearer"),)),
     ),
-    (None, [{"tls": []}, {"query": []}], ((Scheme("query", "query", "api_key"),),)),
+    (None, [{"tls": []}, {"query": []}], ((AuthScheme("query", "query", "api_key"),),)),
 ]
 
 

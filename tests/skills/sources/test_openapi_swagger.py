@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.skills.request import Body, Field, Parameter, Scheme
+from holdfast.skills.request import AuthScheme, BodyField, RequestBody, RequestParameter
 from holdfast.skills.sources.source import ImportedTool
 from tests.skills.sources.openapi import document, imported
 
@@ -28,7 +28,9 @@ def test_a_body_and_its_definitions_are_taken() -> None:
     assert found.parameters["$defs"].keys() == {"Pet"}
     assert found.request is not None
     assert found.request.url == "https://api.example.com/v2/pets/{id}"
-    assert found.request.body == Body("application/json", fields=(Field("name", "name"), Field("mate", "mate")))
+    assert found.request.body == RequestBody(
+        "application/json", fields=(BodyField("name", "name"), BodyField("mate", "mate"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_collections_have_the_style_that_says_the_same(place: Any, collection: A
     found = swagger(said).tool
 
     assert found.request is not None
-    assert found.request.parameters[1] == Parameter("tags", "tags", place, style, explode=explode)
+    assert found.request.parameters[1] == RequestParameter("tags", "tags", place, style, explode=explode)
     assert found.parameters["properties"]["tags"] == {
         "type": "array",
         "items": {"type": "string"},
@@ -86,19 +88,19 @@ def test_a_form_is_sent_as_what_is_consumed(consumes: list[str], with_file: bool
     styles = {field.name: field.style for field in found.request.body.fields}
     assert styles["tags"] == (None if "multipart" in kind else "spaceDelimited")
     if with_file:
-        assert found.request.body.fields[-1] == Field("file", "file", "application/octet-stream")
+        assert found.request.body.fields[-1] == BodyField("file", "file", "application/octet-stream")
         assert found.parameters["properties"]["file"] == {"type": "string", "contentEncoding": "base64"}
 
 
 @pytest.mark.parametrize(
     ("said", "scheme"),
     [
-        ({"type": "basic"}, Scheme("who", "basic")),
-        ({"type": "apiKey", "in": "query", "name": "key"}, Scheme("who", "query", "key")),
-        ({"type": "oauth2", "flow": "implicit"}, Scheme("who", "bearer")),
+        ({"type": "basic"}, AuthScheme("who", "basic")),
+        ({"type": "apiKey", "in": "query", "name": "key"}, AuthScheme("who", "query", "key")),
+        ({"type": "oauth2", "flow": "implicit"}, AuthScheme("who", "bearer")),
     ],
 )
-def test_security_definitions_are_schemes(said: dict[str, str], scheme: Scheme) -> None:
+def test_security_definitions_are_schemes(said: dict[str, str], scheme: AuthScheme) -> None:
     found = swagger({}, securityDefinitions={"who": said}, security=[{"who": []}]).tool
 
     assert found.request is not None

@@ -9,9 +9,9 @@ import pytest
 from holdfast.core.errors import AlreadyExists, Conflict, Forbidden, HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.engine import Engine
 from holdfast.execution.documents import Documents
-from holdfast.execution.egress import Allowed, Egress
+from holdfast.execution.egress import AllowedHosts, Egress
 from holdfast.execution.secrets import Secrets
-from holdfast.skills.history import History
+from holdfast.skills.history import ChangeHistory
 from holdfast.skills.skills import Skills
 from holdfast.skills.sources.source import Choice
 from holdfast.skills.sources.sources import MAX_DOCUMENT_BYTES, Sources
@@ -56,7 +56,7 @@ async def service() -> AsyncIterator[Service]:
 @pytest.fixture
 async def egress(service: Service) -> AsyncIterator[Egress]:
     """The way out, to that service too."""
-    async with Egress(Allowed.parse([f"127.0.0.1:{service.port}"])) as egress:
+    async with Egress(AllowedHosts.parse([f"127.0.0.1:{service.port}"])) as egress:
         yield egress
 
 
@@ -121,7 +121,7 @@ async def test_a_reload_tells_what_was_added_changed_and_removed(sources: Source
     ]
 
 
-async def test_a_reload_of_the_same_writes_nothing(sources: Sources, history: History) -> None:
+async def test_a_reload_of_the_same_writes_nothing(sources: Sources, history: ChangeHistory) -> None:
     await sources.add("shop", document=document(ORDERS), choice=EVERYTHING)
     before = await sources.get("shop")
 
@@ -170,7 +170,7 @@ async def test_a_tool_that_a_skill_works_with_is_deactivated_and_comes_back(
 
 
 async def test_a_source_is_removed_with_its_tools_unless_skills_work_with_one(
-    sources: Sources, tools: Tools, skills: Skills, history: History
+    sources: Sources, tools: Tools, skills: Skills, history: ChangeHistory
 ) -> None:
     await sources.add("shop", document=document(ORDERS), choice=EVERYTHING)
     await skills.put("ordering", instructions="Order.")
@@ -235,7 +235,7 @@ async def test_a_document_is_not_fetched_from_a_private_address_nor_by_a_redirec
     service.will_answer("/api.json", body=document(ORDERS))
     refused: list[HoldfastError] = []
 
-    async with Egress() as closed, Egress(Allowed.parse([f"127.0.0.1:{service.port}"])) as half_open:
+    async with Egress() as closed, Egress(AllowedHosts.parse([f"127.0.0.1:{service.port}"])) as half_open:
         for egress, path in ((closed, "/api.json"), (half_open, "/moved")):
             sources = Sources(words_only.database, tools, Documents(egress).fetch)
             with pytest.raises(Forbidden) as told:

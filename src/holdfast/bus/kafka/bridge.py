@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from holdfast.bus.kafka.brokers import Place, unusable
 from holdfast.bus.kafka.lanes import Handed, Lanes
-from holdfast.bus.kafka.wire import Arrival
+from holdfast.bus.kafka.record_format import IncomingRecord
 
 AHEAD, MIN_AHEAD = 10, 2000  # limit of the lanes: a multiple of the records in flight, and a minimum
 REST = 0.05  # seconds that the thread waits for a record before it checks its orders
@@ -25,7 +25,7 @@ REST = 0.05  # seconds that the thread waits for a record before it checks its o
 log = logging.getLogger(__name__)
 
 
-class Beginning(NamedTuple):
+class StartPosition(NamedTuple):
     """Where to start reading a partition, and after how many seconds. The generation of a partition only grows."""
 
     offset: int
@@ -78,7 +78,7 @@ class Bridge:
             self._outstanding_bytes -= size
             self._room.notify()
 
-    def begin(self, places: Mapping[Place, Beginning]) -> None:
+    def begin(self, places: Mapping[Place, StartPosition]) -> None:
         """Start reading partitions."""
 
         def order(consumer: Consumer) -> None:
@@ -173,7 +173,7 @@ class Bridge:
                 _report(message.error())
                 continue
             place = message.topic(), message.partition()
-            arrival = Arrival(
+            arrival = IncomingRecord(
                 message.partition(),
                 message.offset(),
                 message.key(),

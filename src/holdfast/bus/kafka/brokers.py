@@ -46,7 +46,7 @@ class Range(NamedTuple):
     end: int
 
 
-class Client(Protocol):
+class KafkaClient(Protocol):
     """The methods that all Kafka clients have."""
 
     def poll(self, timeout: float, /) -> object:
@@ -56,10 +56,10 @@ class Client(Protocol):
     def __exit__(self, *exits: object) -> object: ...
 
 
-C = TypeVar("C", bound=Client)
+C = TypeVar("C", bound=KafkaClient)
 
 
-class Complaints:
+class ClientErrors:
     """Errors that clients report, such as a wrong password. The failures that follow do not name the cause."""
 
     def __init__(self) -> None:
@@ -134,7 +134,7 @@ class Broker:
     def __init__(self, settings: BusSettings) -> None:
         self._settings = settings
         self._known: dict[str, int] = {}
-        self.complaints = Complaints()
+        self.complaints = ClientErrors()
         self._admin: SharedClient[Any] = SharedClient(lambda: AdminClient(self._shared_settings()))
         # Queries offsets: an AdminClient sometimes crashes at that while it does not know the leaders yet.
         self._reader: SharedClient[Any] = SharedClient(

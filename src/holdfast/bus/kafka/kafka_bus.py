@@ -3,15 +3,15 @@
 from typing import Self
 
 from holdfast.access.tenants import Tenants
-from holdfast.bus.driver import State
+from holdfast.bus.buses import State
 from holdfast.bus.gauges import Gauges
 from holdfast.bus.kafka.brokers import Broker
 from holdfast.bus.kafka.kafka_gauges import KafkaGauges
+from holdfast.bus.kafka.kafka_lag import KafkaLag
 from holdfast.bus.kafka.kafka_log import KafkaLog
 from holdfast.bus.kafka.relay import Relay
-from holdfast.bus.kafka.unread import UnreadRecords
 from holdfast.bus.log import Log
-from holdfast.bus.wakes import Wakes
+from holdfast.bus.notifications import Notifications
 from holdfast.core.ids import TenantId
 from holdfast.core.settings import BusSettings
 from holdfast.postgres.database import Database, Postgres
@@ -20,13 +20,13 @@ from holdfast.postgres.database import Database, Postgres
 class KafkaBus:
     """Provides logs in PostgreSQL that groups read from Kafka."""
 
-    def __init__(self, settings: BusSettings, postgres: Postgres, tenants: Tenants, wakes: Wakes) -> None:
+    def __init__(self, settings: BusSettings, postgres: Postgres, tenants: Tenants, wakes: Notifications) -> None:
         self._settings = settings
         self._postgres = postgres
         self._tenants = tenants
         self._wakes = wakes
         self._broker = Broker(settings)
-        self._unread = UnreadRecords(self._broker)
+        self._unread = KafkaLag(self._broker)
         self._relay = Relay(postgres.system, settings, self._broker, postgres.listen, wakes)
 
     async def __aenter__(self) -> Self:

@@ -15,17 +15,17 @@ from typing import Self
 
 from confluent_kafka import OFFSET_BEGINNING
 
-from holdfast.bus.kafka.bridge import Beginning, Bridge
+from holdfast.bus.assignment import TopicPartition
+from holdfast.bus.feed_options import FeedOptions, Listen
+from holdfast.bus.kafka.bridge import Bridge, StartPosition
 from holdfast.bus.kafka.brokers import Broker, Place
 from holdfast.bus.kafka.lanes import Handed
-from holdfast.bus.kafka.unpacking import Unpacking
-from holdfast.bus.kafka.wire import Arrival
+from holdfast.bus.kafka.record_format import IncomingRecord
+from holdfast.bus.kafka.unpacker import Unpacker
+from holdfast.bus.notifications import Notifications, until
 from holdfast.bus.owned_partitions import OwnedPartitions
-from holdfast.bus.positions import Holding, Positions
-from holdfast.bus.reading import Listen, Reading
+from holdfast.bus.positions import OwnedPartition, Positions
 from holdfast.bus.records import Record
-from holdfast.bus.sharing import Slot
-from holdfast.bus.wakes import Wakes, until
 from holdfast.core.errors import Broken, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.postgres.database import Database
@@ -44,9 +44,9 @@ class KafkaFeed:
         self,
         database: Database,
         group: str,
-        reading: Reading,
+        reading: FeedOptions,
         listen: Listen,
-        wakes: Wakes,
+        wakes: Notifications,
         *,
         broker: Broker,
         tenant: str,
@@ -57,14 +57,14 @@ class KafkaFeed:
         self._broker = broker
         self._names = {broker.name(tenant, topic): topic for topic in reading.topics}
         self._group = broker.name(tenant, group)
-        self._unpacking = Unpacking(database, reading, self.positions, self._made_again)
+        self._unpacking = Unpacker(database, reading, self.positions, self._made_again)
         self._partitions = OwnedPartitions(database, self.positions, reading, listen, wakes, self)
         self._held = self._partitions.held
         self._generations = itertools.count(1)
-        self._starts: dict[Slot, int] = {}  # the Kafka offset at which reading began
-        self._waiting: deque[tuple[Holding, int, Arrival]] = deque()
-        self._unpacked: list[tuple[Holding, int, Record]] = []
-        self._heard: dict[Slot, float] = {}  # when its last record arrived, by the loop's clock
+        self._starts: dict[TopicPartition, int] = {}  # the Kafka offset at which reading began
+        self._waiting: deque[tuple[OwnedPartition, int, IncomingRecord]] = deque()
+        self._unpacked: list[tuple[OwnedPartition, int, Record]] = []
+        self._heard: dict[TopicPartition, float] = {}  # when its last record arrived, by the loop's clock
         self._asked = 0.0
         self._arrived = asyncio.Event()
         self._stack = AsyncExitStack()
@@ -90,11 +90,11 @@ class KafkaFeed:
         await self._stack.aclose()
 
     @property
-    def holdings(self) -> Mapping[Slot, Holding]:
+    def holdings(self) -> Mapping[TopicPartition, OwnedPartition]:
         """The owned partitions."""
         return self._held
 
-    async def take(self, wait: float) -> list[tuple[Holding, Record]]:
+    async def take(self, wait: float) -> list[tuple[OwnedPartition, Record]]:
         """Return the next records, or an empty list if none arrive within `wait` seconds."""
         if self._bridge.failure is not None:
             raise Broken("the Kafka consumer has stopped", why=str(self._bridge.failure), next="Subscribe again.")
@@ -106,7 +106,7 @@ class KafkaFeed:
         unpacked, self._unpacked = self._unpacked, []
         return [(h, record) for h, generation, record in unpacked if self._is_current(h, generation)]
 
-    def rewind(self, holding: Holding, wait: float) -> None:
+    def rewind(self, holding: OwnedPartition, wait: float) -> None:
         """Deliver again from the holding's position, after `wait` seconds."""
         holding.next = holding.position
         if self._held.get(holding.slot) is not holding:
@@ -118,22 +118,22 @@ class KafkaFeed:
         offset = start if holding.broker_position is None else holding.broker_position
         self._bridge.seek(self._place(holding.slot), offset, holding.generation, wait)
 
-    def lose(self, holding: Holding) -> None:
+    def lose(self, holding: OwnedPartition) -> None:
         """Stop reading a partition that another consumer may own."""
         self._partitions.lose(holding)
 
-    def hold(self, slots: set[Slot]) -> None:
+    def hold(self, slots: set[TopicPartition]) -> None:
         """Set the partitions whose records are being processed."""
         self._partitions.hold(slots)
 
     # The `Reader` protocol of `OwnedPartitions`.
 
-    async def begin(self, holdings: Sequence[Holding]) -> None:
+    async def begin(self, holdings: Sequence[OwnedPartition]) -> None:
         """Find the Kafka offsets of these partitions' positions, and read from there."""
         unknown = [h for h in holdings if h.broker_position is None and not self._from_start(h)]
         starts = await self._places_of(unknown) if unknown else {}
         now = asyncio.get_running_loop().time()
-        beginnings: dict[Place, Beginning] = {}
+        beginnings: dict[Place, StartPosition] = {}
         for holding in holdings:
             place = self._place(holding.slot)
             known = starts.get(place, OFFSET_BEGINNING)
@@ -142,10 +142,10 @@ class KafkaFeed:
             holding.passed = max(known, 0)  # nothing before it is unread
             self._starts[holding.slot] = start
             self._heard[holding.slot] = now
-            beginnings[place] = Beginning(start, holding.generation, max(holding.retry_at - now, 0))
+            beginnings[place] = StartPosition(start, holding.generation, max(holding.retry_at - now, 0))
         self._bridge.begin(beginnings)
 
-    def end(self, slots: Collection[Slot]) -> None:
+    def end(self, slots: Collection[TopicPartition]) -> None:
         """Stop reading these partitions."""
         self._bridge.end([self._place(slot) for slot in slots])
 
@@ -160,13 +160,13 @@ class KafkaFeed:
         while True:
             with contextlib.suppress(Unavailable):
                 counts = await self._broker.partitions(list(self._names))
-                there = {Slot(self._names[name], n) for name, count in counts.items() for n in range(count)}
+                there = {TopicPartition(self._names[name], n) for name, count in counts.items() for n in range(count)}
                 if there - {*self._partitions.unlisted}:
                     self._partitions.unlisted = there
                     self._partitions.look()
             await asyncio.sleep(DISCOVERY)
 
-    async def _places_of(self, holdings: Sequence[Holding]) -> dict[Place, int]:
+    async def _places_of(self, holdings: Sequence[OwnedPartition]) -> dict[Place, int]:
         """Return the Kafka offsets of these partitions' positions, as far as the broker knows them."""
         ends = await self._broker.ends([self._place(holding.slot) for holding in holdings])
         times: dict[Place, datetime] = {}
@@ -179,7 +179,7 @@ class KafkaFeed:
                     times[place] = found["at"]
         return ends | (await self._broker.offsets_at(times, ends) if times else {})
 
-    def _from_start(self, holding: Holding) -> bool:
+    def _from_start(self, holding: OwnedPartition) -> bool:
         return holding.position == 0 and self._reading.start == "start"
 
     async def _pass(self) -> None:
@@ -197,7 +197,7 @@ class KafkaFeed:
 
     def arrived(self, batch: Handed) -> None:
         """Queue arrivals from the bridge."""
-        unknown: list[Arrival] = []
+        unknown: list[IncomingRecord] = []
         now = asyncio.get_running_loop().time()
         for place, generation, arrival in batch:
             holding = self._held.get(self._slot(place))
@@ -233,7 +233,7 @@ class KafkaFeed:
         finally:
             self._bridge.taken(done, size)
 
-    def _is_current(self, holding: Holding, generation: int) -> bool:
+    def _is_current(self, holding: OwnedPartition, generation: int) -> bool:
         return self._held.get(holding.slot) is holding and holding.generation == generation
 
     async def _ask(self) -> None:
@@ -280,8 +280,8 @@ class KafkaFeed:
     def _broker_topic(self, topic: str) -> str:
         return next(name for name, ours in self._names.items() if ours == topic)
 
-    def _place(self, slot: Slot) -> Place:
+    def _place(self, slot: TopicPartition) -> Place:
         return self._broker_topic(slot.topic), slot.partition
 
-    def _slot(self, place: Place) -> Slot:
-        return Slot(self._names[place[0]], place[1])
+    def _slot(self, place: Place) -> TopicPartition:
+        return TopicPartition(self._names[place[0]], place[1])

@@ -6,8 +6,8 @@ from typing import Any
 
 from holdfast.bus.gauges import Gauges, GroupGauge, TopicGauge
 from holdfast.bus.kafka.brokers import Broker
+from holdfast.bus.kafka.kafka_lag import GroupProgress, KafkaLag, PartitionLag
 from holdfast.bus.kafka.relay import GROUP
-from holdfast.bus.kafka.unread import Progress, Unread, UnreadRecords
 from holdfast.postgres.database import Row
 from holdfast.postgres.sql import statements
 
@@ -17,7 +17,7 @@ sql = statements(__name__)
 class KafkaGauges(Gauges):
     """Reads the gauges from PostgreSQL and from the broker."""
 
-    def __init__(self, *args: Any, broker: Broker, unread: UnreadRecords) -> None:
+    def __init__(self, *args: Any, broker: Broker, unread: KafkaLag) -> None:
         super().__init__(*args)
         self._broker = broker
         self._unread = unread
@@ -37,16 +37,16 @@ class KafkaGauges(Gauges):
         gauges = await super().groups()
         rows = await self._system.all(sql("group_progress"), *self._asked, GROUP)
         unread = await self._unread.of([self._progress(row) for row in rows])
-        found: defaultdict[tuple[str, str, str], list[tuple[Row, Unread]]] = defaultdict(list)
+        found: defaultdict[tuple[str, str, str], list[tuple[Row, PartitionLag]]] = defaultdict(list)
         for row, one in zip(rows, unread, strict=True):
             found[row["tenant"], row["group"], row["topic"]].append((row, one))
         return [_with_foreign(gauge, found[gauge.tenant, gauge.group, gauge.topic]) for gauge in gauges]
 
-    def _progress(self, row: Row) -> Progress:
+    def _progress(self, row: Row) -> GroupProgress:
         place = self._broker.name(row["tenant"], row["topic"]), row["partition"]
-        return Progress(place, row["position"], row["end"], row["broker_position"])
+        return GroupProgress(place, row["position"], row["end"], row["broker_position"])
 
 
-def _with_foreign(gauge: GroupGauge, found: list[tuple[Row, Unread]]) -> GroupGauge:
+def _with_foreign(gauge: GroupGauge, found: list[tuple[Row, PartitionLag]]) -> GroupGauge:
     ages = [(row["now"] - one.oldest).total_seconds() for row, one in found if one.oldest is not None]
     return replace(gauge, lag=max(gauge.lag, sum(one.lag for _, one in found)), age=max([gauge.age, *ages]))

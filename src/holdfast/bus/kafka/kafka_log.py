@@ -5,12 +5,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from holdfast.bus.feed_options import FeedOptions
 from holdfast.bus.kafka.brokers import Broker
 from holdfast.bus.kafka.kafka_feed import KafkaFeed
+from holdfast.bus.kafka.kafka_lag import GroupProgress, KafkaLag, PartitionLag
 from holdfast.bus.kafka.relay import CHANNEL, GROUP
-from holdfast.bus.kafka.unread import Progress, Unread, UnreadRecords
 from holdfast.bus.postgres_log import PostgresLog
-from holdfast.bus.reading import Reading
 from holdfast.bus.topics import Lag, Topic
 from holdfast.core.errors import Unavailable
 from holdfast.postgres.database import Transaction
@@ -19,7 +19,7 @@ from holdfast.postgres.database import Transaction
 class KafkaLog(PostgresLog):
     """Publishes and reads the records of one tenant. Groups read from Kafka, everything else from PostgreSQL."""
 
-    def __init__(self, *args: Any, broker: Broker, unread: UnreadRecords, tenant: Callable[[], Awaitable[str]]) -> None:
+    def __init__(self, *args: Any, broker: Broker, unread: KafkaLag, tenant: Callable[[], Awaitable[str]]) -> None:
         super().__init__(*args)
         self._broker = broker
         self._unread = unread
@@ -48,7 +48,7 @@ class KafkaLog(PostgresLog):
         """List how far groups are behind, per partition, including records of foreign producers."""
         found, tenant = await self._topics.progress(group), await self._tenant()
         progress = [
-            Progress((self._broker.name(tenant, lag.topic), lag.partition), lag.position, lag.end, position)
+            GroupProgress((self._broker.name(tenant, lag.topic), lag.partition), lag.position, lag.end, position)
             for lag, position in found
             if lag.group != GROUP
         ]
@@ -62,11 +62,11 @@ class KafkaLog(PostgresLog):
         await super()._tell(named, told=told, tx=tx)
         self._wakes.send(CHANNEL, tx=tx)
 
-    async def _feed(self, group: str, reading: Reading) -> KafkaFeed:
+    async def _feed(self, group: str, reading: FeedOptions) -> KafkaFeed:
         tenant = await self._tenant()
         return KafkaFeed(self._database, group, reading, self._listen, self._wakes, broker=self._broker, tenant=tenant)
 
 
-def _with_foreign(lag: Lag, unread: Unread) -> Lag:
+def _with_foreign(lag: Lag, unread: PartitionLag) -> Lag:
     times = [at for at in (lag.oldest, unread.oldest) if at is not None]
     return replace(lag, lag=unread.lag, oldest=min(times, default=None))

@@ -9,16 +9,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from holdfast.bus.kafka.brokers import Place
-from holdfast.bus.kafka.wire import Arrival
+from holdfast.bus.kafka.record_format import IncomingRecord
 
-Handed = list[tuple[Place, int, Arrival]]  # with the generation of the partition
+Handed = list[tuple[Place, int, IncomingRecord]]  # with the generation of the partition
 
 
 @dataclass(slots=True)
 class Lane:
     """The queue of one partition."""
 
-    records: deque[tuple[int, Arrival]] = field(default_factory=deque)
+    records: deque[tuple[int, IncomingRecord]] = field(default_factory=deque)
     bytes: int = 0
 
 
@@ -37,7 +37,7 @@ class Lanes:
     def __contains__(self, place: Place) -> bool:
         return place in self._lanes
 
-    def add(self, place: Place, generation: int, arrival: Arrival) -> None:
+    def add(self, place: Place, generation: int, arrival: IncomingRecord) -> None:
         """Append a record to the queue of its partition."""
         lane = self._lanes.setdefault(place, Lane())
         lane.records.append((generation, arrival))
@@ -56,7 +56,7 @@ class Lanes:
         """Return the next records, one of each partition in turn. A single record may exceed `most_bytes`."""
         return [*self._turns(most, most_bytes)]
 
-    def _turns(self, most: int, most_bytes: int) -> Iterator[tuple[Place, int, Arrival]]:
+    def _turns(self, most: int, most_bytes: int) -> Iterator[tuple[Place, int, IncomingRecord]]:
         taken = size = 0
         while self._lanes and taken < most and size < most_bytes:
             place = next(iter(self._lanes))

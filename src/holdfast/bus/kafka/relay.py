@@ -17,10 +17,10 @@ from uuid import UUID
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from holdfast.bus.feed_options import Listen
 from holdfast.bus.kafka.brokers import Broker, unusable
-from holdfast.bus.kafka.wire import Parcel, parcels, without_value
-from holdfast.bus.reading import Listen
-from holdfast.bus.wakes import POLL, Wakes, channel, until
+from holdfast.bus.kafka.record_format import OutgoingRecord, parcels, without_value
+from holdfast.bus.notifications import POLL, Notifications, channel, until
 from holdfast.core.errors import HoldfastError, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.core.settings import BusSettings
@@ -56,7 +56,7 @@ class Relay:
     """Sends records to Kafka for the shares whose leases it holds."""
 
     def __init__(
-        self, system: PooledStatements, settings: BusSettings, broker: Broker, listen: Listen, wakes: Wakes
+        self, system: PooledStatements, settings: BusSettings, broker: Broker, listen: Listen, wakes: Notifications
     ) -> None:
         self.trouble = ""  # why it cannot send now, or ""
         self._system = system
@@ -194,18 +194,18 @@ class Relay:
             self._broker.forget(again[place].topic)
         return failed
 
-    def _parcels(self, pages: Sequence[Row]) -> Iterator[Parcel]:
+    def _parcels(self, pages: Sequence[Row]) -> Iterator[OutgoingRecord]:
         """Yield what to send, one by one: a list of thousands would be work for the garbage collector."""
         return chain.from_iterable(parcels(page, self._broker.name(page["tenant"], page["topic"])) for page in pages)
 
-    async def _send_large(self, whole: Parcel) -> KafkaError | None:
+    async def _send_large(self, whole: OutgoingRecord) -> KafkaError | None:
         error = (await self._produce([whole])).get(0)
         if error is None or not _is_too_large(error):
             return error
         log.warning("a record of %s is too large for the broker: consumers read it from PostgreSQL", whole.topic)
         return (await self._produce([without_value(whole)])).get(0)
 
-    async def _produce(self, parcels: Iterable[Parcel]) -> dict[int, KafkaError]:
+    async def _produce(self, parcels: Iterable[OutgoingRecord]) -> dict[int, KafkaError]:
         """Send, and wait until all are acknowledged or given up. Return the errors by place."""
         sending = asyncio.ensure_future(asyncio.to_thread(self._produce_all, parcels))
         await asyncio.wait([sending], timeout=SLOW)
@@ -213,7 +213,7 @@ class Relay:
             self.trouble = str(self._broker.silent())
         return await sending
 
-    def _produce_all(self, parcels: Iterable[Parcel]) -> dict[int, KafkaError]:
+    def _produce_all(self, parcels: Iterable[OutgoingRecord]) -> dict[int, KafkaError]:
         failed: dict[int, KafkaError] = {}
         producer = self._open_producer()
         for place, one in enumerate(parcels):
@@ -229,7 +229,7 @@ class Relay:
             raise self._broker.silent()
         return failed
 
-    def _enqueue(self, producer: Producer, one: Parcel, report: Report) -> None:
+    def _enqueue(self, producer: Producer, one: OutgoingRecord, report: Report) -> None:
         while True:
             try:
                 producer.produce(

@@ -11,7 +11,7 @@ from typing import Any, cast
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import render
 from holdfast.execution.rest.styles import is_json, pairs, scalar
-from holdfast.skills.request import Body, Field
+from holdfast.skills.request import BodyField, RequestBody
 
 FORM = "application/x-www-form-urlencoded"
 MULTIPART = "multipart/"
@@ -24,7 +24,7 @@ _WITHOUT_BODY = frozenset({"GET", "HEAD", "DELETE", "OPTIONS"})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class BodyPart:
     """One part of a multipart body."""
 
     name: str
@@ -33,14 +33,14 @@ class Part:
     is_file: bool = False
 
 
-def written(body: Body, arguments: Mapping[str, Any], *, method: str) -> tuple[bytes, str] | None:
+def written(body: RequestBody, arguments: Mapping[str, Any], *, method: str) -> tuple[bytes, str] | None:
     """Return the body of a call and its content type; None if there is nothing to send."""
     kind = body.content_type.strip()
     if body.argument is not None:
         value = arguments.get(body.argument)
         if value is None:
             return None
-        fields = {name: (Field(name, name), item) for name, item in _members(value)}
+        fields = {name: (BodyField(name, name), item) for name, item in _members(value)}
     else:
         fields = {
             field.name: (field, arguments[field.argument]) for field in body.fields if field.argument in arguments
@@ -64,7 +64,7 @@ def is_text(content_type: str) -> bool:
     return _TEXT.match(content_type.strip()) is not None
 
 
-def _pairs(field: Field, value: Any) -> list[str]:
+def _pairs(field: BodyField, value: Any) -> list[str]:
     if value is None:
         return []
     if field.style is not None:
@@ -75,24 +75,24 @@ def _pairs(field: Field, value: Any) -> list[str]:
     return pairs(field.name, value)
 
 
-def _parts(field: Field, value: Any) -> Iterator[Part]:
+def _parts(field: BodyField, value: Any) -> Iterator[BodyPart]:
     kind = _first(field.content_type)
     if value is None:
         return
     if kind is not None and is_json(kind):
-        yield Part(field.name, render(value), kind)
+        yield BodyPart(field.name, render(value), kind)
     elif isinstance(value, list | tuple):
         for item in cast(list[Any], value):
             yield from _parts(field, item)
     elif isinstance(value, dict):
-        yield Part(field.name, render(cast(Any, value)), "application/json")
+        yield BodyPart(field.name, render(cast(Any, value)), "application/json")
     elif kind is None or is_text(kind):
-        yield Part(field.name, scalar(value).encode(errors="replace"), kind)
+        yield BodyPart(field.name, scalar(value).encode(errors="replace"), kind)
     else:
-        yield Part(field.name, _decoded(value, field.argument), kind, is_file=True)
+        yield BodyPart(field.name, _decoded(value, field.argument), kind, is_file=True)
 
 
-def _multipart(parts: list[Part], kind: str) -> tuple[bytes, str]:
+def _multipart(parts: list[BodyPart], kind: str) -> tuple[bytes, str]:
     """Join the parts of a multipart body. The boundary is their hash, so that equal calls send equal bytes."""
     digest = sha256()
     for part in parts:

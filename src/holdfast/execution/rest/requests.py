@@ -1,8 +1,8 @@
 """Requests: builds the HTTP request for a call of a tool, without I/O.
 
-Arguments become parts of the URL, headers, cookies and the body as the tool's `Request` says. If it says nothing, each
-`{name}` in the URL is an argument, and the others go into the query, or into a JSON body if the method has one. Secrets
-are inserted last, and only into headers, the query and cookies.
+Arguments become parts of the URL, headers, cookies and the body as the tool's `RequestTemplate` says. If it says
+nothing, each `{name}` in the URL is an argument, and the others go into the query, or into a JSON body if the method
+has one. Secrets are inserted last, and only into headers, the query and cookies.
 """
 
 import base64
@@ -17,7 +17,7 @@ from holdfast.core.errors import InvalidInput, Unavailable
 from holdfast.execution.egress import checked_url
 from holdfast.execution.rest.bodies import written
 from holdfast.execution.rest.styles import in_header, in_path, in_query, pairs
-from holdfast.skills.request import Backend, Body, Field, Parameter, Request, Scheme
+from holdfast.skills.request import AuthScheme, Backend, BodyField, RequestBody, RequestParameter, RequestTemplate
 from holdfast.skills.tool import Tool
 
 USER_AGENT = "Holdfast"
@@ -119,7 +119,7 @@ class _Draft:
             "user-agent": ("User-Agent", USER_AGENT),
         }
 
-    def add(self, parameter: Parameter, value: Any) -> None:
+    def add(self, parameter: RequestParameter, value: Any) -> None:
         match parameter.location:
             case "query":
                 self.query += in_query(parameter, value)
@@ -138,7 +138,7 @@ class _Draft:
         self.headers[name.lower()] = (name, value)
 
 
-def _add_settings(draft: _Draft, tool: Tool, request: Request, secrets: Mapping[str, str]) -> None:
+def _add_settings(draft: _Draft, tool: Tool, request: RequestTemplate, secrets: Mapping[str, str]) -> None:
     """Add the headers and credentials that an operator has set. They override the arguments of a model."""
     backend = tool.backend or _NOTHING
     for headers in (request.headers, backend.headers):
@@ -150,7 +150,7 @@ def _add_settings(draft: _Draft, tool: Tool, request: Request, secrets: Mapping[
         _show(draft, scheme, secrets[name], f"the secret {name}")
 
 
-def _show(draft: _Draft, scheme: Scheme, secret: str, source: str) -> None:
+def _show(draft: _Draft, scheme: AuthScheme, secret: str, source: str) -> None:
     match scheme.kind:
         case "bearer":
             draft.set_header("Authorization", f"Bearer {secret}", source)
@@ -173,7 +173,7 @@ def _others(pairs: list[str], name: str) -> list[str]:
     return [pair for pair in pairs if unquote_plus(pair.partition("=")[0]) != name]
 
 
-def _shown(tool: Tool) -> tuple[Scheme, ...]:
+def _shown(tool: Tool) -> tuple[AuthScheme, ...]:
     """Return the security schemes of a call: the first alternative with a secret for each scheme."""
     alternatives = _request(tool).security
     backend = tool.backend or _NOTHING
@@ -190,7 +190,7 @@ def _shown(tool: Tool) -> tuple[Scheme, ...]:
     )
 
 
-def _request(tool: Tool) -> Request:
+def _request(tool: Tool) -> RequestTemplate:
     if tool.request is None:
         raise InvalidInput(f"{tool.name} cannot be called", why="it has no address")
     return tool.request
@@ -227,21 +227,23 @@ def _literal(text: str) -> str:
 
 def _by_itself(
     address: _Address, method: str, arguments: Mapping[str, Any]
-) -> tuple[tuple[Parameter, ...], Body | None]:
+) -> tuple[tuple[RequestParameter, ...], RequestBody | None]:
     """Return the default places of the arguments, for a tool that does not specify them."""
     placed = set(_PLACE.findall(address.path)) | set(_PLACE.findall(address.query))
-    parameters = [Parameter(name, name, "path", "simple") for name in placed]
+    parameters = [RequestParameter(name, name, "path", "simple") for name in placed]
     others = [name for name in arguments if name not in placed]
     if method not in QUERY_METHODS:
-        body = Body("application/json", fields=tuple(Field(name, name) for name in others)) if others else None
+        body = (
+            RequestBody("application/json", fields=tuple(BodyField(name, name) for name in others)) if others else None
+        )
         return tuple(parameters), body
     for name in others:
         kind = "application/json" if isinstance(arguments[name], dict) else None
-        parameters.append(Parameter(name, name, "query", explode=True, content_type=kind))
+        parameters.append(RequestParameter(name, name, "query", explode=True, content_type=kind))
     return tuple(parameters), None
 
 
-def _filled(template: str, places: Mapping[str, Parameter], given: Mapping[str, Any]) -> str:
+def _filled(template: str, places: Mapping[str, RequestParameter], given: Mapping[str, Any]) -> str:
     """Fill a path with arguments. None can change its other segments: empty, `.` and `..` segments are refused."""
     if "{" not in template:
         return template
@@ -258,7 +260,7 @@ def _filled(template: str, places: Mapping[str, Parameter], given: Mapping[str, 
     return path
 
 
-def _refuse_wandering(parameter: Parameter, value: Any) -> None:
+def _refuse_wandering(parameter: RequestParameter, value: Any) -> None:
     text = in_header(parameter, value)
     if text.isalnum():
         return
@@ -270,8 +272,10 @@ def _refuse_wandering(parameter: Parameter, value: Any) -> None:
         )
 
 
-def _placed(name: str, places: Mapping[str, Parameter], given: Mapping[str, Any]) -> tuple[Parameter, Any]:
-    parameter = places.get(name) or places.get(unquote(name)) or Parameter(name, name, "path", "simple")
+def _placed(
+    name: str, places: Mapping[str, RequestParameter], given: Mapping[str, Any]
+) -> tuple[RequestParameter, Any]:
+    parameter = places.get(name) or places.get(unquote(name)) or RequestParameter(name, name, "path", "simple")
     if parameter.argument not in given:
         raise InvalidInput(f"the argument `{parameter.argument[:60]}` is missing", why="it is a part of the address")
     return parameter, given[parameter.argument]

@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge, Unavailable
-from holdfast.core.pacing import Pace
+from holdfast.core.pace import Pace
 from holdfast.core.text import parse
 from holdfast.execution.rest.bodies import is_text
 from holdfast.execution.rest.redirects import READING, WITH_BODY

@@ -36,7 +36,7 @@ NOT_SENT = "Nothing was sent to it."
 log = logging.getLogger(__name__)
 
 
-class Shown(Protocol):
+class HostSecret(Protocol):
     """A secret that may be sent to some hosts."""
 
     @property
@@ -50,7 +50,7 @@ class Shown(Protocol):
 
 
 # Returns the secrets with these names; missing ones are left out.
-Secrets = Callable[[Collection[str]], Awaitable[Mapping[str, Shown]]]
+Secrets = Callable[[Collection[str]], Awaitable[Mapping[str, HostSecret]]]
 
 
 @dataclass(slots=True)

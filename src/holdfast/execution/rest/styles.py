@@ -6,7 +6,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from holdfast.core.text import render
-from holdfast.skills.request import Parameter, Style
+from holdfast.skills.request import RequestParameter, Style
 
 # Reserved characters that `allowReserved` leaves in a value. Those that would end the value are still encoded.
 RESERVED_IN_QUERY = ":/?@!$'()*,;="
@@ -25,7 +25,7 @@ def scalar(value: Any) -> str:
     return value if isinstance(value, str) else render(value).decode()
 
 
-def in_path(parameter: Parameter, value: Any) -> str:
+def in_path(parameter: RequestParameter, value: Any) -> str:
     """Encode a value for its `{name}` in a path."""
     safe = RESERVED_IN_PATH if parameter.allow_reserved else ""
     if parameter.content_type is not None:
@@ -45,7 +45,7 @@ def in_path(parameter: Parameter, value: Any) -> str:
             return _joined(value, ",", explode=parameter.explode, safe=safe)
 
 
-def in_query(parameter: Parameter, value: Any) -> list[str]:
+def in_query(parameter: RequestParameter, value: Any) -> list[str]:
     """Return the encoded `name=value` pairs of a value. An empty list or object has none."""
     safe = RESERVED_IN_QUERY if parameter.allow_reserved else ""
     if parameter.content_type is not None:
@@ -54,7 +54,7 @@ def in_query(parameter: Parameter, value: Any) -> list[str]:
     return pairs(parameter.name, value, style=parameter.style, explode=parameter.explode, safe=safe)
 
 
-def in_header(parameter: Parameter, value: Any) -> str:
+def in_header(parameter: RequestParameter, value: Any) -> str:
     """Return a value as the text of a header, which is not percent-encoded."""
     if parameter.content_type is not None:
         return render(value).decode() if is_json(parameter.content_type) else scalar(value)

@@ -5,13 +5,13 @@ from typing import Any, cast
 
 from holdfast.core.text import render
 from holdfast.gateway.mcp.about import SERVER
-from holdfast.gateway.views import Listed, View
+from holdfast.gateway.views import CallerView, Listed
 
 RENDERED = "openrpc"  # key of the document in `View.kept`
 OPENRPC = "1.3.2"
 
 
-def described(view: View) -> bytes:
+def described(view: CallerView) -> bytes:
     """Return the document of a view. It is rendered once."""
     found = view.kept.get(RENDERED)
     if found is None:
@@ -19,7 +19,7 @@ def described(view: View) -> bytes:
     return found
 
 
-def _document(view: View) -> dict[str, Any]:
+def _document(view: CallerView) -> dict[str, Any]:
     others = [each for each in view.tools if each.tool.service is None]
     methods = [_method(each.tool.service or "", each) for each in view.services]
     return {

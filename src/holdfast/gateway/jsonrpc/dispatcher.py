@@ -12,7 +12,7 @@ from holdfast.core.errors import HoldfastError, InvalidInput, TooLarge
 from holdfast.core.text import parse_large, render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.jsonrpc.envelopes import UNKNOWN, EnvelopeCalls, is_envelope, opened
-from holdfast.gateway.jsonrpc.failures import Failure, failure_of
+from holdfast.gateway.jsonrpc.failures import RpcFailure, failure_of
 from holdfast.gateway.jsonrpc.messages import Malformed, error_answer, invalid, read, result_answer
 from holdfast.gateway.jsonrpc.methods import Methods
 from holdfast.mcp.protocol import PARSE_ERROR
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class RpcReply:
     """A reply: `body` is None if the client expects no answer; `status` is the HTTP status."""
 
     body: bytes | None
@@ -40,7 +40,7 @@ class Dispatcher:
         self._request_id = request_id
         self._envelopes = envelopes
 
-    async def dispatch(self, body: bytes) -> Reply:
+    async def dispatch(self, body: bytes) -> RpcReply:
         """Answer a message: a request, a batch or an envelope. An invalid message gets an error response."""
         try:
             message: Any = await parse_large(body, limit=self._config.server.max_body_bytes)
@@ -55,7 +55,7 @@ class Dispatcher:
             case _:
                 return _reply(await self._answer(cast(object, message)))
 
-    async def _batch(self, messages: list[Any]) -> Reply:
+    async def _batch(self, messages: list[Any]) -> RpcReply:
         """Answer each request, in order; at most `gateway.batch_parallel` of them run at the same time."""
         settings = self._config.gateway
         if not messages:
@@ -82,7 +82,7 @@ class Dispatcher:
         given = [answer for answer in answers if answer is not None]
         return _reply(b"[%b]" % b",".join(given) if given else None)
 
-    def _no_room(self, size: int) -> Failure:
+    def _no_room(self, size: int) -> RpcFailure:
         error = TooLarge(
             "the result is too large for this batch",
             why=f"it has {size} bytes, and there is no room for them beside the others",
@@ -96,14 +96,14 @@ class Dispatcher:
             return error_answer(request.id, request.failure)
         try:
             payload = await self._methods.call(request.method, request.params)
-        except Failure as failure:
+        except RpcFailure as failure:
             if not request.is_notification:
                 return error_answer(request.id, failure)
             log.info("request %s: a notification failed, %s", self._request_id, failure)
             return None
         return None if request.is_notification else result_answer(request.id, payload)
 
-    async def _envelope(self, envelope: Mapping[str, Any]) -> Reply:
+    async def _envelope(self, envelope: Mapping[str, Any]) -> RpcReply:
         """Answer in the old format: with the result of the service, or the status object and its HTTP status."""
         if not self._config.gateway.legacy_envelope:
             why = "the envelope before JSON-RPC is switched off here"
@@ -115,14 +115,14 @@ class Dispatcher:
             return _reply(await self._methods.call(method, params))
         except HoldfastError as error:
             failure = failure_of(error, request_id=self._request_id)
-        except Failure as raised:
+        except RpcFailure as raised:
             failure = raised
-        return Reply(render(failure.status), failure.status.status_code)
+        return RpcReply(render(failure.status), failure.status.status_code)
 
 
-def _reply(answer: bytes | None) -> Reply:
-    return Reply(answer, HTTPStatus.NO_CONTENT if answer is None else HTTPStatus.OK)
+def _reply(answer: bytes | None) -> RpcReply:
+    return RpcReply(answer, HTTPStatus.NO_CONTENT if answer is None else HTTPStatus.OK)
 
 
-def _refusal(failure: Failure) -> Reply:
-    return Reply(error_answer(None, failure))
+def _refusal(failure: RpcFailure) -> RpcReply:
+    return RpcReply(error_answer(None, failure))

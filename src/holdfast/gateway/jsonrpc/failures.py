@@ -29,7 +29,7 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
     severity: str = "ERROR"
 
 
-class Failure(Exception):
+class RpcFailure(Exception):
     """Raised when a call has no result."""
 
     def __init__(self, code: int, status: Status) -> None:
@@ -43,16 +43,16 @@ class Failure(Exception):
         return TITLES.get(self.code) or self.status.code.replace("_", " ").capitalize()
 
 
-def failure_of(error: HoldfastError, *, request_id: str, code: int | None = None) -> Failure:
+def failure_of(error: HoldfastError, *, request_id: str, code: int | None = None) -> RpcFailure:
     """Return the failure for an error; `code` overrides the JSON-RPC code if the protocol has its own for it."""
     status = HTTP_STATUS[error.code]
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return broken(error.code, request_id=request_id)
     told = HoldfastError(error.what, next=error.next) if status > HTTPStatus.INTERNAL_SERVER_ERROR else error
-    return Failure(code or JSONRPC_CODE[error.code], Status(status, error.code, told.what, str(told)))
+    return RpcFailure(code or JSONRPC_CODE[error.code], Status(status, error.code, told.what, str(told)))
 
 
-def failure_of_outcome(outcome: Outcome, *, request_id: str) -> Failure:
+def failure_of_outcome(outcome: Outcome, *, request_id: str) -> RpcFailure:
     """Return the failure for a failed call: with the message of the service, unless it broke."""
     code = outcome.code or CommandFailed.code
     known = code if code in HTTP_STATUS else CommandFailed.code  # an app may have its own errors
@@ -60,14 +60,14 @@ def failure_of_outcome(outcome: Outcome, *, request_id: str) -> Failure:
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
         return broken(code, request_id=request_id)
     if outcome.outward is not None:
-        return Failure(JSONRPC_CODE[known], Status(status, code, outcome.outward, outcome.outward))
+        return RpcFailure(JSONRPC_CODE[known], Status(status, code, outcome.outward, outcome.outward))
     what = outcome.text if outcome.status == "unknown" else outcome.error or outcome.text
-    return Failure(JSONRPC_CODE[known], Status(status, code, what, outcome.text))
+    return RpcFailure(JSONRPC_CODE[known], Status(status, code, what, outcome.text))
 
 
-def broken(code: str = HoldfastError.code, *, request_id: str) -> Failure:
+def broken(code: str = HoldfastError.code, *, request_id: str) -> RpcFailure:
     """Return a failure that the caller can do nothing about. The reason is only in the log."""
     told = HoldfastError(
         "something broke here", next=f"Report it with the request id {request_id}: the log has the reason under it."
     )
-    return Failure(JSONRPC_CODE[code], Status(HTTP_STATUS[code], code, told.what, str(told)))
+    return RpcFailure(JSONRPC_CODE[code], Status(HTTP_STATUS[code], code, told.what, str(told)))

@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from holdfast.core.errors import InvalidInput
 from holdfast.core.text import render
-from holdfast.gateway.jsonrpc.failures import Failure, failure_of
+from holdfast.gateway.jsonrpc.failures import RpcFailure, failure_of
 from holdfast.mcp.protocol import INVALID_REQUEST
 
 VERSION = "2.0"
@@ -16,7 +16,7 @@ Params = dict[str, Any] | list[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RpcRequest:
     """A call; `id` is UNSET for a notification."""
 
     method: str
@@ -34,10 +34,10 @@ class Malformed:
     """An invalid request, and the failure to answer it with; `id` is None if it cannot be read."""
 
     id: Any
-    failure: Failure
+    failure: RpcFailure
 
 
-def read(value: object) -> Request | Malformed:
+def read(value: object) -> RpcRequest | Malformed:
     """Parse a request."""
     if not isinstance(value, dict):
         return Malformed(None, invalid("a request is an object", "Send one with `jsonrpc`, `method` and `id`."))
@@ -53,11 +53,11 @@ def read(value: object) -> Request | Malformed:
     elif params is not UNSET and not isinstance(params, dict | list):
         wrong = invalid("`params` is neither an object nor a list", "Send one of them, or leave it out.")
     else:
-        return Request(method, cast(Params, {} if params is UNSET else params), id)
+        return RpcRequest(method, cast(Params, {} if params is UNSET else params), id)
     return Malformed(None if id is UNSET else id, wrong)
 
 
-def invalid(why: str, next: str) -> Failure:
+def invalid(why: str, next: str) -> RpcFailure:
     """Return the failure for an invalid request."""
     error = InvalidInput("this is no request of JSON-RPC 2.0", why=why, next=next)
     return failure_of(error, request_id="", code=INVALID_REQUEST)
@@ -68,7 +68,7 @@ def result_answer(id: Any, payload: bytes) -> bytes:
     return b'{"jsonrpc":"2.0","result":%b,"id":%b}' % (payload, render(id))
 
 
-def error_answer(id: Any, failure: Failure) -> bytes:
+def error_answer(id: Any, failure: RpcFailure) -> bytes:
     """Encode the answer to a failed call."""
     error = {"code": failure.code, "message": failure.title, "data": failure.status}
     return render({"jsonrpc": VERSION, "error": error, "id": id})

@@ -1,8 +1,8 @@
 """Changes: notifies listeners when a list of tools, prompts or resources has changed, or a single resource.
 
 While there are listeners, lists are checked once a second and when the registry changes. A listener is notified only if
-its own list has changed. Changes of a resource are counted in a row (skills/updates.py). The counts are checked once a
-second and when any node notifies the channel `holdfast_gateway`.
+its own list has changed. Changes of a resource are counted in a row (skills/resource_updates.py). The counts are
+checked once a second and when any node notifies the channel `holdfast_gateway`.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from holdfast.access.principals import Principal
 from holdfast.core.errors import Forbidden
 from holdfast.core.text import render
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.inventory import Stock
+from holdfast.gateway.inventory import ToolSnapshot
 from holdfast.gateway.mcp.methods import METHODS
-from holdfast.gateway.mcp.requests import Request
+from holdfast.gateway.mcp.requests import McpRequest
 from holdfast.mcp.protocol import MODERN
 from holdfast.postgres.sql import statements
 from holdfast.skills.client import SILENT
-from holdfast.skills.updates import digest_of
+from holdfast.skills.resource_updates import digest_of
 
 REGISTRY = "holdfast_registry"  # notified at each revision of the registry
 CHANNEL = "holdfast_gateway"  # notified when a resource has changed
@@ -34,7 +34,7 @@ LOOK = 1.0  # seconds between two checks
 PAUSE = 0.1  # seconds before each check, so that many changes at a time cause one check
 
 Kind = Literal["tools", "prompts", "resources"]
-Sources = tuple[Stock, tuple[object, ...]]  # what lists are made of: the tools, and the prompts and resources
+Sources = tuple[ToolSnapshot, tuple[object, ...]]  # what lists are made of: the tools, and the prompts and resources
 Digests = dict[tuple[Principal, Kind], bytes]  # of lists, by caller and kind
 LISTS: Final[Mapping[Kind, tuple[str, ...]]] = {
     "tools": ("tools/list",),
@@ -46,18 +46,18 @@ sql = statements(__name__)
 log = logging.getLogger(__name__)
 
 
-class Counted(NamedTuple):
+class ResourceVersion(NamedTuple):
     """How often a resource has changed, and how many seconds ago it last did."""
 
     version: int
     age: float
 
 
-NEVER: Final = Counted(0, inf)
+NEVER: Final = ResourceVersion(0, inf)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedChanges:
     """The lists and resources whose changes a listener wants."""
 
     lists: frozenset[Kind] = frozenset()
@@ -65,30 +65,30 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ListChange:
     """The notification of a change, the same for modern and legacy clients."""
 
     method: str
     params: Mapping[str, Any]
 
     @classmethod
-    def of_list(cls, kind: Kind) -> "Change":
+    def of_list(cls, kind: Kind) -> "ListChange":
         """Return the notification that a list has changed."""
         return cls(f"notifications/{kind}/list_changed", {})
 
     @classmethod
-    def of_resource(cls, uri: str) -> "Change":
+    def of_resource(cls, uri: str) -> "ListChange":
         """Return the notification that a resource has changed."""
         return cls("notifications/resources/updated", {"uri": uri})
 
 
-class Watch:
+class ListWatch:
     """Collects changes for one caller until they are taken, each once. `wanted` can be replaced.
 
     `wake` is set when something has changed.
     """
 
-    def __init__(self, caller: Principal, wanted: Wanted, wake: asyncio.Event) -> None:
+    def __init__(self, caller: Principal, wanted: WantedChanges, wake: asyncio.Event) -> None:
         self.caller = caller
         self._since: dict[str, float] = {}
         self.wanted = wanted
@@ -99,26 +99,26 @@ class Watch:
         self._wake = wake
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> WantedChanges:
         """The wanted changes, without those that the caller may not read."""
         return self._wanted
 
     @wanted.setter
-    def wanted(self, wanted: Wanted) -> None:
-        self._wanted = wanted if "read" in self.caller.scopes else Wanted(wanted.lists & {"tools"})
+    def wanted(self, wanted: WantedChanges) -> None:
+        self._wanted = wanted if "read" in self.caller.scopes else WantedChanges(wanted.lists & {"tools"})
         self._since = {uri: self._since.get(uri, monotonic()) for uri in self._wanted.uris}
 
-    async def next(self) -> list[Change]:
+    async def next(self) -> list[ListChange]:
         """Wait until something has changed, and return it."""
         while not (changes := self.taken()):
             await self._wake.wait()
             self._wake.clear()
         return changes
 
-    def taken(self) -> list[Change]:
+    def taken(self) -> list[ListChange]:
         """Return what has changed since the last call, if anything."""
-        changes = [Change.of_list(kind) for kind in self._lists if kind in self.wanted.lists]
-        changes += [Change.of_resource(uri) for uri in self._uris if uri in self.wanted.uris]
+        changes = [ListChange.of_list(kind) for kind in self._lists if kind in self.wanted.lists]
+        changes += [ListChange.of_resource(uri) for uri in self._uris if uri in self.wanted.uris]
         self._lists, self._uris = {}, {}
         return changes
 
@@ -129,7 +129,7 @@ class Watch:
             self._lists[kind] = None
             self._wake.set()
 
-    def updated(self, counted: Mapping[str, Counted]) -> None:
+    def updated(self, counted: Mapping[str, ResourceVersion]) -> None:
         """Record how often the wanted resources have changed; of a new one, only changes since it was wanted count."""
         now = monotonic()
         changed = [
@@ -143,19 +143,19 @@ class Watch:
             self._wake.set()
 
 
-class Changes:
+class ListChanges:
     """Notifies the listeners of one tenant's gateway. Without listeners, it checks nothing."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        self._watches: set[Watch] = set()
+        self._watches: set[ListWatch] = set()
         self._following: asyncio.Task[None] | None = None
         self._listening = asyncio.Event()
         self._sources: Sources | None = None
-        self._due: set[Watch] = set()  # watches whose lists may have changed
+        self._due: set[ListWatch] = set()  # watches whose lists may have changed
 
     @classmethod
-    def of(cls, gateway: Gateway) -> "Changes":
+    def of(cls, gateway: Gateway) -> "ListChanges":
         """Return the changes of a gateway."""
         found = gateway.kept.get(KEPT)
         if found is None:
@@ -164,10 +164,10 @@ class Changes:
 
     @asynccontextmanager
     async def watch(
-        self, caller: Principal, wanted: Wanted, *, wake: asyncio.Event | None = None
-    ) -> AsyncGenerator[Watch]:
+        self, caller: Principal, wanted: WantedChanges, *, wake: asyncio.Event | None = None
+    ) -> AsyncGenerator[ListWatch]:
         """Watch what changes for a caller from now on; `wake` is set when something has changed."""
-        watch = Watch(caller, wanted, wake or asyncio.Event())
+        watch = ListWatch(caller, wanted, wake or asyncio.Event())
         self._watches.add(watch)
         if self._following is None:
             self._listening = asyncio.Event()
@@ -204,14 +204,14 @@ class Changes:
                 except Exception as error:  # noqa: BLE001 - listeners stay until a check works again
                     log.warning("cannot see what has changed, trying again: %s", error)
 
-    async def _look_at_resources(self, watches: Iterable[Watch]) -> None:
+    async def _look_at_resources(self, watches: Iterable[ListWatch]) -> None:
         """Check which of the wanted resources have changed."""
         wanted = {watch: {uri: digest_of(uri) for uri in watch.wanted.uris} for watch in watches if watch.wanted.uris}
         if not wanted:
             return
         digests = sorted({digest for uris in wanted.values() for digest in uris.values()})
         rows = await self._gateway.engine.database.all(sql("resource_versions"), digests)
-        found = {row["uri_digest"]: Counted(row["version"], row["age"]) for row in rows}
+        found = {row["uri_digest"]: ResourceVersion(row["version"], row["age"]) for row in rows}
         for watch, uris in wanted.items():
             watch.updated({uri: found.get(digest, NEVER) for uri, digest in uris.items()})
 
@@ -230,7 +230,7 @@ class Changes:
             else:
                 self._due.discard(watch)
 
-    async def _look(self, watch: Watch, found: Digests) -> None:
+    async def _look(self, watch: ListWatch, found: Digests) -> None:
         """Check the wanted lists of a watch; `found` caches the digests of this check."""
         for kind in watch.wanted.lists:
             key = (watch.caller, kind)
@@ -250,7 +250,7 @@ class Changes:
     async def _pages(self, caller: Principal, method: str) -> AsyncGenerator[bytes]:
         handler, params = METHODS.get(method), dict[str, Any]()
         while handler is not None:
-            page = await handler(Request(method, params, self._gateway, caller, SILENT, MODERN))
+            page = await handler(McpRequest(method, params, self._gateway, caller, SILENT, MODERN))
             yield render(page)
             if "nextCursor" not in page:
                 return

@@ -4,14 +4,14 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from holdfast.gateway.mcp.prompts import unknown
-from holdfast.gateway.mcp.requests import Handler, Request, Result
+from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 from holdfast.skills.completers import Completer
 
 MOST = 100  # values in one answer, the limit of the protocol
 
 
-async def complete(request: Request) -> Result:
+async def complete(request: McpRequest) -> Result:
     """Return the values that fit what was typed so far."""
     names, completers = await _asked(request)
     argument = request.object("argument")
@@ -31,7 +31,7 @@ async def complete(request: Request) -> Result:
     return {"completion": {"values": values[:MOST], "total": len(values), "hasMore": len(values) > MOST}}
 
 
-async def _asked(request: Request) -> tuple[Collection[str], Mapping[str, Completer]]:
+async def _asked(request: McpRequest) -> tuple[Collection[str], Mapping[str, Completer]]:
     """Return the arguments of the prompt or template, and their completers."""
     ref = request.object("ref")
     match ref.get("type"), ref.get("name"), ref.get("uri"):
@@ -50,7 +50,7 @@ async def _asked(request: Request) -> tuple[Collection[str], Mapping[str, Comple
             raise McpError(INVALID_PARAMS, f"`ref` has to be of the type ref/prompt with {form}")
 
 
-def _known(request: Request) -> dict[str, str]:
+def _known(request: McpRequest) -> dict[str, str]:
     """Return the other arguments that are already filled in."""
     given: Any = request.object("context").get("arguments") or {}
     return {name: value for name, value in given.items() if isinstance(value, str)} if isinstance(given, dict) else {}  # pyright: ignore[reportUnknownVariableType]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast
 
-from holdfast.gateway.views import Listed, View
+from holdfast.gateway.views import CallerView, Listed
 from holdfast.mcp.protocol import HEADER_MISMATCH, McpError
 
 RawHeaders = Sequence[tuple[bytes, bytes]]  # names in lower case, as in ASGI
@@ -34,7 +34,7 @@ _NO_SCHEMAS = ("default", "examples", "const", "enum")
 
 
 @dataclass(frozen=True, slots=True)
-class Mirrored:
+class MirroredArgument:
     """An argument that a header repeats: its path in the arguments, and whether it is an integer."""
 
     header: bytes
@@ -42,7 +42,7 @@ class Mirrored:
     is_integer: bool
 
 
-class Mirror:
+class MirroredHeaders:
     """The headers of one request."""
 
     def __init__(self, headers: RawHeaders) -> None:
@@ -63,7 +63,7 @@ class Mirror:
         if named is not None and params.get(named) is not None:
             self._expect(NAME, params[named], wrapped=True)
 
-    def check_arguments(self, mirrored: Iterable[Mirrored], arguments: Mapping[str, Any]) -> None:
+    def check_arguments(self, mirrored: Iterable[MirroredArgument], arguments: Mapping[str, Any]) -> None:
         """Reject headers that differ from the arguments that they repeat."""
         for each in mirrored:
             value = _at(arguments, each.path)
@@ -94,23 +94,23 @@ class Mirror:
         return raw.decode()
 
 
-def mirrored_in(view: View, listed: Listed) -> Sequence[Mirrored]:
+def mirrored_in(view: CallerView, listed: Listed) -> Sequence[MirroredArgument]:
     """Return the arguments of a tool that headers repeat; determined once for each view."""
-    known: dict[str, Sequence[Mirrored]] = view.kept.setdefault(KEPT, {})
+    known: dict[str, Sequence[MirroredArgument]] = view.kept.setdefault(KEPT, {})
     found = known.get(listed.name)
     if found is None:
         found = known[listed.name] = mirrored_of(listed.offer.shown.parameters)
     return found
 
 
-def mirrored_of(schema: Mapping[str, Any]) -> Sequence[Mirrored]:
+def mirrored_of(schema: Mapping[str, Any]) -> Sequence[MirroredArgument]:
     """Return the arguments of a schema that headers repeat; none if the schema breaks the rules for them.
 
     The rules: header names are tokens and unique; only strings, integers and booleans are repeated; and they are
     properties of the arguments, or of objects in them. Clients that follow the rules do not call a tool that breaks
     them.
     """
-    found: dict[bytes, Mirrored] = {}
+    found: dict[bytes, MirroredArgument] = {}
     for path, part in _parts(schema):
         if ANNOTATION not in part:
             continue
@@ -120,7 +120,7 @@ def mirrored_of(schema: Mapping[str, Any]) -> Sequence[Mirrored]:
         header = PARAMETER + name.lower().encode()
         if kind not in ("string", "integer", "boolean") or header in found:
             return ()
-        found[header] = Mirrored(header, path, kind == "integer")
+        found[header] = MirroredArgument(header, path, kind == "integer")
     return tuple(found.values())
 
 

@@ -8,19 +8,19 @@ from typing import Any, Self, cast
 from holdfast.access.principals import Principal
 from holdfast.core.text import render
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.mcp.changes import LISTS, Changes, Wanted, Watch
+from holdfast.gateway.mcp.changes import LISTS, ListChanges, ListWatch, WantedChanges
 from holdfast.gateway.mcp.legacy import messages
 from holdfast.gateway.mcp.legacy.client import LegacyClient
-from holdfast.gateway.mcp.legacy.messages import Hello, Message, State
+from holdfast.gateway.mcp.legacy.messages import Initialization, Message, SessionSettings
 from holdfast.gateway.mcp.legacy.questions import Answers
 from holdfast.gateway.mcp.legacy.sessions import MOST_SUBSCRIPTIONS, USUAL_LEVEL
-from holdfast.gateway.mcp.requests import Request, Result
+from holdfast.gateway.mcp.requests import McpRequest, Result
 from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, McpError
 
 Write = Callable[[bytes], Awaitable[None]]
 
 
-class HeldAnswers(Answers):
+class LocalAnswers(Answers):
     """Answers to questions, which arrive in this process."""
 
     def __init__(self, ids: Sequence[str]) -> None:
@@ -40,22 +40,24 @@ class HeldAnswers(Answers):
         return {id: answer.result() for id, answer in self._by_id.items() if answer.done()}
 
 
-class LineSession(State):
+class LineSession(SessionSettings):
     """Answers the requests of one session and sends changes, inside an `async with` block."""
 
-    def __init__(self, gateway: Gateway, caller: Principal, write: Write, hello: Hello) -> None:
+    def __init__(self, gateway: Gateway, caller: Principal, write: Write, hello: Initialization) -> None:
         self._gateway = gateway
         self._caller = caller
         self._write = write
         self._hello = hello
         self._level = USUAL_LEVEL
-        self._wanted = Wanted(frozenset(LISTS))
-        self._watch: Watch | None = None
-        self._held: set[HeldAnswers] = set()
+        self._wanted = WantedChanges(frozenset(LISTS))
+        self._watch: ListWatch | None = None
+        self._held: set[LocalAnswers] = set()
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        self._watch = await self._stack.enter_async_context(Changes.of(self._gateway).watch(self._caller, self._wanted))
+        self._watch = await self._stack.enter_async_context(
+            ListChanges.of(self._gateway).watch(self._caller, self._wanted)
+        )
         telling = asyncio.create_task(self._tell_changes(self._watch), name="mcp changes")
         self._stack.push_async_callback(asyncio.wait, [telling])
         self._stack.callback(telling.cancel)
@@ -78,7 +80,7 @@ class LineSession(State):
             limit=60 * self._gateway.engine.config.gateway.state_minutes,
             level=self._level,
         )
-        request = Request(method, params, self._gateway, self._caller, client, self._hello.version)
+        request = McpRequest(method, params, self._gateway, self._caller, client, self._hello.version)
         try:
             return await messages.answer(request, client, self)
         finally:
@@ -104,20 +106,20 @@ class LineSession(State):
         self._want(self._wanted.uris - {uri})
 
     def _want(self, uris: frozenset[str]) -> None:
-        self._wanted = Wanted(self._wanted.lists, uris)
+        self._wanted = WantedChanges(self._wanted.lists, uris)
         if self._watch is not None:
             self._watch.wanted = self._wanted
 
     @asynccontextmanager
     async def _asked(self, ids: Sequence[str]) -> AsyncGenerator[Answers]:
-        answers = HeldAnswers(ids)
+        answers = LocalAnswers(ids)
         self._held.add(answers)
         try:
             yield answers
         finally:
             self._held.discard(answers)
 
-    async def _tell_changes(self, watch: Watch) -> None:
+    async def _tell_changes(self, watch: ListWatch) -> None:
         while True:
             for change in await watch.next():
                 await self._tell({"jsonrpc": "2.0", "method": change.method, "params": change.params})

@@ -1,13 +1,13 @@
 """The methods that modern and legacy clients share, by name."""
 
 from holdfast.gateway.mcp import completion, prompts, resources, tools
-from holdfast.gateway.mcp.requests import Handler, Request, Result
+from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
 
 
 def _for_readers(handler: Handler) -> Handler:
     """Require the scope `read` for a method. Tool methods are different: each tool needs the scope for its access."""
 
-    async def handle(request: Request) -> Result:
+    async def handle(request: McpRequest) -> Result:
         request.caller.require("read")
         return await handler(request)
 

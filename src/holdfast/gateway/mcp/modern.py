@@ -9,12 +9,12 @@ from holdfast.core.errors import Unavailable
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.about import CAPABILITIES, INSTRUCTIONS, SERVER
 from holdfast.gateway.mcp.answers import RequestId
-from holdfast.gateway.mcp.headers import NAMED, Mirror, mirrored_in
+from holdfast.gateway.mcp.headers import NAMED, MirroredHeaders, mirrored_in
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.gateway.mcp.modern_client import ModernClient
+from holdfast.gateway.mcp.notified_client import Notify
 from holdfast.gateway.mcp.request_state import Answers, Origin, RequestState, RequestStates, answers_of
-from holdfast.gateway.mcp.requests import Request, Result
-from holdfast.gateway.mcp.told_client import Notify
+from holdfast.gateway.mcp.requests import McpRequest, Result
 from holdfast.mcp import protocol
 from holdfast.mcp.inputs import wire_of
 from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, LOG_LEVELS, METHOD_NOT_FOUND, MODERN, McpError
@@ -37,7 +37,7 @@ FRESH: Final[Mapping[str, int]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Envelope:
+class ModernRequest:
     """A well-formed request; `meta` is its `_meta`."""
 
     id: RequestId
@@ -46,7 +46,7 @@ class Envelope:
     meta: Mapping[str, Any]
 
     @classmethod
-    def of(cls, message: object, mirror: Mirror | None = None) -> "Envelope":
+    def of(cls, message: object, mirror: MirroredHeaders | None = None) -> "ModernRequest":
         """Parse a message; raise McpError if it is malformed, or its headers do not match."""
         if not isinstance(message, dict):
             raise McpError(INVALID_REQUEST, "one request is taken at a time: the body has to be one JSON object")
@@ -114,7 +114,7 @@ def completed(method: str, result: Result) -> Result:
 
 
 async def answer(
-    envelope: Envelope, gateway: Gateway, caller: Principal, notify: Notify, mirror: Mirror | None = None
+    envelope: ModernRequest, gateway: Gateway, caller: Principal, notify: Notify, mirror: MirroredHeaders | None = None
 ) -> Result:
     """Return the result of a request; `notify` sends notifications before it, `mirror` has the request's headers."""
     method, params = envelope.method, envelope.params
@@ -128,7 +128,7 @@ async def answer(
         await _check_arguments(mirror, gateway, caller, params)
     client = await _client(envelope, gateway, caller, notify)
     try:
-        result = await handler(Request(method, params, gateway, caller, client, MODERN))
+        result = await handler(McpRequest(method, params, gateway, caller, client, MODERN))
     except InputRequired as waiting:
         return await _asked(waiting, client, gateway, Origin(caller, method, params))
     except Unavailable as error:
@@ -140,7 +140,9 @@ async def answer(
     return completed(method, result)
 
 
-async def _check_arguments(mirror: Mirror, gateway: Gateway, caller: Principal, params: Mapping[str, Any]) -> None:
+async def _check_arguments(
+    mirror: MirroredHeaders, gateway: Gateway, caller: Principal, params: Mapping[str, Any]
+) -> None:
     view = await gateway.tools(caller)
     name, arguments = params.get("name"), params.get("arguments")
     listed = view.by_name.get(name) if isinstance(name, str) else None
@@ -148,7 +150,7 @@ async def _check_arguments(mirror: Mirror, gateway: Gateway, caller: Principal, 
         mirror.check_arguments(mirrored, cast(dict[str, Any], arguments) if isinstance(arguments, dict) else {})
 
 
-async def _client(envelope: Envelope, gateway: Gateway, caller: Principal, notify: Notify) -> ModernClient:
+async def _client(envelope: ModernRequest, gateway: Gateway, caller: Principal, notify: Notify) -> ModernClient:
     params, meta = envelope.params, envelope.meta
     answers: Answers = {}
     state: RequestState | None = None

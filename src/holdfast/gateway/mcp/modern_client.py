@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.errors import Unavailable
+from holdfast.gateway.mcp.notified_client import NotifiedClient, Notify
 from holdfast.gateway.mcp.replies import refusal, undeclared, unfit
 from holdfast.gateway.mcp.request_state import Answers, RequestState
-from holdfast.gateway.mcp.told_client import Notify, ToldClient
 from holdfast.gateway.policies.approval import QUESTION
 from holdfast.mcp.inputs import Elicit, InputRequest, Reply
 from holdfast.postgres.database import Database
 from holdfast.skills.client import InputRequired
 
 
-class ModernClient(ToldClient):
+class ModernClient(NotifiedClient):
     """The client of one request.
 
     `answers` came with the request, `state` says what the client was asked before, and `used` are the answers that were

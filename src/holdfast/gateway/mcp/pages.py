@@ -3,7 +3,7 @@
 import base64
 import binascii
 
-from holdfast.gateway.mcp.requests import Request
+from holdfast.gateway.mcp.requests import McpRequest
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 
 PAGE = 100  # entries
@@ -14,7 +14,7 @@ def cursor_of(after: str) -> str:
     return base64.urlsafe_b64encode(after.encode(errors="surrogatepass")).decode()
 
 
-def after_of(request: Request) -> str | None:
+def after_of(request: McpRequest) -> str | None:
     """Return the entry before the requested page; None for the first page."""
     cursor = request.params.get("cursor")
     if cursor is None:

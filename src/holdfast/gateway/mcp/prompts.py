@@ -6,13 +6,13 @@ from typing import Any, cast
 from holdfast.core.errors import Broken, TooLarge
 from holdfast.execution.outcomes import weight_of
 from holdfast.gateway.mcp.pages import PAGE, after_of, cursor_of
-from holdfast.gateway.mcp.requests import Handler, Request, Result
+from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
 from holdfast.mcp.content import BLOCKS, Message, Text, builtin
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
-from holdfast.skills.prompt import Prompt
+from holdfast.skills.prompt import McpPrompt
 
 
-async def list_prompts(request: Request) -> Result:
+async def list_prompts(request: McpRequest) -> Result:
     """List the prompts, sorted by name."""
     after = after_of(request)
     prompts = await request.gateway.offerings.prompts()
@@ -21,7 +21,7 @@ async def list_prompts(request: Request) -> Result:
     return {"prompts": [_told(prompts[name]) for name in names[:PAGE]], **more}
 
 
-async def get_prompt(request: Request) -> Result:
+async def get_prompt(request: McpRequest) -> Result:
     """Return the messages of a prompt, with its arguments filled in."""
     name, values = request.text("name"), texts_of(request, "arguments")
     offerings = request.gateway.offerings
@@ -44,7 +44,7 @@ def unknown(name: str) -> McpError:
     return McpError(INVALID_PARAMS, f"there is no prompt {name!r:.200}: `prompts/list` lists those that there are")
 
 
-def texts_of(request: Request, name: str) -> dict[str, str]:
+def texts_of(request: McpRequest, name: str) -> dict[str, str]:
     """Return a parameter that is an object of strings."""
     given = request.object(name)
     wrong = next((key for key, value in given.items() if not isinstance(value, str)), None)
@@ -53,7 +53,7 @@ def texts_of(request: Request, name: str) -> dict[str, str]:
     return dict(given)
 
 
-def _told(prompt: Prompt) -> dict[str, Any]:
+def _told(prompt: McpPrompt) -> dict[str, Any]:
     """Return a prompt in the format of MCP, without empty fields."""
     told: dict[str, Any] = {"name": prompt.name, "title": prompt.title, "description": prompt.description}
     told["arguments"] = [

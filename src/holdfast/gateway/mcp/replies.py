@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from holdfast.mcp.inputs import CAPABILITIES, Elicit, InputRequest, ListRoots, Sample
-from holdfast.skills.misfits import misfits
+from holdfast.skills.argument_errors import misfits
 from holdfast.skills.validators import checker_of
 
 

@@ -20,7 +20,7 @@ from holdfast.access.principals import Principal
 from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import uuid7
 from holdfast.core.text import parse, render
-from holdfast.execution.sealing import SealingKey
+from holdfast.execution.encryption import EncryptionKey
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.headers import NAMED
 from holdfast.gateway.policies.approval import QUESTION
@@ -72,7 +72,7 @@ class RequestStates:
     """Seals and opens request states."""
 
     def __init__(self, secret: bytes, *, lifetime: timedelta) -> None:
-        self._key = SealingKey(secret, purpose=PURPOSE)
+        self._key = EncryptionKey(secret, purpose=PURPOSE)
         self._lifetime = lifetime
 
     @classmethod

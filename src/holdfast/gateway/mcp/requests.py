@@ -13,7 +13,7 @@ Result = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class McpRequest:
     """One request: `version` is the protocol version, `client` receives notifications and questions."""
 
     method: str
@@ -45,4 +45,4 @@ class Request:
         return value  # pyright: ignore[reportUnknownVariableType]
 
 
-Handler = Callable[[Request], Awaitable[Result]]
+Handler = Callable[[McpRequest], Awaitable[Result]]

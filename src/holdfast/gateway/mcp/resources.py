@@ -9,12 +9,12 @@ import msgspec
 from holdfast.core.errors import NotFound, TooLarge
 from holdfast.core.text import render
 from holdfast.execution.outcomes import plain_of
+from holdfast.gateway.builtin.resources import MARKDOWN, SKILL, skills_of
 from holdfast.gateway.mcp.pages import PAGE, after_of, cursor_of
-from holdfast.gateway.mcp.requests import Handler, Request, Result
-from holdfast.gateway.own.resources import MARKDOWN, SKILL, skills_of
+from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
 from holdfast.mcp.content import ResourceContents
 from holdfast.mcp.protocol import NO_RESOURCE, McpError
-from holdfast.skills.resource import Resource
+from holdfast.skills.resource import McpResource
 from holdfast.skills.uri_templates import UriTemplate
 
 TEXT = "text/plain"
@@ -24,7 +24,7 @@ JSON = "application/json"
 _SKILLS = UriTemplate(SKILL)
 
 
-async def list_resources(request: Request) -> Result:
+async def list_resources(request: McpRequest) -> Result:
     """List the resources with a fixed address, then the skills that the caller may read, sorted by name."""
     after = after_of(request)
     found: list[dict[str, Any]] = []
@@ -37,13 +37,13 @@ async def list_resources(request: Request) -> Result:
     return {"resources": found, **more}
 
 
-async def list_templates(request: Request) -> Result:
+async def list_templates(request: McpRequest) -> Result:
     """List the resource templates."""
     resources = await request.gateway.offerings.resources()
     return {"resourceTemplates": [_told(each) for each in resources if not each.is_fixed]}
 
 
-async def read_resource(request: Request) -> Result:
+async def read_resource(request: McpRequest) -> Result:
     """Return the contents of a resource."""
     uri = request.text("uri")
     offerings = request.gateway.offerings
@@ -63,7 +63,7 @@ def _unknown(uri: str) -> McpError:
     return McpError(NO_RESOURCE, f"there is no resource {uri:.200}", {"uri": uri})
 
 
-def _told(resource: Resource) -> dict[str, Any]:
+def _told(resource: McpResource) -> dict[str, Any]:
     """Return a resource in the format of MCP, without empty fields."""
     address = "uri" if resource.is_fixed else "uriTemplate"
     told = {
@@ -81,7 +81,7 @@ def _skill(name: str, description: str) -> dict[str, Any]:
     return {**told, "description": description} if description else told
 
 
-def _contents(uri: str, resource: Resource, given: object, most: int) -> list[dict[str, Any]]:
+def _contents(uri: str, resource: McpResource, given: object, most: int) -> list[dict[str, Any]]:
     parts = cast(Sequence[object], given) if _are_contents(given) else [given]
     contents = [_content(uri, resource, part) for part in parts]
     size = sum(len(each.text or each.blob or "") for each in contents)
@@ -100,7 +100,7 @@ def _are_contents(given: object) -> bool:
     return isinstance(given, list | tuple) and all(isinstance(each, kinds) for each in cast(Iterable[object], given))
 
 
-def _content(uri: str, resource: Resource, given: object) -> ResourceContents:
+def _content(uri: str, resource: McpResource, given: object) -> ResourceContents:
     match given:
         case ResourceContents():
             return given

@@ -16,11 +16,11 @@ from holdfast.core.text import parse_large, render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp import modern
 from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
-from holdfast.gateway.mcp.changes import Changes
+from holdfast.gateway.mcp.changes import ListChanges
 from holdfast.gateway.mcp.eras import is_modern
-from holdfast.gateway.mcp.legacy.messages import CANCELLED, INITIALIZE, Hello, kind_of
+from holdfast.gateway.mcp.legacy.messages import CANCELLED, INITIALIZE, Initialization, kind_of
 from holdfast.gateway.mcp.line_session import LineSession, Write
-from holdfast.gateway.mcp.modern import Envelope, id_of
+from holdfast.gateway.mcp.modern import ModernRequest, id_of
 from holdfast.gateway.mcp.requests import Result
 from holdfast.gateway.mcp.subscriptions import acknowledged, told, wanted_of
 from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR, VERSION, McpError
@@ -102,7 +102,7 @@ class Stdio:
         await self._write(refused(id, error_of(error, modern=is_of_now, request_id=str(uuid7()))))
 
     async def _modern(self, message: dict[str, Any]) -> Result:
-        envelope = Envelope.of(message)
+        envelope = ModernRequest.of(message)
         if envelope.method == modern.LISTEN:
             return await self._listen(envelope)
 
@@ -111,10 +111,10 @@ class Stdio:
 
         return await modern.answer(envelope, self._gateway, self._caller, notify)
 
-    async def _listen(self, envelope: Envelope) -> Result:
+    async def _listen(self, envelope: ModernRequest) -> Result:
         wanted = wanted_of(envelope.params)
         self._streams.add(envelope.id)
-        async with Changes.of(self._gateway).watch(self._caller, wanted) as watch:
+        async with ListChanges.of(self._gateway).watch(self._caller, wanted) as watch:
             await self._write(render(acknowledged(envelope.id, watch.wanted)))
             while True:
                 for change in await watch.next():
@@ -126,7 +126,7 @@ class Stdio:
         if message["method"] != INITIALIZE:
             which = f"say so in `_meta`, as `{VERSION}`, or begin with `{INITIALIZE}`"
             raise McpError(INVALID_PARAMS, f"it is not known which version of the protocol this is: {which}")
-        hello = Hello.of(message)
+        hello = Initialization.of(message)
         session = LineSession(self._gateway, self._caller, self._write, hello)
         self._session = await self._stack.enter_async_context(session)
         return hello.answer

@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from holdfast.gateway.mcp.answers import RequestId
-from holdfast.gateway.mcp.changes import LISTS, Change, Kind, Wanted
+from holdfast.gateway.mcp.changes import LISTS, Kind, ListChange, WantedChanges
 from holdfast.gateway.mcp.modern import META
 from holdfast.mcp.protocol import INVALID_PARAMS, SUBSCRIPTION, McpError
 
 MOST_URIS = 1000  # resources of one stream
 
 
-def wanted_of(params: Mapping[str, Any]) -> Wanted:
+def wanted_of(params: Mapping[str, Any]) -> WantedChanges:
     """Parse what a client subscribes to; raise McpError if it is malformed."""
     given = params.get("notifications")
     if not isinstance(given, dict):
@@ -23,10 +23,10 @@ def wanted_of(params: Mapping[str, Any]) -> Wanted:
     if len(cast(list[Any], uris)) > MOST_URIS:
         raise McpError(INVALID_PARAMS, f"one stream follows at most {MOST_URIS} resources; open another for the others")
     lists: frozenset[Kind] = frozenset(kind for kind in LISTS if said.get(f"{kind}ListChanged") is True)
-    return Wanted(lists, frozenset(cast(list[str], uris)))
+    return WantedChanges(lists, frozenset(cast(list[str], uris)))
 
 
-def acknowledged(id: RequestId, wanted: Wanted) -> dict[str, Any]:
+def acknowledged(id: RequestId, wanted: WantedChanges) -> dict[str, Any]:
     """Return the first message on a stream: what the client is subscribed to."""
     told: dict[str, Any] = {f"{kind}ListChanged": True for kind in LISTS if kind in wanted.lists}
     if wanted.uris:
@@ -34,7 +34,7 @@ def acknowledged(id: RequestId, wanted: Wanted) -> dict[str, Any]:
     return _tagged(id, "notifications/subscriptions/acknowledged", {"notifications": told})
 
 
-def told(id: RequestId, change: Change) -> dict[str, Any]:
+def told(id: RequestId, change: ListChange) -> dict[str, Any]:
     """Return the message of a change."""
     return _tagged(id, change.method, change.params)
 

@@ -7,8 +7,8 @@ import msgspec
 from holdfast.core.errors import Forbidden, TooLarge
 from holdfast.core.text import render
 from holdfast.execution.outcomes import Outcome, weight_of
-from holdfast.gateway.mcp.requests import Handler, Request, Result
-from holdfast.gateway.views import Listed, View
+from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
+from holdfast.gateway.views import CallerView, Listed
 from holdfast.mcp.content import builtin
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 
@@ -16,7 +16,7 @@ STRUCTURED = (dict, list, int, float)  # types of results that are sent as struc
 RENDERED = "mcp"  # key of the rendered tools in `View.kept`
 
 
-async def list_tools(request: Request) -> Result:
+async def list_tools(request: McpRequest) -> Result:
     """List the tools that the caller sees, on one page. If there are many, `search_tools` finds those not listed."""
     if request.params.get("cursor") is not None:
         raise McpError(INVALID_PARAMS, "there is no such cursor: the list has one page")
@@ -24,7 +24,7 @@ async def list_tools(request: Request) -> Result:
     return {"tools": rendered(view, request.gateway.engine.config.gateway.listed_tools)}
 
 
-async def call_tool(request: Request) -> Result:
+async def call_tool(request: McpRequest) -> Result:
     """Call a tool; a failure of the tool is a result, for a model to read."""
     name, arguments = request.text("name"), request.object("arguments")
     try:
@@ -35,7 +35,7 @@ async def call_tool(request: Request) -> Result:
     return result_of(outcome, modern=request.is_modern, most=most)
 
 
-def rendered(view: View, most: int) -> msgspec.Raw:
+def rendered(view: CallerView, most: int) -> msgspec.Raw:
     """Return the tools of a view as JSON. They are rendered once."""
     found = view.kept.get(RENDERED)
     if found is None:

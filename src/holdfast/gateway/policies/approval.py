@@ -5,7 +5,7 @@ from typing import Any
 from holdfast.core.errors import Forbidden, Unavailable
 from holdfast.core.text import render
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.calls import ToolCall
+from holdfast.gateway.calls import GatewayCall
 from holdfast.gateway.policies.policy import Proceed
 
 QUESTION = "holdfast_approval"  # name of the input request; no tool uses it
@@ -13,10 +13,10 @@ SHOWN = 2000  # characters of the arguments in the question
 NOTHING_TO_FILL_IN: dict[str, Any] = {"type": "object", "properties": {}}
 
 
-class Approval:
+class ApprovalPolicy:
     """Asks the user of the client whether a call may run; refuses the call if nobody can be asked."""
 
-    async def apply(self, call: ToolCall, proceed: Proceed) -> Outcome:
+    async def apply(self, call: GatewayCall, proceed: Proceed) -> Outcome:
         """Proceed with a call that needs no approval, or that a person allows."""
         if not call.listed.tool.approve:
             return await proceed(call)
@@ -37,7 +37,7 @@ class Approval:
         return await proceed(call)
 
 
-def _question(call: ToolCall) -> str:
+def _question(call: GatewayCall) -> str:
     """Return the question. If it leaves out a part of the arguments, it says so first."""
     arguments = render(call.arguments).decode(errors="replace")
     hidden = len(arguments) - SHOWN

@@ -2,18 +2,18 @@
 
 from holdfast.core.errors import InvalidInput
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.calls import ToolCall
+from holdfast.gateway.calls import GatewayCall
 from holdfast.gateway.policies.policy import Proceed
-from holdfast.skills.arguments import Refusal, fitted
+from holdfast.skills.arguments import ArgumentRefusal, fitted
 
 
-class Arguments:
+class ArgumentPolicy:
     """Checks arguments before the tool runs; the outcome tells the caller what is wrong."""
 
-    async def apply(self, call: ToolCall, proceed: Proceed) -> Outcome:
+    async def apply(self, call: GatewayCall, proceed: Proceed) -> Outcome:
         """Proceed with a call whose arguments fit."""
         offer = call.listed.offer
         checked = fitted(offer.shown, call.arguments, offer.overlay)
-        if isinstance(checked, Refusal):
+        if isinstance(checked, ArgumentRefusal):
             return Outcome.refused(checked.text, code=InvalidInput.code)
-        return await proceed(ToolCall(call.listed, checked, call.caller, call.view, call.timeout, call.client))
+        return await proceed(GatewayCall(call.listed, checked, call.caller, call.view, call.timeout, call.client))

@@ -5,9 +5,9 @@ from functools import partial
 from typing import Protocol
 
 from holdfast.execution.outcomes import Outcome
-from holdfast.gateway.calls import ToolCall
+from holdfast.gateway.calls import GatewayCall
 
-Proceed = Callable[[ToolCall], Awaitable[Outcome]]
+Proceed = Callable[[GatewayCall], Awaitable[Outcome]]
 
 
 class Policy(Protocol):
@@ -17,7 +17,7 @@ class Policy(Protocol):
     caller. What it does after `proceed`, it does for failed calls, too.
     """
 
-    async def apply(self, call: ToolCall, proceed: Proceed) -> Outcome:
+    async def apply(self, call: GatewayCall, proceed: Proceed) -> Outcome:
         """Proceed with a call, or refuse it."""
         ...
 

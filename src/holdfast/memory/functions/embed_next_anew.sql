@@ -1,4 +1,4 @@
--- Marks the turn after this one for re-embedding, if its vector includes the previous turn (memory/turns.py). The mark is a space at the end of
+-- Marks the turn after this one for re-embedding, if its vector includes the previous turn (memory/previous_turns.py). The mark is a space at the end of
 -- its model name: the name then differs from the wanted model, and search still finds the old vector. Notifies the Indexer if it marked a turn,
 -- or if this turn has no vector, as after an edit. (PostgreSQL sends equal notifications of a transaction once.)
 create or replace function holdfast.embed_next_anew(turn public.memory) returns void language plpgsql

@@ -11,10 +11,10 @@ from holdfast.gateway.mcp.answers import refused
 from holdfast.gateway.mcp.eras import is_modern
 from holdfast.gateway.mcp.headers import VERSION
 from holdfast.mcp.protocol import MODERN, PARSE_ERROR
-from holdfast.server.arrivals import Arrival
 from holdfast.server.authentication import Authentication
-from holdfast.server.mcp.legacy.calls import Calls
+from holdfast.server.gateway_request import GatewayRequest
 from holdfast.server.mcp.legacy.http import LegacyHttp
+from holdfast.server.mcp.legacy.running_requests import RunningRequests
 from holdfast.server.mcp.modern import ModernHttp
 from holdfast.server.problems import WrongMethod
 
@@ -22,14 +22,14 @@ from holdfast.server.problems import WrongMethod
 class McpEndpoint:
     """The endpoint for MCP. It answers each client in the protocol version of the client."""
 
-    def __init__(self, gateways: Gateways, authentication: Authentication, calls: Calls) -> None:
+    def __init__(self, gateways: Gateways, authentication: Authentication, calls: RunningRequests) -> None:
         self._authentication = authentication
         self._legacy = LegacyHttp(gateways, calls)
         self._modern = ModernHttp(gateways)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        arrival = await Arrival.of(self._authentication, scope, receive, send)
+        arrival = await GatewayRequest.of(self._authentication, scope, receive, send)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         version = headers[VERSION].strip().decode("latin-1") if VERSION in headers else None
         match scope["method"]:
@@ -44,7 +44,7 @@ class McpEndpoint:
             case method:
                 raise WrongMethod(method, ["GET", "POST", "DELETE"])
 
-    async def _post(self, arrival: Arrival, version: str | None) -> None:
+    async def _post(self, arrival: GatewayRequest, version: str | None) -> None:
         arrival.require_json()
         try:
             message = await parse_large(await arrival.body())

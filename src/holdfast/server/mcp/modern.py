@@ -16,14 +16,14 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp import subscriptions
 from holdfast.gateway.mcp.answers import answered, error_of, refused
-from holdfast.gateway.mcp.changes import Changes
-from holdfast.gateway.mcp.headers import VERSION, Mirror
-from holdfast.gateway.mcp.modern import LISTEN, Envelope, answer, id_of, is_notification, unsupported
+from holdfast.gateway.mcp.changes import ListChanges
+from holdfast.gateway.mcp.headers import VERSION, MirroredHeaders
+from holdfast.gateway.mcp.modern import LISTEN, ModernRequest, answer, id_of, is_notification, unsupported
 from holdfast.mcp.protocol import INVALID_REQUEST, MODERN, McpError
-from holdfast.server.arrivals import Arrival
-from holdfast.server.mcp.staying import STREAM, Staying, disconnected, framed
+from holdfast.server.gateway_request import GatewayRequest
+from holdfast.server.mcp.event_stream import STREAM, McpEventStream, disconnected, framed
+from holdfast.server.request_limits import QUICK
 from holdfast.server.streams import HEARTBEAT, SIGN_OF_LIFE
-from holdfast.server.traffic import QUICK
 
 ACCEPT = b"accept"
 MARGIN = 10.0  # seconds beyond the timeout of a call, for its response
@@ -38,17 +38,17 @@ class ModernHttp:
     def __init__(self, gateways: Gateways) -> None:
         self._gateways = gateways
 
-    async def post(self, arrival: Arrival, message: object) -> None:
+    async def post(self, arrival: GatewayRequest, message: object) -> None:
         """Handle a POST of a client."""
         try:
-            mirror = Mirror(arrival.scope["headers"])
+            mirror = MirroredHeaders(arrival.scope["headers"])
             if not _accepts(mirror.text(ACCEPT) or ""):
                 why = "the client has to accept application/json and text/event-stream"
                 raise McpError(INVALID_REQUEST, why, status=HTTPStatus.NOT_ACCEPTABLE)
             if is_notification(message):
                 await self._take(arrival, mirror.text(VERSION))
                 return
-            envelope = Envelope.of(message, mirror)
+            envelope = ModernRequest.of(message, mirror)
         except McpError as error:
             await arrival.answer(refused(id_of(message), error_of(error, modern=True)), status=error.status)
             return
@@ -58,14 +58,16 @@ class ModernHttp:
         else:
             await self._call(arrival, envelope, gateway, mirror)
 
-    async def _take(self, arrival: Arrival, version: str | None) -> None:
+    async def _take(self, arrival: GatewayRequest, version: str | None) -> None:
         """Accept a notification. None has an effect: a client cancels a request by disconnecting."""
         if version is not None and version != MODERN:
             raise unsupported(version)
         await arrival.answer(b"", status=HTTPStatus.ACCEPTED)
 
-    async def _call(self, arrival: Arrival, envelope: Envelope, gateway: Gateway, mirror: Mirror) -> None:
-        exchange = Exchange(arrival, patience=gateway.engine.config.gateway.timeout + MARGIN)
+    async def _call(
+        self, arrival: GatewayRequest, envelope: ModernRequest, gateway: Gateway, mirror: MirroredHeaders
+    ) -> None:
+        exchange = ModernExchange(arrival, patience=gateway.engine.config.gateway.timeout + MARGIN)
         try:
             result = await exchange.run(answer(envelope, gateway, arrival.caller, exchange.notify, mirror))
             body, status = answered(envelope.id, result), HTTPStatus.OK
@@ -76,13 +78,13 @@ class ModernHttp:
             body, status = refused(envelope.id, told), _status_of(error)
         await exchange.end(body, status)
 
-    async def _listen(self, arrival: Arrival, envelope: Envelope, gateway: Gateway) -> None:
-        id, client = envelope.id, Staying(arrival)
+    async def _listen(self, arrival: GatewayRequest, envelope: ModernRequest, gateway: Gateway) -> None:
+        id, client = envelope.id, McpEventStream(arrival)
         async with AsyncExitStack() as stack:
             try:
                 wanted = subscriptions.wanted_of(envelope.params)
                 await stack.enter_async_context(client)
-                watching = Changes.of(gateway).watch(arrival.caller, wanted, wake=client.woken)
+                watching = ListChanges.of(gateway).watch(arrival.caller, wanted, wake=client.woken)
                 watch = await stack.enter_async_context(watching)
             except (McpError, HoldfastError) as error:
                 told = error_of(error, modern=True, request_id=arrival.visit.request_id)
@@ -95,10 +97,10 @@ class ModernHttp:
             await client.send(framed(answered(id, subscriptions.ended(id))))
 
 
-class Exchange:
+class ModernExchange:
     """One request and its response: a JSON object, or an event stream if something is sent before the response."""
 
-    def __init__(self, arrival: Arrival, *, patience: float) -> None:
+    def __init__(self, arrival: GatewayRequest, *, patience: float) -> None:
         self._arrival = arrival
         self._patience = patience
         self._sending = asyncio.Lock()

@@ -8,9 +8,9 @@ from holdfast.agents import Definition, Limits
 from holdfast.agents.agents import likeliest
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.fields import AgentName
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("agents")
+operations = ApiOperations("agents")
 
 Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
@@ -55,7 +55,7 @@ class AgentList(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/agents", needs="read")
-async def list_agents(call: Call) -> AgentList:
+async def list_agents(call: ApiCall) -> AgentList:
     """List agents."""
     found = await call.engine.definitions.list()
     served = await call.engine.agents.served()
@@ -69,13 +69,13 @@ async def list_agents(call: Call) -> AgentList:
 
 
 @operations.declare("GET", "/api/agents/{name}", needs="admin", errors=[NotFound])
-async def get_agent(call: Call, name: str) -> Definition:
+async def get_agent(call: ApiCall, name: str) -> Definition:
     """Get an agent with its instructions, tools and limits."""
     return await call.engine.definitions.get(name)
 
 
 @operations.declare("PUT", "/api/agents/{name}", needs="admin", errors=[AlreadyExists, Conflict])
-async def put_agent(call: Call, name: AgentName, body: AgentChange) -> Definition:
+async def put_agent(call: ApiCall, name: AgentName, body: AgentChange) -> Definition:
     """Create or change a stored agent. An agent declared in an app can only be changed there."""
     return await call.engine.definitions.put(
         name,
@@ -93,6 +93,6 @@ async def put_agent(call: Call, name: AgentName, body: AgentChange) -> Definitio
 
 
 @operations.declare("DELETE", "/api/agents/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists])
-async def remove_agent(call: Call, name: str) -> None:
+async def remove_agent(call: ApiCall, name: str) -> None:
     """Remove a stored agent. Its conversations and runs are kept."""
     await call.engine.definitions.remove(name, by=call.principal.user)

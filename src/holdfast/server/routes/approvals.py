@@ -7,9 +7,9 @@ import msgspec
 
 from holdfast.agents import Approval
 from holdfast.core.errors import Conflict, NotFound
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("approvals")
+operations = ApiOperations("approvals")
 
 MAX_PAGE = 200
 
@@ -31,20 +31,20 @@ class ApprovalList(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/approvals", needs="read")
-async def list_approvals(call: Call, user: Name | None = None, limit: Limit = 100) -> ApprovalList:
+async def list_approvals(call: ApiCall, user: Name | None = None, limit: Limit = 100) -> ApprovalList:
     """List the caller's pending approvals; for an admin, all pending approvals or those of one user."""
     pending = await call.engine.agents.approvals.pending(user=await call.authorization.users(user), limit=limit)
     return ApprovalList(pending)
 
 
 @operations.declare("GET", "/api/approvals/{id}", needs="read", errors=[NotFound])
-async def get_approval(call: Call, id: UUID) -> Approval:
+async def get_approval(call: ApiCall, id: UUID) -> Approval:
     """Get an approval, pending or decided."""
     return await call.authorization.approval(id)
 
 
 @operations.declare("POST", "/api/approvals/{id}", needs="write", errors=[NotFound, Conflict])
-async def decide_approval(call: Call, id: UUID, body: Verdict) -> Approval:
+async def decide_approval(call: ApiCall, id: UUID, body: Verdict) -> Approval:
     """Approve or deny a tool call. Any process that serves the agent then continues the run."""
     call.principal.require_person()
     await call.authorization.approval(id)

@@ -12,10 +12,10 @@ from holdfast.access.keys import PREFIX, SESSION_LIFETIME
 from holdfast.core.errors import Unauthenticated
 from holdfast.server.authentication import COOKIE
 from holdfast.server.console import SCREENS
-from holdfast.server.operations import Call, Operations
-from holdfast.server.origins import scheme_of
+from holdfast.server.host_origin import scheme_of
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("browser")
+operations = ApiOperations("browser")
 
 HOME = "/"
 PAGE_POLICY = (
@@ -58,7 +58,7 @@ class Login(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 # GET must not use up the link: mail programs and browsers prefetch links.
 @operations.declare("GET", "/login", needs="nobody")
-async def login_page(call: Call, link: str = "", to: str = HOME) -> Response:
+async def login_page(call: ApiCall, link: str = "", to: str = HOME) -> Response:
     """Show the sign-in page. Without a link, the page asks for one."""
     if not link:
         return _page(call, to, help=HELP)
@@ -75,7 +75,7 @@ async def login_page(call: Call, link: str = "", to: str = HOME) -> Response:
     body_format="application/x-www-form-urlencoded",
     signs_in=True,
 )
-async def login(call: Call, body: Login) -> Response:
+async def login(call: ApiCall, body: Login) -> Response:
     """Exchange a one-time link for a browser session."""
     try:
         session = await call.engine.keys.exchange_link(_link_in(body.link))
@@ -86,7 +86,7 @@ async def login(call: Call, body: Login) -> Response:
 
 
 @operations.declare("POST", "/logout", needs="nobody", status=303)
-async def logout(call: Call) -> Response:
+async def logout(call: ApiCall) -> Response:
     """End the browser session."""
     session = call.request.cookies.get(COOKIE)
     if session is not None:
@@ -108,7 +108,7 @@ def _link_in(text: str) -> str:
     return found[1] if found else text
 
 
-def _with_session(call: Call, session: str, screen: str, *, lifetime: int) -> Response:
+def _with_session(call: ApiCall, session: str, screen: str, *, lifetime: int) -> Response:
     root_path = call.engine.config.server.root_path
     response = RedirectResponse(root_path + screen, HTTPStatus.SEE_OTHER)
     response.set_cookie(
@@ -124,7 +124,7 @@ def _with_session(call: Call, session: str, screen: str, *, lifetime: int) -> Re
 
 
 def _page(
-    call: Call, to: str, *, told: str = "", asked: str = FIELD, help: str = "", status: int = HTTPStatus.OK
+    call: ApiCall, to: str, *, told: str = "", asked: str = FIELD, help: str = "", status: int = HTTPStatus.OK
 ) -> Response:
     root = escape(call.engine.config.server.root_path)
     page = PAGE.format(root=root, to=escape(landing(to)), told=told, asked=asked, help=help)

@@ -16,24 +16,24 @@ from starlette.responses import Response
 
 from holdfast.agents import Approval, Event, Sent
 from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved
+from holdfast.agents.broadcast import Watch
 from holdfast.agents.events import parse_cursor
-from holdfast.agents.watching import Watch
-from holdfast.conversations.turns import Policy
+from holdfast.conversations.turn_claims import Policy
 from holdfast.core.errors import Busy, InvalidInput, LimitReached, ModelFailed, NotFound, ShuttingDown
 from holdfast.server.fields import EventCursor, NotBlank
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.problems import TurnFailed
 from holdfast.server.routes.conversations import Limit
 from holdfast.server.streams import EVENT_STREAM, SIGN_OF_LIFE, EventStream, followed, framed, wants_stream
 
-operations = Operations("chat")
+operations = ApiOperations("chat")
 
 MARGIN = 10.0  # seconds that a response can take beyond the limit of its turn
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
-class ChatMessage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ChatRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A message to an agent. Without `session_id`, a new session starts.
 
     Without `agent_id`, the only served agent answers, else the one called `default`. `key` is an idempotency key: a
@@ -68,7 +68,7 @@ class ChatReply(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class Ready(msgspec.Struct, frozen=True, kw_only=True):
+class ReadyChat(msgspec.Struct, frozen=True, kw_only=True):
     """The first event of a stream: the session, the conversation and the run, and the cursor at its start."""
 
     kind: Literal["ready"] = "ready"
@@ -79,7 +79,7 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     run_id: UUID
 
 
-class Queued(msgspec.Struct, frozen=True, kw_only=True):
+class QueuedChat(msgspec.Struct, frozen=True, kw_only=True):
     """The last event of a stream if no process serves the agent.
 
     The message is stored, and is answered when a process serves the agent.
@@ -106,7 +106,7 @@ class EventPage(msgspec.Struct, frozen=True):
     errors=[NotFound, Busy, LimitReached, ModelFailed],
     response_format=EVENT_STREAM,
 )
-async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
+async def chat(call: ApiCall, body: ChatRequest) -> ChatReply | Response:
     """Send a message to an agent and get its answer; with `Accept: text/event-stream`, stream the events.
 
     If no process serves the agent, the response is 202 with the state `queued`, within two seconds; a stream ends with
@@ -142,7 +142,7 @@ async def chat(call: Call, body: ChatMessage) -> ChatReply | Response:
     "GET", "/api/conversations/{id}/events", needs="read", errors=[NotFound], response_format=EVENT_STREAM
 )
 async def read_events(
-    call: Call, id: UUID, since: EventCursor | None = None, limit: Limit = 500
+    call: ApiCall, id: UUID, since: EventCursor | None = None, limit: Limit = 500
 ) -> EventPage | Response:
     """List the events of a conversation after a cursor; with `Accept: text/event-stream`, also stream new ones.
 
@@ -163,14 +163,14 @@ async def read_events(
         return EventPage(events, str(watch.cursor))
 
 
-async def _answered(call: Call, sent: Sent, agent: str, session_id: str, watch: Watch) -> ChatReply:
+async def _answered(call: ApiCall, sent: Sent, agent: str, session_id: str, watch: Watch) -> ChatReply:
     """Wait until a turn ends, waits for an approval or is queued."""
     reply: str | None = None
     node: UUID | None = None
     asked: list[UUID] = []
     async with aclosing(_followed(call, sent, agent, watch)) as events:
         async for event in events:
-            if isinstance(event, Queued):
+            if isinstance(event, QueuedChat):
                 call.status = HTTPStatus.ACCEPTED
                 return ChatReply(
                     "queued", None, session_id, agent, sent.conversation, sent.run_id, None, event.cursor, {}, [],
@@ -201,21 +201,21 @@ async def _answered(call: Call, sent: Sent, agent: str, session_id: str, watch: 
     raise ShuttingDown("the engine closes", next="Ask again when it is back: the turn goes on.")
 
 
-async def _pending(call: Call, asked: Sequence[UUID]) -> list[Approval]:
+async def _pending(call: ApiCall, asked: Sequence[UUID]) -> list[Approval]:
     found = [await call.engine.agents.approvals.get(id) for id in asked]
     return [approval for approval in found if approval.state == "pending"]
 
 
-async def _session_of(call: Call, body: ChatMessage, sent: Sent) -> str:
+async def _session_of(call: ApiCall, body: ChatRequest, sent: Sent) -> str:
     if body.session_id is not None and body.busy != "fork":
         return body.session_id
     return (await call.engine.conversations.get(sent.conversation)).session_id or ""
 
 
 async def _followed(
-    call: Call, sent: Sent, agent: str, watch: Watch, *, stops: bool = False
-) -> AsyncGenerator[Event | Queued | None]:
-    """Yield the events of `followed`. If no process serves the agent, end with `Queued`."""
+    call: ApiCall, sent: Sent, agent: str, watch: Watch, *, stops: bool = False
+) -> AsyncGenerator[Event | QueuedChat | None]:
+    """Yield the events of `followed`. If no process serves the agent, end with `QueuedChat`."""
     heard, within = sent.held is not None, UNSERVED_AFTER  # a process that has just started gets this time
     if not heard and await call.engine.agents.is_stranded(sent.run_id, agent, within=within):
         yield _queued(agent, sent, watch)
@@ -229,11 +229,11 @@ async def _followed(
             yield event
 
 
-def _queued(agent: str, sent: Sent, watch: Watch) -> Queued:
-    return Queued(cursor=str(watch.cursor), run_id=sent.run_id, text=str(unserved(agent, sent.run_id)))
+def _queued(agent: str, sent: Sent, watch: Watch) -> QueuedChat:
+    return QueuedChat(cursor=str(watch.cursor), run_id=sent.run_id, text=str(unserved(agent, sent.run_id)))
 
 
-def _saying(call: Call, body: ChatMessage, agent: str) -> AbstractAsyncContextManager[tuple[Sent, Watch]]:
+def _saying(call: ApiCall, body: ChatRequest, agent: str) -> AbstractAsyncContextManager[tuple[Sent, Watch]]:
     return call.engine.agents.saying(
         agent,
         body.message,
@@ -245,10 +245,10 @@ def _saying(call: Call, body: ChatMessage, agent: str) -> AbstractAsyncContextMa
     )
 
 
-async def _turn(call: Call, body: ChatMessage, agent: str) -> AsyncGenerator[bytes]:
+async def _turn(call: ApiCall, body: ChatRequest, agent: str) -> AsyncGenerator[bytes]:
     """Stream a turn: `ready`, then the events of its run until it ends."""
     async with _saying(call, body, agent) as (sent, watch):
-        ready = Ready(
+        ready = ReadyChat(
             cursor=str(start_of(sent)),
             session_id=await _session_of(call, body, sent),
             agent_id=agent,
@@ -261,7 +261,7 @@ async def _turn(call: Call, body: ChatMessage, agent: str) -> AsyncGenerator[byt
             async for event in events:
                 if event is None:
                     yield SIGN_OF_LIFE
-                elif isinstance(event, Queued):
+                elif isinstance(event, QueuedChat):
                     yield framed(event.kind, event.cursor, event)
                 elif event.run_id == sent.run_id:
                     yield framed(event.kind, event.cursor, event)
@@ -269,7 +269,7 @@ async def _turn(call: Call, body: ChatMessage, agent: str) -> AsyncGenerator[byt
                         return
 
 
-async def _streamed(call: Call, conversation: UUID, agent: str, since: str | None) -> AsyncGenerator[bytes]:
+async def _streamed(call: ApiCall, conversation: UUID, agent: str, since: str | None) -> AsyncGenerator[bytes]:
     """Stream the events of a conversation."""
     async with (
         call.engine.agents.watch(conversation, agent, since=since) as watch,

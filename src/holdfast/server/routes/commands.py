@@ -10,17 +10,17 @@ from urllib.parse import unquote
 
 import msgspec
 
+from holdfast.bus.command_events import LARGEST, MAX_NAME
 from holdfast.bus.commands import Command, State
 from holdfast.bus.completions import Completion
-from holdfast.bus.skill_events import LARGEST, MAX_NAME
 from holdfast.bus.topics import EVENTS
 from holdfast.core.errors import AlreadyExists, CommandFailed, NotFound, TimedOut
 from holdfast.server.fields import TopicName
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
 from holdfast.server.routes.topics import Headers, traced
 
-operations = Operations("commands")
+operations = ApiOperations("commands")
 
 MAX_PAGE = 100  # each includes its arguments
 SHARE = 0.8  # of the request timeout, to wait for a result
@@ -71,7 +71,7 @@ class CompletionList(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/commands", needs="admin", errors=[NotFound])
 async def list_commands(
-    call: Call,
+    call: ApiCall,
     state: State | None = None,
     skill: SkillName | None = None,
     limit: Limit = 50,
@@ -86,7 +86,7 @@ async def list_commands(
 
 
 @operations.declare("POST", "/api/commands", needs="admin", status=201, errors=[AlreadyExists])
-async def submit_command(call: Call, body: NewCommand) -> CommandState:
+async def submit_command(call: ApiCall, body: NewCommand) -> CommandState:
     """Submit a command to the workers; with `wait`, wait for its result."""
     id = await call.engine.commands.submit(
         body.skill,
@@ -101,26 +101,26 @@ async def submit_command(call: Call, body: NewCommand) -> CommandState:
 
 
 @operations.declare("GET", "/api/commands/{id}", needs="admin", errors=[NotFound])
-async def get_command(call: Call, id: str, wait: Wait = 0) -> CommandState:
+async def get_command(call: ApiCall, id: str, wait: Wait = 0) -> CommandState:
     """Get a command and its completion; with `wait`, wait for the result."""
     return await _state(call, unquote(id), wait)
 
 
 @operations.declare("GET", "/api/commands/{id}/completions", needs="admin", errors=[NotFound])
-async def list_completions(call: Call, id: str) -> CompletionList:
+async def list_completions(call: ApiCall, id: str) -> CompletionList:
     """List all completions of a command, including late and duplicate ones."""
     command = await call.engine.commands.get(unquote(id))
     return CompletionList(await call.engine.commands.completions(command.correlation_id))
 
 
 @operations.declare("POST", "/api/commands/{id}/cancel", needs="admin", errors=[NotFound])
-async def cancel_command(call: Call, id: str) -> CommandState:
+async def cancel_command(call: ApiCall, id: str) -> CommandState:
     """Cancel a command and stop its worker. A finished command is unchanged."""
     command = await call.engine.commands.cancel(unquote(id))
     return await _state(call, command.correlation_id, 0)
 
 
-async def _state(call: Call, id: str, wait: float) -> CommandState:
+async def _state(call: ApiCall, id: str, wait: float) -> CommandState:
     commands = call.engine.commands
     if wait:
         # Not an error of the request: the response says that the command failed or is not finished.

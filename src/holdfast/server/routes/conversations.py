@@ -9,17 +9,17 @@ import msgspec
 from starlette.responses import Response, StreamingResponse
 
 from holdfast.conversations.contexts import ASSISTANT
-from holdfast.conversations.conversation import Conversation, Found
+from holdfast.conversations.conversation import Conversation, NodeHit
 from holdfast.conversations.conversations import APP
-from holdfast.conversations.messages import Message, as_messages
+from holdfast.conversations.messages import ModelMessage, as_messages
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, TooLarge
 from holdfast.server.fields import Cursor, stated
-from holdfast.server.operations import JSON_LINES, Call, Operations
+from holdfast.server.operations import JSON_LINES, ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
 from holdfast.server.routes.state import change
 
-operations = Operations("conversations")
+operations = ApiOperations("conversations")
 
 MAX_PAGE = 1000
 
@@ -68,18 +68,18 @@ class ConversationPage(msgspec.Struct, frozen=True):
 class FoundPage(msgspec.Struct, frozen=True):
     """Matching nodes. Pass `cursor` to get the next page; it is null on the last page."""
 
-    found: list[Found]
+    found: list[NodeHit]
     cursor: str | None
 
 
 class Messages(msgspec.Struct, frozen=True):
     """Messages for a model, oldest first."""
 
-    messages: list[Message]
+    messages: list[ModelMessage]
 
 
 @operations.declare("POST", "/api/conversations", needs="write", status=201, errors=[AlreadyExists])
-async def create_conversation(call: Call, body: Annotated[NewConversation, SESSION_RULE]) -> Conversation:
+async def create_conversation(call: ApiCall, body: Annotated[NewConversation, SESSION_RULE]) -> Conversation:
     """Create a conversation."""
     user = call.principal.user if body.user is msgspec.UNSET else body.user
     if not await call.authorization.is_caller(user):
@@ -96,7 +96,7 @@ async def create_conversation(call: Call, body: Annotated[NewConversation, SESSI
 
 @operations.declare("GET", "/api/conversations", needs="read", errors=[TooLarge])
 async def list_conversations(
-    call: Call,
+    call: ApiCall,
     user: Name | None = None,
     app: Name | None = None,
     agent: Name | None = None,
@@ -126,7 +126,7 @@ async def list_conversations(
 # Fixed paths come before `{id}`: the first route that matches is used.
 @operations.declare("GET", "/api/conversations/search", needs="read", errors=[TooLarge])
 async def search_conversations(
-    call: Call,
+    call: ApiCall,
     text: Name,
     user: Name | None = None,
     app: Name | None = None,
@@ -137,7 +137,7 @@ async def search_conversations(
     """Find nodes whose content contains a text, ignoring case."""
     of = await call.authorization.users(user)
 
-    async def read(most: int, cursor: str | None) -> tuple[list[Found], str | None]:
+    async def read(most: int, cursor: str | None) -> tuple[list[NodeHit], str | None]:
         page = await call.engine.conversations.search(text, user=of, app=app, agent=agent, limit=most, cursor=cursor)
         return page, page.cursor
 
@@ -145,26 +145,26 @@ async def search_conversations(
 
 
 @operations.declare("GET", "/api/conversations/by-session", needs="read", errors=[NotFound, Conflict])
-async def find_conversation(call: Call, session_id: str) -> Conversation:
+async def find_conversation(call: ApiCall, session_id: str) -> Conversation:
     """Get the conversation of the caller's session; for an admin without this session id, another user's."""
     return await call.authorization.session(session_id)
 
 
 @operations.declare("GET", "/api/conversations/{id}", needs="read", errors=[NotFound])
-async def get_conversation(call: Call, id: UUID) -> Conversation:
+async def get_conversation(call: ApiCall, id: UUID) -> Conversation:
     """Get a conversation, without its nodes."""
     return await call.authorization.conversation(id)
 
 
 @operations.declare("DELETE", "/api/conversations/{id}", needs="write", status=204, errors=[NotFound])
-async def remove_conversation(call: Call, id: UUID) -> None:
+async def remove_conversation(call: ApiCall, id: UUID) -> None:
     """Delete a conversation permanently, with its nodes, its own state and its session memories."""
     await call.authorization.conversation(id)
     await call.engine.conversations.remove(id)
 
 
 @operations.declare("POST", "/api/conversations/{id}/fork", needs="write", status=201, errors=[NotFound, AlreadyExists])
-async def fork_conversation(call: Call, id: UUID, body: ConversationFork) -> Conversation:
+async def fork_conversation(call: ApiCall, id: UUID, body: ConversationFork) -> Conversation:
     """Copy a conversation up to a node, with the state at that node."""
     await call.authorization.conversation(id)
     return await call.engine.conversations.fork(id, at=body.at, session_id=body.session_id)
@@ -173,7 +173,7 @@ async def fork_conversation(call: Call, id: UUID, body: ConversationFork) -> Con
 @operations.declare(
     "GET", "/api/conversations/{id}/export", needs="read", errors=[NotFound], response_format=JSON_LINES
 )
-async def export_conversation(call: Call, id: UUID) -> Response:
+async def export_conversation(call: ApiCall, id: UUID) -> Response:
     """Export a conversation as JSON lines: first the conversation, then its nodes with their former versions."""
     await call.authorization.conversation(id)
     return StreamingResponse(_lines(call.engine.conversations.export(id)), media_type=JSON_LINES)
@@ -181,7 +181,7 @@ async def export_conversation(call: Call, id: UUID) -> Response:
 
 @operations.declare("GET", "/api/conversations/{id}/messages", needs="read", errors=[NotFound])
 async def read_messages(
-    call: Call, id: UUID, reader: Name | None = None, limit: Limit = 40, tools: bool = False
+    call: ApiCall, id: UUID, reader: Name | None = None, limit: Limit = 40, tools: bool = False
 ) -> Messages:
     """List the newest messages in the form for a model, as an agent sees them.
 

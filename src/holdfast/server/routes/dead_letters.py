@@ -8,10 +8,10 @@ import msgspec
 from holdfast.bus.dead_letters import DeadLetter
 from holdfast.core.errors import NotFound
 from holdfast.core.text import store
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
 
-operations = Operations("dead letters")
+operations = ApiOperations("dead letters")
 
 MAX_PAGE = 100  # each includes its whole record
 
@@ -40,7 +40,7 @@ class Redriven(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/dead-letters", needs="admin")
 async def list_dead_letters(
-    call: Call, group: str | None = None, topic: str | None = None, limit: Limit = 50, before: UUID | None = None
+    call: ApiCall, group: str | None = None, topic: str | None = None, limit: Limit = 50, before: UUID | None = None
 ) -> DeadLetterPage:
     """List dead letters, newest first."""
 
@@ -52,25 +52,25 @@ async def list_dead_letters(
 
 # A fixed path comes before `{id}`: the first route that matches is used.
 @operations.declare("POST", "/api/dead-letters/redrive", needs="admin")
-async def redrive_dead_letters(call: Call, body: Redrive) -> Redriven:
+async def redrive_dead_letters(call: ApiCall, body: Redrive) -> Redriven:
     """Redrive all dead letters, or those of a group, of a topic or of both."""
     return Redriven(await call.engine.dead_letters.redrive_all(**_narrowed(body.group, body.topic)))
 
 
 @operations.declare("GET", "/api/dead-letters/{id}", needs="admin", errors=[NotFound])
-async def get_dead_letter(call: Call, id: UUID) -> DeadLetter:
+async def get_dead_letter(call: ApiCall, id: UUID) -> DeadLetter:
     """Get a dead letter with its error and its whole record."""
     return await call.engine.dead_letters.get(id)
 
 
 @operations.declare("POST", "/api/dead-letters/{id}/redrive", needs="admin", status=204, errors=[NotFound])
-async def redrive_dead_letter(call: Call, id: UUID) -> None:
+async def redrive_dead_letter(call: ApiCall, id: UUID) -> None:
     """Redrive a dead letter: process it once more. If it fails again, it is a dead letter again."""
     await call.engine.dead_letters.redrive(id)
 
 
 @operations.declare("DELETE", "/api/dead-letters/{id}", needs="admin", status=204, errors=[NotFound])
-async def drop_dead_letter(call: Call, id: UUID) -> None:
+async def drop_dead_letter(call: ApiCall, id: UUID) -> None:
     """Drop a dead letter permanently."""
     await call.engine.dead_letters.drop(id)
 

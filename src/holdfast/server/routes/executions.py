@@ -7,13 +7,13 @@ import msgspec
 from starlette.responses import Response
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, Unavailable
-from holdfast.execution.records import Execution, Status
+from holdfast.execution.executions import Execution, Status
 from holdfast.server.attachments import attachment
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
-operations = Operations("executions")
+operations = ApiOperations("executions")
 
 MAX_PAGE = 200
 ANY_TYPE = "*/*"  # the media type that the tool's back end returned
@@ -32,7 +32,7 @@ class DirectCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Seconds | None = None
 
 
-class Finding(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class ExecutionDecision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A decision about a call with the status `unknown`. `again` makes the call once more."""
 
     decision: Literal["done", "failed", "again"]
@@ -47,7 +47,7 @@ class ExecutionPage(msgspec.Struct, frozen=True):
 
 
 @operations.declare("POST", "/api/tools/{name}/call", needs="write", errors=[NotFound, AlreadyExists, Unavailable])
-async def call_tool(call: Call, name: str, body: DirectCall) -> Execution:
+async def call_tool(call: ApiCall, name: str, body: DirectCall) -> Execution:
     """Call a tool as the caller and wait for its result. A failed call has the status `failed`.
 
     This needs the scope `admin`, or permissions of the tool that let users call it.
@@ -61,7 +61,7 @@ async def call_tool(call: Call, name: str, body: DirectCall) -> Execution:
 
 @operations.declare("GET", "/api/executions", needs="read", errors=[NotFound])
 async def list_executions(
-    call: Call,
+    call: ApiCall,
     tool: Name | None = None,
     status: Status | None = None,
     user: Name | None = None,
@@ -78,13 +78,13 @@ async def list_executions(
 
 
 @operations.declare("GET", "/api/executions/{id}", needs="read", errors=[NotFound])
-async def get_execution(call: Call, id: UUID) -> Execution:
+async def get_execution(call: ApiCall, id: UUID) -> Execution:
     """Get an execution with its result."""
     return await call.authorization.execution(id)
 
 
 @operations.declare("GET", "/api/executions/{id}/output", needs="read", errors=[NotFound], response_format=ANY_TYPE)
-async def get_output(call: Call, id: UUID) -> Response:
+async def get_output(call: ApiCall, id: UUID) -> Response:
     """Download the whole output of an execution, unchanged."""
     await call.authorization.execution(id)
     media_type, content = await call.engine.executions.output(id)
@@ -92,14 +92,14 @@ async def get_output(call: Call, id: UUID) -> Response:
 
 
 @operations.declare("POST", "/api/executions/{id}/cancel", needs="write", errors=[NotFound])
-async def cancel_execution(call: Call, id: UUID) -> Execution:
+async def cancel_execution(call: ApiCall, id: UUID) -> Execution:
     """Cancel a direct call. A call that has ended is unchanged."""
     await call.authorization.execution(id)
     return await call.engine.executions.cancel(id, by=call.principal.user)
 
 
 @operations.declare("POST", "/api/executions/{id}/decision", needs="write", errors=[NotFound, Conflict, Unavailable])
-async def decide_execution(call: Call, id: UUID, body: Finding) -> Execution:
+async def decide_execution(call: ApiCall, id: UUID, body: ExecutionDecision) -> Execution:
     """Decide the outcome of a call with the status `unknown`, or make it again and wait for its result."""
     call.principal.require_person()
     found = await call.authorization.execution(id)

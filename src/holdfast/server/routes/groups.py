@@ -8,10 +8,10 @@ from holdfast.bus.topics import Lag
 from holdfast.core.errors import Busy, NotFound
 from holdfast.core.text import store
 from holdfast.server.fields import TopicName, ZonedMoment, stated
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.routes.topics import Offset, Partition
 
-operations = Operations("groups")
+operations = ApiOperations("groups")
 
 
 class GroupLag(msgspec.Struct, frozen=True):
@@ -49,13 +49,13 @@ class GroupPositions(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/groups", needs="admin")
-async def list_lag(call: Call, group: str | None = None) -> GroupLag:
+async def list_lag(call: ApiCall, group: str | None = None) -> GroupLag:
     """List the lag of all consumer groups, or of one, in each partition."""
     return GroupLag(await call.engine.log.lag(None if group is None else store(group)))
 
 
 @operations.declare("POST", "/api/groups/{group}/reset", needs="admin", errors=[NotFound, Busy])
-async def reset_group(call: Call, group: TopicName, body: Annotated[GroupReset, ONE_BEGINNING]) -> GroupPositions:
+async def reset_group(call: ApiCall, group: TopicName, body: Annotated[GroupReset, ONE_BEGINNING]) -> GroupPositions:
     """Reset the position of a consumer group. The group must have no active consumers."""
     return GroupPositions(
         await call.engine.log.reset(

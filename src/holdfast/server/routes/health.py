@@ -5,10 +5,10 @@ from typing import Literal
 
 import msgspec
 
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.server_file import SERVICE, Health, holdfast_version
 
-operations = Operations("health")
+operations = ApiOperations("health")
 
 State = Literal["ok", "reduced", "down"]
 
@@ -29,13 +29,13 @@ class Readiness(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/healthz", needs="nobody")
-async def healthz(call: Call) -> Health:
+async def healthz(call: ApiCall) -> Health:
     """Check whether the server is alive. This does not query the database."""
     return Health(SERVICE, holdfast_version(), call.instance)
 
 
 @operations.declare("GET", "/readyz", needs="anybody", or_status=503)
-async def readyz(call: Call) -> Readiness:
+async def readyz(call: ApiCall) -> Readiness:
     """Check whether the engine is ready, with the state of each part; 503 if a part is down."""
     told = call.caller is not None
     parts = [PartState(part.name, part.state, part.detail if told else "") for part in await call.engine.parts()]

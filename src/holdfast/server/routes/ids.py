@@ -9,9 +9,9 @@ import msgspec
 from holdfast.core.errors import InvalidInput
 from holdfast.postgres.sql import statements
 from holdfast.server.fields import matching
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("ids")
+operations = ApiOperations("ids")
 
 MOST = 10  # ids in a response
 PREFIX = r"-*([0-9A-Fa-f]-*){1,32}"
@@ -30,7 +30,7 @@ class IdList(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/ids", needs="admin")
-async def find_ids(call: Call, kind: Kind, prefix: Prefix) -> IdList:
+async def find_ids(call: ApiCall, kind: Kind, prefix: Prefix) -> IdList:
     """Find ids of one kind by a prefix of hexadecimal digits, with or without hyphens."""
     first, last = bounds(prefix)
     rows = await call.engine.database.all(sql(f"{kind}_ids"), first, last, MOST + 1)

@@ -12,10 +12,10 @@ from holdfast.access.keys import LINK_LIFETIME, Key, NewKey
 from holdfast.access.principals import USER_SCOPES, Scope
 from holdfast.core.errors import InvalidInput, NotFound
 from holdfast.server.fields import stated
-from holdfast.server.operations import Call, Operations
-from holdfast.server.origins import scheme_of
+from holdfast.server.host_origin import scheme_of
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("keys")
+operations = ApiOperations("keys")
 
 CENTURY = 100 * 365 * 24 * 3600
 
@@ -61,7 +61,7 @@ class LinkRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scopes: Scopes | None = None
 
 
-class Link(msgspec.Struct, frozen=True):
+class SignInLink(msgspec.Struct, frozen=True):
     """A one-time link that signs a browser in."""
 
     url: str
@@ -70,13 +70,13 @@ class Link(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/keys", needs="admin")
-async def list_keys(call: Call) -> KeyList:
+async def list_keys(call: ApiCall) -> KeyList:
     """List the API keys of the tenant, newest first."""
     return KeyList(await call.engine.keys.list(call.principal.tenant))
 
 
 @operations.declare("POST", "/api/keys", needs="admin", status=201)
-async def create_key(call: Call, body: Annotated[KeyRequest, AGENT_RULE]) -> NewKey:
+async def create_key(call: ApiCall, body: Annotated[KeyRequest, AGENT_RULE]) -> NewKey:
     """Create an API key. Its text is shown only once."""
     _check_whole(body.principal, body.agent, body.label)
     scopes = _granted(call, body.scopes)
@@ -92,7 +92,7 @@ async def create_key(call: Call, body: Annotated[KeyRequest, AGENT_RULE]) -> New
 
 
 @operations.declare("POST", "/api/keys/link", needs="admin", status=201)
-async def create_link(call: Call, body: LinkRequest) -> Link:
+async def create_link(call: ApiCall, body: LinkRequest) -> SignInLink:
     """Create a one-time link that signs a browser in."""
     _check_whole(body.principal)
     whom = body.principal or call.principal.user
@@ -100,11 +100,11 @@ async def create_link(call: Call, body: LinkRequest) -> Link:
     path = f"{call.engine.config.server.root_path}/login?link={quote(text)}"
     headers = call.request.headers
     url = f"{scheme_of(call.request.scope['scheme'], headers)}://{headers['host']}{path}"
-    return Link(url, path, int(LINK_LIFETIME.total_seconds()))
+    return SignInLink(url, path, int(LINK_LIFETIME.total_seconds()))
 
 
 @operations.declare("DELETE", "/api/keys/{id}", needs="admin", errors=[NotFound])
-async def revoke_key(call: Call, id: UUID) -> Key:
+async def revoke_key(call: ApiCall, id: UUID) -> Key:
     """Revoke an API key of the tenant. This takes effect within a second."""
     return await call.engine.keys.revoke(call.principal.tenant, id)
 
@@ -116,7 +116,7 @@ def _check_whole(*texts: str | None) -> None:
             raise InvalidInput("a name has half a character in it", why=f"it is {text[:100]!a}", next="Correct it.")
 
 
-def _granted(call: Call, scopes: tuple[Scope, ...] | None) -> frozenset[str] | None:
+def _granted(call: ApiCall, scopes: tuple[Scope, ...] | None) -> frozenset[str] | None:
     """Return the requested scopes, if the caller may grant them."""
     if scopes is not None and "operator" in scopes:
         call.principal.require("operator")  # else an admin of one tenant could access all tenants

@@ -9,13 +9,13 @@ import msgspec
 
 from holdfast.authorization import Name, OwnerName
 from holdfast.core.errors import Conflict, NotFound, TooLarge
-from holdfast.memory import Draft, Holding, Memory, MemoryRevision, Scope, Trust
+from holdfast.memory import Draft, Memory, MemoryRevision, OwnerMemories, Scope, Trust
 from holdfast.memory.drafts import LONGEST_TTL, MAX_CONTENT_BYTES
 from holdfast.server.fields import LEAST_SECONDS, Cursor, Moment, NamedOwner, NotBlank, present, stated
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
 
-operations = Operations("memories")
+operations = ApiOperations("memories")
 
 MAX_AT_ONCE = 1000
 MAX_AT_ONCE_BYTES = 1_000_000  # of all texts: indexing more can exceed the request timeout
@@ -145,7 +145,7 @@ class MemoryHistory(msgspec.Struct, frozen=True):
 
 
 @operations.declare("POST", "/api/memories", needs="write", status=201, errors=[NotFound, Conflict])
-async def remember(call: Call, body: NewMemories) -> MemoryList:
+async def remember(call: ApiCall, body: NewMemories) -> MemoryList:
     """Store memories. If a memory with the same key or the same words exists, return that one."""
     owner = await call.authorization.owner_to_change(body.owner)
     for draft in body.memories:
@@ -157,7 +157,7 @@ async def remember(call: Call, body: NewMemories) -> MemoryList:
 
 @operations.declare("GET", "/api/memories", needs="read", errors=[NotFound, Conflict])
 async def list_memories(
-    call: Call,
+    call: ApiCall,
     scope: Scope = "user",
     name: Name | None = None,
     agent: Name | None = None,
@@ -178,7 +178,7 @@ async def list_memories(
 # Fixed paths come before `{id}`: the first route that matches is used.
 @operations.declare("GET", "/api/memories/owners", needs="read")
 async def list_owners(
-    call: Call, scope: Scope | None = None, limit: Limit = 50, cursor: Cursor | None = None
+    call: ApiCall, scope: Scope | None = None, limit: Limit = 50, cursor: Cursor | None = None
 ) -> MemoryOwners:
     """List owners of memories: the organization, agents, users, then sessions, newest first; or one memory scope.
 
@@ -189,13 +189,13 @@ async def list_owners(
 
 
 @operations.declare("GET", "/api/memories/{id}", needs="read", errors=[NotFound])
-async def get_memory(call: Call, id: UUID) -> Memory:
+async def get_memory(call: ApiCall, id: UUID) -> Memory:
     """Get a memory, also if it is superseded, expired or buried."""
     return await call.authorization.memory(id)
 
 
 @operations.declare("PATCH", "/api/memories/{id}", needs="write", errors=[NotFound, Conflict])
-async def edit_memory(call: Call, id: UUID, body: Annotated[MemoryEdit, stated(anyOf=present(*EDITABLE))]) -> Memory:
+async def edit_memory(call: ApiCall, id: UUID, body: Annotated[MemoryEdit, stated(anyOf=present(*EDITABLE))]) -> Memory:
     """Edit a memory. Omitted fields are unchanged."""
     old = await call.authorization.memory_to_change(id)
     call.authorization.check_trust(body.trust)
@@ -204,35 +204,37 @@ async def edit_memory(call: Call, id: UUID, body: Annotated[MemoryEdit, stated(a
 
 
 @operations.declare("DELETE", "/api/memories/{id}", needs="write", status=204, errors=[NotFound])
-async def forget_memory(call: Call, id: UUID) -> None:
+async def forget_memory(call: ApiCall, id: UUID) -> None:
     """Delete a memory and its history."""
     await call.authorization.memory_to_change(id)
     await call.engine.memory.forget(id)
 
 
 @operations.declare("POST", "/api/memories/{id}/supersede", needs="write", status=201, errors=[NotFound, Conflict])
-async def supersede_memory(call: Call, id: UUID, body: Successor) -> Memory:
+async def supersede_memory(call: ApiCall, id: UUID, body: Successor) -> Memory:
     """Supersede a memory that is no longer true, and return the new one."""
     call.authorization.check_trust((await call.authorization.memory_to_change(id)).trust)
     return await call.engine.memory.supersede(id, body.content, at=body.at, version=body.version)
 
 
 @operations.declare("POST", "/api/memories/{id}/pin", needs="write", errors=[NotFound])
-async def pin_memory(call: Call, id: UUID, body: Pinning) -> Memory:
+async def pin_memory(call: ApiCall, id: UUID, body: Pinning) -> Memory:
     """Pin or unpin a memory. A pinned memory does not fade, and is not deleted to make room."""
     await call.authorization.memory_to_change(id)
     return await call.engine.memory.pin(id, pinned=body.pinned)
 
 
 @operations.declare("POST", "/api/memories/{id}/bury", needs="write", errors=[NotFound])
-async def bury_memory(call: Call, id: UUID, body: Burial) -> Memory:
+async def bury_memory(call: ApiCall, id: UUID, body: Burial) -> Memory:
     """Bury or unbury a memory. A buried memory is kept, but not recalled."""
     await call.authorization.memory_to_change(id)
     return await call.engine.memory.bury(id, buried=body.buried)
 
 
 @operations.declare("GET", "/api/memories/{id}/history", needs="read", errors=[NotFound])
-async def memory_history(call: Call, id: UUID, before: Version | None = None, limit: Limit = MAX_PAGE) -> MemoryHistory:
+async def memory_history(
+    call: ApiCall, id: UUID, before: Version | None = None, limit: Limit = MAX_PAGE
+) -> MemoryHistory:
     """List the versions of a memory, newest first; with `before`, those before a version."""
     await call.authorization.memory(id)
 
@@ -243,7 +245,7 @@ async def memory_history(call: Call, id: UUID, before: Version | None = None, li
 
 
 @operations.declare("GET", "/api/memories/{id}/chain", needs="read", errors=[NotFound])
-async def memory_chain(call: Call, id: UUID) -> MemoryChain:
+async def memory_chain(call: ApiCall, id: UUID) -> MemoryChain:
     """List the chain of supersessions of a memory, oldest first."""
     await call.authorization.memory(id)
     return MemoryChain(await call.engine.memory.chain(id))
@@ -261,7 +263,7 @@ def _check_size(drafts: Sequence[MemoryDraft]) -> None:
         )
 
 
-def _counted(holding: Holding) -> OwnerCount:
+def _counted(holding: OwnerMemories) -> OwnerCount:
     owner = holding.owner
     agent, user = (owner.agent, owner.user) if owner.scope == "session" else (None, None)
     return OwnerCount(owner.scope, owner.name or None, agent, user, holding.count, holding.newest)

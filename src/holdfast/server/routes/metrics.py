@@ -15,9 +15,9 @@ from starlette.responses import Response
 from holdfast.bus.gauges import MOST, Gauges
 from holdfast.core.ids import TenantId
 from holdfast.memory.gauges import ScopeGauge
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("metrics")
+operations = ApiOperations("metrics")
 
 BOUND = f"At most {MOST} series, the first by name."
 
@@ -36,7 +36,7 @@ class Measured(Collector):
 
 
 @operations.declare("GET", "/metrics", needs="somebody", response_format="text/plain")
-async def metrics(call: Call) -> Response:
+async def metrics(call: ApiCall) -> Response:
     """Get metrics in the Prometheus format: of the caller's tenant, or for an operator of all tenants."""
     caller = call.principal
     if "operator" not in caller.scopes:
@@ -109,7 +109,7 @@ def _of_memory(scopes: Sequence[ScopeGauge]) -> list[Metric]:
     ]
 
 
-async def _of_envelopes(call: Call, tenant: TenantId | None) -> Metric:
+async def _of_envelopes(call: ApiCall, tenant: TenantId | None) -> Metric:
     counts = call.gateways.envelope_calls.counts(tenant)
     tenants = call.engine.tenants
     names = {id: (await tenants.get(id)).name for id in {id for id, _ in counts}}

@@ -5,16 +5,16 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.conversations.nodes import Draft, Node, NodeRevision
-from holdfast.conversations.turns import Turn
+from holdfast.conversations.nodes import Node, NodeInput, NodeRevision
+from holdfast.conversations.turn_claims import HeldTurn
 from holdfast.core.errors import Busy, Conflict, InvalidInput, NotFound, TooLarge
 from holdfast.server.fields import ContextText
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
 from holdfast.server.routes.conversations import MAX_PAGE, Limit, Name, Number
 from holdfast.server.routes.state import change
 
-operations = Operations("nodes")
+operations = ApiOperations("nodes")
 
 Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 AfterVersion = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -98,7 +98,7 @@ class NodeRevisions(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/conversations/{id}/nodes", needs="read", errors=[NotFound])
 async def list_nodes(
-    call: Call, id: UUID, before: Number | None = None, since: Number | None = None, limit: Limit = 50
+    call: ApiCall, id: UUID, before: Number | None = None, since: Number | None = None, limit: Limit = 50
 ) -> NodePage:
     """List the newest nodes, those `before` a number, or those `since` one with deleted ones. Oldest first."""
     await call.authorization.conversation(id)
@@ -126,7 +126,7 @@ async def list_nodes(
     or_status=200,
     errors=[NotFound, Conflict, Busy],
 )
-async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
+async def append_node(call: ApiCall, id: UUID, body: NewNode) -> Node:
     """Append a node; 200 if its key was used before, with the node that was stored then."""
     talk = await call.authorization.conversation(id)
     node = await call.engine.conversations.append(
@@ -138,7 +138,7 @@ async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
         expect=body.expect,
         state=change(call, body.state, body.delete_state),
         parent=body.parent,
-        turn=None if body.turn is None else Turn(id, body.turn),
+        turn=None if body.turn is None else HeldTurn(id, body.turn),
     )
     if node.seq <= talk.last_seq:  # two concurrent requests with the same key can both get 201
         call.status = 200
@@ -148,11 +148,11 @@ async def append_node(call: Call, id: UUID, body: NewNode) -> Node:
 @operations.declare(
     "POST", "/api/conversations/{id}/nodes/batch", needs="write", status=201, errors=[NotFound, Conflict, Busy]
 )
-async def append_nodes(call: Call, id: UUID, body: NewNodes) -> Nodes:
+async def append_nodes(call: ApiCall, id: UUID, body: NewNodes) -> Nodes:
     """Append nodes together: all or none."""
     talk = await call.authorization.conversation(id)
     drafts = [
-        Draft(
+        NodeInput(
             content=draft.content,
             context=call.authorization.context(talk, draft.context, draft.payload),
             payload=draft.payload,
@@ -166,19 +166,19 @@ async def append_nodes(call: Call, id: UUID, body: NewNodes) -> Nodes:
             drafts,
             expect=body.expect,
             state=change(call, body.state, body.delete_state),
-            turn=None if body.turn is None else Turn(id, body.turn),
+            turn=None if body.turn is None else HeldTurn(id, body.turn),
         )
     )
 
 
 @operations.declare("GET", "/api/nodes/{id}", needs="read", errors=[NotFound])
-async def read_node(call: Call, id: UUID) -> Node:
+async def read_node(call: ApiCall, id: UUID) -> Node:
     """Get a node, also a deleted one."""
     return await call.authorization.node(id)
 
 
 @operations.declare("PATCH", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
-async def edit_node(call: Call, id: UUID, body: NodeEdit) -> Node:
+async def edit_node(call: ApiCall, id: UUID, body: NodeEdit) -> Node:
     """Edit the content of a node. Former versions stay readable."""
     await call.authorization.node_to_change(id)
     if body.payload:
@@ -187,21 +187,21 @@ async def edit_node(call: Call, id: UUID, body: NodeEdit) -> Node:
 
 
 @operations.declare("DELETE", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
-async def delete_node(call: Call, id: UUID, version: Version) -> Node:
+async def delete_node(call: ApiCall, id: UUID, version: Version) -> Node:
     """Empty a node and all nodes below it. Their numbers stay, and former versions stay readable."""
     await call.authorization.node_to_change(id)
     return await call.engine.conversations.delete(id, version=version)
 
 
 @operations.declare("POST", "/api/nodes/{id}/move", needs="write", errors=[NotFound, Conflict])
-async def move_node(call: Call, id: UUID, body: NodeMove) -> Node:
+async def move_node(call: ApiCall, id: UUID, body: NodeMove) -> Node:
     """Move a node and all nodes below it to another position in the tree."""
     await call.authorization.node_to_change(id)
     return await call.engine.conversations.move(id, version=body.version, parent=body.parent, before=body.before)
 
 
 @operations.declare("GET", "/api/nodes/{id}/subtree", needs="read", errors=[NotFound, TooLarge])
-async def read_subtree(call: Call, id: UUID, after: UUID | None = None) -> Subtree:
+async def read_subtree(call: ApiCall, id: UUID, after: UUID | None = None) -> Subtree:
     """List a node and all nodes below it, in reading order, without deleted ones; with `after`, those after a node."""
     await call.authorization.node(id)
     talks = call.engine.conversations
@@ -224,7 +224,7 @@ async def read_subtree(call: Call, id: UUID, after: UUID | None = None) -> Subtr
 
 @operations.declare("GET", "/api/nodes/{id}/revisions", needs="read", errors=[NotFound])
 async def list_node_revisions(
-    call: Call, id: UUID, since: AfterVersion | None = None, limit: Limit = 1000
+    call: ApiCall, id: UUID, since: AfterVersion | None = None, limit: Limit = 1000
 ) -> NodeRevisions:
     """List the versions of a node, oldest first; with `since`, those after a version."""
     await call.authorization.node(id)

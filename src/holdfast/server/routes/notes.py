@@ -7,9 +7,9 @@ import msgspec
 from holdfast.conversations.notes import MAX_REVISIONS, OF_SECTIONS, WITH_CONTENT, Note, NoteRevision, Operation
 from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.server.fields import NotBlank, stated
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("notes")
+operations = ApiOperations("notes")
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -50,14 +50,14 @@ class NoteRevisions(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/notes", needs="read", errors=[TooLarge])
-async def read_notes(call: Call, agent_id: Name, user: Name | None = None) -> Note:
+async def read_notes(call: ApiCall, agent_id: Name, user: Name | None = None) -> Note:
     """Get an agent's notes about the user."""
     return await call.engine.notes.read(user=await call.authorization.user(user), agent=agent_id)
 
 
 @operations.declare("PUT", "/api/notes", needs="write", errors=[NotFound, Conflict])
 async def edit_notes(
-    call: Call, agent_id: Name, body: Annotated[NoteEdit, ARGUMENTS], user: Name | None = None
+    call: ApiCall, agent_id: Name, body: Annotated[NoteEdit, ARGUMENTS], user: Name | None = None
 ) -> Note:
     """Edit the notes, and return the result."""
     return await call.engine.notes.edit(
@@ -72,7 +72,7 @@ async def edit_notes(
 
 @operations.declare("GET", "/api/notes/revisions", needs="read", errors=[TooLarge])
 async def list_note_revisions(
-    call: Call, agent_id: Name, user: Name | None = None, limit: Limit = MAX_REVISIONS, before: Version | None = None
+    call: ApiCall, agent_id: Name, user: Name | None = None, limit: Limit = MAX_REVISIONS, before: Version | None = None
 ) -> NoteRevisions:
     """List the versions of the notes, newest first; with `before`, those before a version."""
     found = await call.engine.notes.revisions(
@@ -82,7 +82,7 @@ async def list_note_revisions(
 
 
 @operations.declare("POST", "/api/notes/restore", needs="write", errors=[NotFound, Conflict])
-async def restore_notes(call: Call, agent_id: Name, body: NoteRestore, user: Name | None = None) -> Note:
+async def restore_notes(call: ApiCall, agent_id: Name, body: NoteRestore, user: Name | None = None) -> Note:
     """Restore a former version of the notes, as a new version."""
     return await call.engine.notes.restore(
         user=await call.authorization.user(user), agent=agent_id, revision=body.revision, version=body.version

@@ -8,20 +8,20 @@ import msgspec
 from holdfast.authorization import Name, OwnerName
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Hit, Hits, Scope, WhyNot
-from holdfast.memory.asking import MAX_QUESTION
+from holdfast.memory.query import MAX_QUESTION
 from holdfast.memory.recall import MAX_LIMIT
 from holdfast.server.fields import Moment, NamedOwner, NotBlank, stated
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import within_a_page
 
-operations = Operations("memories")
+operations = ApiOperations("memories")
 
 Question = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUESTION)]
 Limit = Annotated[int, msgspec.Meta(ge=0, le=MAX_LIMIT)]
 Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class MemoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The query, the owner and the filters of a search."""
 
     query: Question
@@ -35,7 +35,7 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     min_importance: Importance | None = None
 
 
-class Search(Asked, frozen=True, kw_only=True):
+class Search(MemoryQuery, frozen=True, kw_only=True):
     """A search in the memories of one owner, by default the caller.
 
     `where` must be contained in the metadata. `since` and `until` limit when it was said. `as_of`: search what was
@@ -58,7 +58,7 @@ class ContextSearch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     explain: bool = False
 
 
-class Absence(Asked, frozen=True, kw_only=True):
+class Absence(MemoryQuery, frozen=True, kw_only=True):
     """A memory, and the search that did not return it."""
 
     id: UUID
@@ -76,7 +76,7 @@ class FoundMemories(msgspec.Struct, frozen=True):
 
 
 @operations.declare("POST", "/api/memories/search", needs="read", errors=[NotFound, Conflict])
-async def search_memories(call: Call, body: Search) -> FoundMemories:
+async def search_memories(call: ApiCall, body: Search) -> FoundMemories:
     """Search the memories of an owner."""
     given = _without(body, "owner", "query")
     return await _found(
@@ -85,7 +85,7 @@ async def search_memories(call: Call, body: Search) -> FoundMemories:
 
 
 @operations.declare("POST", "/api/memories/context", needs="read", errors=[NotFound, Conflict])
-async def memory_context(call: Call, body: ContextSearch) -> FoundMemories:
+async def memory_context(call: ApiCall, body: ContextSearch) -> FoundMemories:
     """Search the memories of the session, the user, the agent and the organization, in one ranking."""
     user = call.principal.user if body.user is msgspec.UNSET else body.user
     if user is not None:
@@ -97,7 +97,7 @@ async def memory_context(call: Call, body: ContextSearch) -> FoundMemories:
 
 
 @operations.declare("POST", "/api/memories/why-not", needs="read", errors=[NotFound, Conflict])
-async def why_not(call: Call, body: Absence) -> WhyNot:
+async def why_not(call: ApiCall, body: Absence) -> WhyNot:
     """Explain why a search does not return a memory, or say that it does."""
     owner = await call.authorization.owner(body.owner)
     await call.authorization.memory(body.id)

@@ -8,14 +8,14 @@ from uuid import UUID
 import msgspec
 
 from holdfast.agents import Run
-from holdfast.agents.journal import Asked, Execution, Step
+from holdfast.agents.journal import RequestedApproval, RunExecution, RunStep
 from holdfast.agents.runs import RunState
 from holdfast.core.errors import NotFound
 from holdfast.server.fields import Cursor
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
 
-operations = Operations("runs")
+operations = ApiOperations("runs")
 
 MAX_PAGE = 200
 MAX_STEPS = 1000
@@ -44,23 +44,23 @@ class RunStory(msgspec.Struct, frozen=True):
     """
 
     run: Run
-    steps: Sequence[Step]
-    executions: Sequence[Execution]
-    asked: Sequence[Asked]
+    steps: Sequence[RunStep]
+    executions: Sequence[RunExecution]
+    asked: Sequence[RequestedApproval]
     cursor: int | None
 
 
 class _Told(NamedTuple):
     """A step with its executions and approvals."""
 
-    step: Step
-    executions: list[Execution]
-    asked: list[Asked]
+    step: RunStep
+    executions: list[RunExecution]
+    asked: list[RequestedApproval]
 
 
 @operations.declare("GET", "/api/runs", needs="read", errors=[NotFound])
 async def list_runs(
-    call: Call,
+    call: ApiCall,
     conversation: UUID | None = None,
     user: Name | None = None,
     state: RunState | None = None,
@@ -84,7 +84,7 @@ async def list_runs(
 
 
 @operations.declare("GET", "/api/runs/{id}", needs="read", errors=[NotFound])
-async def get_run(call: Call, id: UUID, since: StepNumber = 0) -> RunStory:
+async def get_run(call: ApiCall, id: UUID, since: StepNumber = 0) -> RunStory:
     """Get a run with its steps; with `since`, the steps after a number."""
     run = await call.authorization.run(id)
     sees = call.authorization.is_admin
@@ -111,7 +111,7 @@ async def get_run(call: Call, id: UUID, since: StepNumber = 0) -> RunStory:
 
 
 @operations.declare("POST", "/api/runs/{id}/cancel", needs="write", errors=[NotFound])
-async def cancel_run(call: Call, id: UUID) -> Run:
+async def cancel_run(call: ApiCall, id: UUID) -> Run:
     """Cancel a run. Its text so far is kept. A run that has ended is unchanged."""
     await call.authorization.run(id)
     await call.engine.agents.cancel(id)
@@ -119,13 +119,13 @@ async def cancel_run(call: Call, id: UUID) -> Run:
 
 
 @operations.declare("POST", "/api/runs/{id}/retry", needs="write", status=201, errors=[NotFound])
-async def retry_run(call: Call, id: UUID) -> Run:
+async def retry_run(call: ApiCall, id: UUID) -> Run:
     """Retry a failed or cancelled run, and return the new run."""
     await call.authorization.run(id)
     return await call.engine.agents.retry(id)
 
 
-def _without_instructions(step: Step) -> Step:
+def _without_instructions(step: RunStep) -> RunStep:
     messages = [
         {**message, "content": None} if message.get("role") == "system" else message
         for message in step.sent.get("messages", ())

@@ -7,9 +7,9 @@ import msgspec
 from holdfast.core.errors import NotFound, TooLarge
 from holdfast.execution.secrets import KnownSecret
 from holdfast.server.fields import HostName, SecretName, matching
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("secrets")
+operations = ApiOperations("secrets")
 
 SecretText = Annotated[str, matching(r"[^\x00]+")]
 
@@ -31,18 +31,18 @@ class SecretList(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/secrets", needs="admin")
-async def list_secrets(call: Call) -> SecretList:
+async def list_secrets(call: ApiCall) -> SecretList:
     """List secrets, without their values."""
     return SecretList(await call.engine.secrets.list())
 
 
 @operations.declare("PUT", "/api/secrets/{name}", needs="admin", errors=[TooLarge])
-async def set_secret(call: Call, name: SecretName, body: SecretValue) -> KnownSecret:
+async def set_secret(call: ApiCall, name: SecretName, body: SecretValue) -> KnownSecret:
     """Create a secret or replace its value."""
     return await call.engine.secrets.set(name, body.value, hosts=body.hosts, by=call.principal.user)
 
 
 @operations.declare("DELETE", "/api/secrets/{name}", needs="admin", status=204, errors=[NotFound])
-async def remove_secret(call: Call, name: SecretName) -> None:
+async def remove_secret(call: ApiCall, name: SecretName) -> None:
     """Remove a secret. Calls that need it fail from then on."""
     await call.engine.secrets.remove(name, by=call.principal.user)

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 
 from holdfast.gateway.views import Listed
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("services")
+operations = ApiOperations("services")
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -19,17 +19,17 @@ class Service(msgspec.Struct, frozen=True):
     schema: dict[str, Any]
 
 
-class Services(msgspec.Struct, frozen=True):
+class ServiceList(msgspec.Struct, frozen=True):
     """Services, by method."""
 
     services: list[Service]
 
 
 @operations.declare("GET", "/api/services", needs="read")
-async def list_services(call: Call) -> Services:
+async def list_services(call: ApiCall) -> ServiceList:
     """List the services that the caller can call."""
     view = await call.gateways.of(call.principal.tenant).tools(call.principal)
-    return Services([_service(each) for each in view.services])
+    return ServiceList([_service(each) for each in view.services])
 
 
 def _service(listed: Listed) -> Service:

@@ -7,9 +7,9 @@ import msgspec
 
 from holdfast.conversations.sessions import ActiveSession
 from holdfast.core.errors import Conflict, NotFound, TooLarge
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("sessions")
+operations = ApiOperations("sessions")
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -40,14 +40,14 @@ class Ending(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @operations.declare("GET", "/api/sessions/active", needs="read", errors=[TooLarge])
-async def active_session(call: Call, agent_id: Name) -> Active:
+async def active_session(call: ApiCall, agent_id: Name) -> Active:
     """Get the caller's active session with an agent."""
     found = await call.engine.sessions.active(user=call.principal.user, agent=agent_id)
     return Active(agent_id, None, None, None) if found is None else _shown(found)
 
 
 @operations.declare("PUT", "/api/sessions/active", needs="write", errors=[NotFound])
-async def activate_session(call: Call, agent_id: Name, body: Activation) -> Active:
+async def activate_session(call: ApiCall, agent_id: Name, body: Activation) -> Active:
     """Activate a session, and return the active one. A session with another agent is not found."""
     return _shown(
         await call.engine.sessions.activate(
@@ -61,7 +61,7 @@ async def activate_session(call: Call, agent_id: Name, body: Activation) -> Acti
 
 
 @operations.declare("POST", "/api/sessions/end", needs="write", status=204, errors=[NotFound, Conflict])
-async def end_session(call: Call, body: Ending) -> None:
+async def end_session(call: ApiCall, body: Ending) -> None:
     """End a session of the caller; for an admin without this session id, another user's."""
     try:
         await call.engine.sessions.end(body.session_id, user=call.principal.user)

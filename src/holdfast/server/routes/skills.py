@@ -19,19 +19,19 @@ from starlette.responses import Response
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.attachments import BYTES, attachment
 from holdfast.server.fields import HistoryCursor, NotBlank, SkillName, stated
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.routes.tools import ActiveChange
-from holdfast.skills.drafts import MAX_LABEL
-from holdfast.skills.finding import MAX_LIMIT, MAX_QUERY
 from holdfast.skills.folders import read_folder, write_folder
 from holdfast.skills.history import ChangeKind
 from holdfast.skills.overlays import CONFIG_SCHEMA
-from holdfast.skills.skill import Assignment, File, Link, Need, Skill
+from holdfast.skills.registry_columns import MAX_LABEL
+from holdfast.skills.search import MAX_LIMIT, MAX_QUERY
+from holdfast.skills.skill import Assignment, Skill, SkillContent, SkillDependency, ToolLink
+from holdfast.skills.skill_transfer import ImportedSkill
 from holdfast.skills.skills import LARGEST_NUMBER
 from holdfast.skills.tool import Access
-from holdfast.skills.transfer import ImportedSkill
 
-operations = Operations("skills")
+operations = ApiOperations("skills")
 
 MAX_PAGE = 200
 LISTED, FOUND = 100, 10  # default limits of a list and of a search
@@ -95,8 +95,8 @@ class SkillDetail(msgspec.Struct, frozen=True):
     updated_at: datetime
     updated_by: str
     files: list[SkillFile]
-    tools: list[Link]
-    needs: list[Need]
+    tools: list[ToolLink]
+    needs: list[SkillDependency]
     agents: list[Assignment]
 
 
@@ -111,7 +111,7 @@ class SkillChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     label: Label | UnsetType = UNSET
     parent: str | UnsetType | None = UNSET
     front_matter: dict[str, Any] | None = None
-    files: dict[str, File] | None = None
+    files: dict[str, SkillContent] | None = None
     active: bool | UnsetType = UNSET
     version: Version | None = None
 
@@ -122,7 +122,7 @@ class SkillFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `replace`: replace an existing skill of the same name.
     """
 
-    files: Annotated[dict[str, File], stated(required=["SKILL.md"])]
+    files: Annotated[dict[str, SkillContent], stated(required=["SKILL.md"])]
     replace: bool = False
 
 
@@ -191,7 +191,7 @@ class RegistryHistory(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/skills", needs="read")
 async def list_skills(
-    call: Call, query: Query | None = None, limit: Limit | None = None, after: str | None = None
+    call: ApiCall, query: Query | None = None, limit: Limit | None = None, after: str | None = None
 ) -> SkillPage:
     """List skills by name, or search them with `query`. Only an admin gets inactive ones."""
     if query is not None:
@@ -216,7 +216,7 @@ async def list_skills(
     errors=[NotFound, AlreadyExists],
     max_body_bytes=MAX_FOLDER_BYTES,
 )
-async def import_skill(call: Call, body: SkillFolder) -> ImportedSkill:
+async def import_skill(call: ApiCall, body: SkillFolder) -> ImportedSkill:
     """Import a skill from a folder, with its links to tools and other skills: all or nothing."""
     contents = {path: file.content for path, file in body.files.items()}
     folder = read_folder(contents, executable=[path for path, file in body.files.items() if file.executable])
@@ -224,7 +224,7 @@ async def import_skill(call: Call, body: SkillFolder) -> ImportedSkill:
 
 
 @operations.declare("GET", "/api/skills/{name}", needs="admin", errors=[NotFound])
-async def get_skill(call: Call, name: str) -> SkillDetail:
+async def get_skill(call: ApiCall, name: str) -> SkillDetail:
     """Get a skill with its instructions, files and links."""
     return await _detail(call, await call.engine.skills.get(unquote(name)))
 
@@ -236,7 +236,7 @@ async def get_skill(call: Call, name: str) -> SkillDetail:
     errors=[NotFound, AlreadyExists, Conflict],
     max_body_bytes=MAX_FOLDER_BYTES,
 )
-async def put_skill(call: Call, name: SkillName, body: SkillChange) -> SkillDetail:
+async def put_skill(call: ApiCall, name: SkillName, body: SkillChange) -> SkillDetail:
     """Create or change a stored skill. A skill declared in an app can only be changed there."""
     given = {field: getattr(body, field) for field in body.__struct_fields__}
     return await _detail(call, await call.engine.skills.put(unquote(name), **given, by=call.principal.user))
@@ -245,36 +245,36 @@ async def put_skill(call: Call, name: SkillName, body: SkillChange) -> SkillDeta
 @operations.declare(
     "DELETE", "/api/skills/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists, Conflict]
 )
-async def remove_skill(call: Call, name: str, version: Version | None = None) -> None:
+async def remove_skill(call: ApiCall, name: str, version: Version | None = None) -> None:
     """Remove a skill, also from its agents. No other skill may depend on it or have it as its parent."""
     await call.engine.skills.remove(unquote(name), version=version, by=call.principal.user)
 
 
 @operations.declare("PUT", "/api/skills/{name}/active", needs="admin", errors=[NotFound, Conflict])
-async def activate_skill(call: Call, name: str, body: ActiveChange) -> SkillDetail:
+async def activate_skill(call: ApiCall, name: str, body: ActiveChange) -> SkillDetail:
     """Enable or disable a skill, stored or declared in an app."""
     skill = await call.engine.skills.activate(unquote(name), body.active, version=body.version, by=call.principal.user)
     return await _detail(call, skill)
 
 
 @operations.declare("GET", "/api/skills/{name}/files/{path}", needs="admin", errors=[NotFound], response_format=BYTES)
-async def get_skill_file(call: Call, name: str, path: str) -> Response:
+async def get_skill_file(call: ApiCall, name: str, path: str) -> Response:
     """Download a file of a skill."""
     file = await call.engine.skills.file(unquote(name), path)
     return attachment(file.content, PurePosixPath(path).name)
 
 
 @operations.declare("GET", "/api/skills/{name}/export", needs="admin", errors=[NotFound])
-async def export_skill(call: Call, name: str) -> SkillFolder:
+async def export_skill(call: ApiCall, name: str) -> SkillFolder:
     """Export a skill as a folder: its SKILL.md and its other files."""
     folder = await call.engine.skill_transfer.export(unquote(name))
     return SkillFolder(
-        {path: File(content, path in folder.executable) for path, content in write_folder(folder).items()}
+        {path: SkillContent(content, path in folder.executable) for path, content in write_folder(folder).items()}
     )
 
 
 @operations.declare("PUT", "/api/skills/{name}/tools/{tool}", needs="admin", errors=[NotFound, Conflict])
-async def link_tool(call: Call, name: str, tool: str, body: SkillTool) -> Link:
+async def link_tool(call: ApiCall, name: str, tool: str, body: SkillTool) -> ToolLink:
     """Link a tool to a skill, or change the link."""
     return await call.engine.skills.link(
         unquote(name),
@@ -288,13 +288,13 @@ async def link_tool(call: Call, name: str, tool: str, body: SkillTool) -> Link:
 
 
 @operations.declare("DELETE", "/api/skills/{name}/tools/{tool}", needs="admin", status=204, errors=[NotFound, Conflict])
-async def unlink_tool(call: Call, name: str, tool: str, version: Version | None = None) -> None:
+async def unlink_tool(call: ApiCall, name: str, tool: str, version: Version | None = None) -> None:
     """Remove the link of a skill to a tool."""
     await call.engine.skills.unlink(unquote(name), tool, version=version, by=call.principal.user)
 
 
 @operations.declare("PUT", "/api/skills/{name}/needs/{other}", needs="admin", errors=[NotFound, Conflict])
-async def need_skill(call: Call, name: str, other: str, body: SkillNeed) -> Need:
+async def need_skill(call: ApiCall, name: str, other: str, body: SkillNeed) -> SkillDependency:
     """Add or change a dependency on another skill. Circular dependencies are rejected."""
     return await call.engine.skills.depend(
         unquote(name),
@@ -309,19 +309,19 @@ async def need_skill(call: Call, name: str, other: str, body: SkillNeed) -> Need
 @operations.declare(
     "DELETE", "/api/skills/{name}/needs/{other}", needs="admin", status=204, errors=[NotFound, Conflict]
 )
-async def spare_skill(call: Call, name: str, other: str, version: Version | None = None) -> None:
+async def spare_skill(call: ApiCall, name: str, other: str, version: Version | None = None) -> None:
     """Remove a dependency on another skill."""
     await call.engine.skills.undepend(unquote(name), unquote(other), version=version, by=call.principal.user)
 
 
 @operations.declare("GET", "/api/agents/{agent}/skills", needs="admin", errors=[NotFound])
-async def list_agent_skills(call: Call, agent: str) -> AgentSkillList:
+async def list_agent_skills(call: ApiCall, agent: str) -> AgentSkillList:
     """List the skills of an agent, in the order of its prompt."""
     return AgentSkillList(await call.engine.skills.skills_of(agent))
 
 
 @operations.declare("PUT", "/api/agents/{agent}/skills/{name}", needs="admin", errors=[NotFound, Conflict])
-async def assign_skill(call: Call, agent: str, name: str, body: AgentSkill) -> Assignment:
+async def assign_skill(call: ApiCall, agent: str, name: str, body: AgentSkill) -> Assignment:
     """Assign a skill to an agent, or change the assignment."""
     return await call.engine.skills.assign(
         agent,
@@ -338,14 +338,14 @@ async def assign_skill(call: Call, agent: str, name: str, body: AgentSkill) -> A
 @operations.declare(
     "DELETE", "/api/agents/{agent}/skills/{name}", needs="admin", status=204, errors=[NotFound, Conflict]
 )
-async def unassign_skill(call: Call, agent: str, name: str, version: Version | None = None) -> None:
+async def unassign_skill(call: ApiCall, agent: str, name: str, version: Version | None = None) -> None:
     """Remove a skill from an agent."""
     await call.engine.skills.unassign(agent, unquote(name), version=version, by=call.principal.user)
 
 
 @operations.declare("GET", "/api/registry/history", needs="admin")
 async def registry_history(
-    call: Call,
+    call: ApiCall,
     kind: ChangeKind | None = None,
     name: str | None = None,
     limit: ChangeLimit = 50,
@@ -360,7 +360,7 @@ async def registry_history(
     return RegistryHistory(changes, found[limit - 1].cursor if len(found) > limit else None)
 
 
-async def _detail(call: Call, skill: Skill) -> SkillDetail:
+async def _detail(call: ApiCall, skill: Skill) -> SkillDetail:
     skills = call.engine.skills
     files, tools, needs, agents = await asyncio.gather(
         skills.file_sizes(skill.name),

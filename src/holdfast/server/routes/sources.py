@@ -16,13 +16,13 @@ from holdfast.core.errors import (
     Unavailable,
 )
 from holdfast.server.fields import SecretName, SourceName, WebAddress, matching, present, stated
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.skills.sources.reports import SourceDetails, SourceEntry, SourceReport
 from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY
 from holdfast.skills.sources.source import Choice
 from holdfast.skills.tool import LONGEST_TIMEOUT
 
-operations = Operations("sources")
+operations = ApiOperations("sources")
 
 MAX_BODY_BYTES = 64 * 1024 * 1024  # a document of 50 MB, as a JSON string
 IMPORT_SECONDS = 115.0  # to fetch and import a large document on a busy machine
@@ -100,14 +100,14 @@ class SourceList(msgspec.Struct, frozen=True):
     sources: list[SourceEntry]
 
 
-class Removed(msgspec.Struct, frozen=True):
+class RemovedSource(msgspec.Struct, frozen=True):
     """The tools that were removed with a source."""
 
     tools: list[str]
 
 
 @operations.declare("GET", "/api/sources", needs="admin")
-async def list_sources(call: Call) -> SourceList:
+async def list_sources(call: ApiCall) -> SourceList:
     """List sources."""
     return SourceList([*await call.engine.sources.list()])
 
@@ -116,7 +116,9 @@ async def list_sources(call: Call) -> SourceList:
     "POST", "/api/sources", needs="admin", status=201, errors=[AlreadyExists, NotFound, *FETCHING],
     max_body_bytes=MAX_BODY_BYTES,
 )  # fmt: skip
-async def add_source(call: Call, body: Annotated[NewSource, stated(anyOf=present("document", "url"))]) -> SourceReport:
+async def add_source(
+    call: ApiCall, body: Annotated[NewSource, stated(anyOf=present("document", "url"))]
+) -> SourceReport:
     """Add a source: import the marked and the chosen operations of a document as tools."""
     if body.document is None and body.url is None:
         raise InvalidInput("there is no document", next="Give it as `document`, or its address as `url`.")
@@ -135,7 +137,7 @@ async def add_source(call: Call, body: Annotated[NewSource, stated(anyOf=present
 
 
 @operations.declare("GET", "/api/sources/{name}", needs="admin", errors=[NotFound])
-async def get_source(call: Call, name: str) -> SourceDetails:
+async def get_source(call: ApiCall, name: str) -> SourceDetails:
     """Get a source with its tools and its skipped operations."""
     return await call.engine.sources.get(name)
 
@@ -143,7 +145,7 @@ async def get_source(call: Call, name: str) -> SourceDetails:
 @operations.declare(
     "PUT", "/api/sources/{name}", needs="admin", errors=[NotFound, Conflict, *FETCHING], max_body_bytes=MAX_BODY_BYTES
 )
-async def change_source(call: Call, name: str, body: SourceChange) -> SourceReport:
+async def change_source(call: ApiCall, name: str, body: SourceChange) -> SourceReport:
     """Change which operations a source imports, or how its back end is called."""
     call.visit.stay(IMPORT_SECONDS)
     return await call.engine.sources.change(
@@ -162,17 +164,17 @@ async def change_source(call: Call, name: str, body: SourceChange) -> SourceRepo
 
 
 @operations.declare("DELETE", "/api/sources/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
-async def remove_source(call: Call, name: str, force: bool = False, version: Version | None = None) -> Removed:
+async def remove_source(call: ApiCall, name: str, force: bool = False, version: Version | None = None) -> RemovedSource:
     """Remove a source and its tools. If skills link one of the tools, this needs `force`."""
     removed = await call.engine.sources.remove(name, force=force, version=version, by=call.principal.user)
-    return Removed([*removed])
+    return RemovedSource([*removed])
 
 
 @operations.declare(
     "POST", "/api/sources/{name}/reload", needs="admin", errors=[NotFound, Conflict, *FETCHING],
     max_body_bytes=MAX_BODY_BYTES,
 )  # fmt: skip
-async def reload_source(call: Call, name: str, body: Reloading) -> SourceReport:
+async def reload_source(call: ApiCall, name: str, body: Reloading) -> SourceReport:
     """Reload the document of a source, and report the differences; with `dry_run`, change nothing."""
     call.visit.stay(IMPORT_SECONDS)
     return await call.engine.sources.reload(

@@ -8,10 +8,10 @@ import msgspec
 
 from holdfast.conversations.state import DELETED, MAX_CHANGES, StateChanged
 from holdfast.core.errors import Conflict, NotFound, TooLarge
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
 
-operations = Operations("state")
+operations = ApiOperations("state")
 
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_CHANGES)]
@@ -46,7 +46,7 @@ class StateChanges(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/conversations/{id}/state", needs="read", errors=[NotFound])
-async def read_state(call: Call, id: UUID) -> StateEntries:
+async def read_state(call: ApiCall, id: UUID) -> StateEntries:
     """Get the state, each value with its version."""
     await call.authorization.conversation(id)
     found = await call.engine.state.versions(id)
@@ -55,7 +55,7 @@ async def read_state(call: Call, id: UUID) -> StateEntries:
 
 @operations.declare("GET", "/api/conversations/{id}/state/changes", needs="read", errors=[NotFound])
 async def list_state_changes(
-    call: Call, id: UUID, since: Version | None = None, limit: Limit = MAX_CHANGES
+    call: ApiCall, id: UUID, since: Version | None = None, limit: Limit = MAX_CHANGES
 ) -> StateChanges:
     """List the changes of state that were made in this conversation, in order; with `since`, after a revision.
 
@@ -72,7 +72,7 @@ async def list_state_changes(
 
 
 @operations.declare("PATCH", "/api/conversations/{id}/state", needs="write", errors=[NotFound, Conflict])
-async def change_state(call: Call, id: UUID, body: StateChange) -> StateEntries:
+async def change_state(call: ApiCall, id: UUID, body: StateChange) -> StateEntries:
     """Set and delete keys atomically, and return the new state. Other keys are unchanged."""
     await call.authorization.conversation(id)
     await call.engine.state.set(id, change(call, body.state, body.delete), expect=body.expect)
@@ -80,13 +80,13 @@ async def change_state(call: Call, id: UUID, body: StateChange) -> StateEntries:
 
 
 @operations.declare("DELETE", "/api/conversations/{id}/state", needs="write", status=204, errors=[NotFound, TooLarge])
-async def delete_state(call: Call, id: UUID, key: str) -> None:
+async def delete_state(call: ApiCall, id: UUID, key: str) -> None:
     """Delete a key. A missing key is no error."""
     await call.authorization.conversation(id)
     await call.engine.state.set(id, change(call, {}, [key]))
 
 
-def change(call: Call, state: dict[str, Any], deleted: Sequence[str] = ()) -> dict[str, object]:
+def change(call: ApiCall, state: dict[str, Any], deleted: Sequence[str] = ()) -> dict[str, object]:
     """Return the change that sets these values and deletes these keys, if the caller may make it."""
     call.authorization.check_state((*state, *deleted))
     return {**state, **dict.fromkeys(deleted, DELETED)}

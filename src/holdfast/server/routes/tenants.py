@@ -5,9 +5,9 @@ import msgspec
 from holdfast.access.tenants import Tenant
 from holdfast.core.errors import AlreadyExists
 from holdfast.server.fields import TenantName
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("tenants")
+operations = ApiOperations("tenants")
 
 
 class TenantList(msgspec.Struct, frozen=True):
@@ -32,19 +32,19 @@ class Me(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/tenants", needs="operator")
-async def list_tenants(call: Call) -> TenantList:
+async def list_tenants(call: ApiCall) -> TenantList:
     """List tenants, by name."""
     return TenantList(await call.engine.tenants.list())
 
 
 @operations.declare("POST", "/api/tenants", needs="operator", status=201, errors=[AlreadyExists])
-async def create_tenant(call: Call, body: NewTenant) -> Tenant:
+async def create_tenant(call: ApiCall, body: NewTenant) -> Tenant:
     """Create a tenant."""
     return await call.engine.tenants.create(body.name)
 
 
 @operations.declare("GET", "/api/me", needs="somebody")
-async def me(call: Call) -> Me:
+async def me(call: ApiCall) -> Me:
     """Get the tenant, the user and the scopes of the caller."""
     tenant = await call.engine.tenants.get(call.principal.tenant)
     return Me(tenant.name, call.principal.user, sorted(call.principal.scopes), call.principal.local)

@@ -9,16 +9,16 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.fields import NotBlank, ToolName, WebAddress, matching, stated
-from holdfast.server.operations import Call, Operations
-from holdfast.skills.drafts import MAX_LABEL, METHODS, REFERENCE
-from holdfast.skills.finding import MAX_LIMIT, MAX_QUERY
-from holdfast.skills.permits import PERMISSIONS_SCHEMA
-from holdfast.skills.request import Request
+from holdfast.server.operations import ApiCall, ApiOperations
+from holdfast.skills.permissions import PERMISSIONS_SCHEMA
+from holdfast.skills.registry_columns import MAX_LABEL, METHODS, REFERENCE
+from holdfast.skills.request import RequestTemplate
+from holdfast.skills.search import MAX_LIMIT, MAX_QUERY
 from holdfast.skills.service import METHOD
-from holdfast.skills.tool import KINDS, LONGEST_TIMEOUT, Access, Entry, Kind, Mode, Origin, Tool
+from holdfast.skills.tool import KINDS, LONGEST_TIMEOUT, Access, Kind, Mode, Origin, Tool, ToolEntry
 from holdfast.skills.tools import MAX_SHOWN_NAME
 
-operations = Operations("tools")
+operations = ApiOperations("tools")
 
 MAX_PAGE = 200
 LISTED, FOUND = 100, 10  # default limits of a list and of a search
@@ -89,7 +89,7 @@ class ToolDetail(msgspec.Struct, frozen=True):
     updated_at: datetime
     updated_by: str
     reference: str | None
-    request: Request | None
+    request: RequestTemplate | None
     permissions: dict[str, Any] | None
 
 
@@ -111,7 +111,7 @@ class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: Seconds | UnsetType | None = UNSET
     endpoint: WebAddress | None = None
     method: Method | None = None
-    request: Request | None = None
+    request: RequestTemplate | None = None
     reference: str = ""
     script: str | None = None
     server: str | None = None
@@ -151,7 +151,7 @@ class ActiveChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @operations.declare("GET", "/api/tools", needs="read")
 async def list_tools(
-    call: Call,
+    call: ApiCall,
     query: Query | None = None,
     source: Name | None = None,
     kind: Kind | None = None,
@@ -169,13 +169,13 @@ async def list_tools(
 
 
 @operations.declare("GET", "/api/tools/{name}", needs="read", errors=[NotFound])
-async def get_tool(call: Call, name: str) -> ToolDetail:
+async def get_tool(call: ApiCall, name: str) -> ToolDetail:
     """Get a tool with its parameters, its origin and the number of its calls."""
     return _detail(call, await call.authorization.tool(name))
 
 
 @operations.declare("PUT", "/api/tools/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
-async def put_tool(call: Call, name: ToolName, body: Annotated[ToolChange, FUNCTION_RULE]) -> ToolDetail:
+async def put_tool(call: ApiCall, name: ToolName, body: Annotated[ToolChange, FUNCTION_RULE]) -> ToolDetail:
     """Register or change a tool. A tool of an app or of a source can only be changed there."""
     given = {field: getattr(body, field) for field in body.__struct_fields__}
     return _detail(call, await call.engine.tools.put(name, **given, by=call.principal.user))
@@ -184,26 +184,26 @@ async def put_tool(call: Call, name: ToolName, body: Annotated[ToolChange, FUNCT
 @operations.declare(
     "DELETE", "/api/tools/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists, Conflict]
 )
-async def remove_tool(call: Call, name: str, version: Version | None = None) -> None:
+async def remove_tool(call: ApiCall, name: str, version: Version | None = None) -> None:
     """Remove a registered tool, also from the skills that link it."""
     await call.engine.tools.remove(name, version=version, by=call.principal.user)
 
 
 @operations.declare("PUT", "/api/tools/{name}/permissions", needs="admin", errors=[NotFound, Conflict])
-async def permit_tool(call: Call, name: str, body: ToolPermissions) -> ToolDetail:
+async def permit_tool(call: ApiCall, name: str, body: ToolPermissions) -> ToolDetail:
     """Set the permissions of a tool, registered or from an app or a source."""
     entry = await call.engine.tools.permit(name, body.permissions, version=body.version, by=call.principal.user)
     return _detail(call, entry)
 
 
 @operations.declare("PUT", "/api/tools/{name}/active", needs="admin", errors=[NotFound, Conflict])
-async def activate_tool(call: Call, name: str, body: ActiveChange) -> ToolDetail:
+async def activate_tool(call: ApiCall, name: str, body: ActiveChange) -> ToolDetail:
     """Enable or disable a tool, registered or from an app or a source."""
     entry = await call.engine.tools.activate(name, body.active, version=body.version, by=call.principal.user)
     return _detail(call, entry)
 
 
-async def _search(call: Call, query: str, *, source: str | None, kind: Kind | None, limit: int) -> ToolPage:
+async def _search(call: ApiCall, query: str, *, source: str | None, kind: Kind | None, limit: int) -> ToolPage:
     narrow = source is not None or kind is not None
     most = MAX_LIMIT if narrow else min(limit, MAX_LIMIT)
     found = await call.engine.finding.search(query, kinds=("tool",), limit=most)
@@ -225,12 +225,12 @@ def source_of(tool: Tool) -> str | None:
     return None if tool.backend is None else tool.backend.source
 
 
-def _summary(entry: Entry) -> ToolSummary:
+def _summary(entry: ToolEntry) -> ToolSummary:
     tool = entry.tool
     return ToolSummary(tool.name, tool.description, tool.kind, tool.access, entry.source, entry.active, entry.calls)
 
 
-def _detail(call: Call, entry: Entry) -> ToolDetail:
+def _detail(call: ApiCall, entry: ToolEntry) -> ToolDetail:
     tool, told = entry.tool, call.authorization.is_admin
     return ToolDetail(
         id=entry.id,

@@ -12,13 +12,13 @@ from uuid import UUID
 import msgspec
 
 from holdfast.bus.records import TRACE_HEADERS, Record
-from holdfast.bus.replay import Page, Replay
+from holdfast.bus.replay import Replay, ReplayPage
 from holdfast.bus.topics import MAX_PARTITIONS, Topic
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.server.fields import TopicName, ZonedMoment
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("topics")
+operations = ApiOperations("topics")
 
 MAX_PAGE = 1000
 
@@ -80,19 +80,19 @@ class RecordPage(msgspec.Struct, frozen=True):
 
 
 @operations.declare("GET", "/api/topics", needs="admin")
-async def list_topics(call: Call) -> TopicList:
+async def list_topics(call: ApiCall) -> TopicList:
     """List topics, with the rate and the oldest record of each."""
     return TopicList(await call.engine.log.topics())
 
 
 @operations.declare("POST", "/api/topics", needs="admin", status=201, errors=[Conflict])
-async def create_topic(call: Call, body: NewTopic) -> MadeTopic:
+async def create_topic(call: ApiCall, body: NewTopic) -> MadeTopic:
     """Create a topic, unless it exists."""
     return MadeTopic(body.name, await call.engine.log.create(body.name, partitions=body.partitions))
 
 
 @operations.declare("DELETE", "/api/topics/{name}", needs="admin", status=204, errors=[NotFound])
-async def remove_topic(call: Call, name: TopicName) -> None:
+async def remove_topic(call: ApiCall, name: TopicName) -> None:
     """Delete a topic permanently, with its records and the positions of its groups. Dead letters are kept."""
     try:
         await call.engine.log.remove(name)
@@ -102,7 +102,7 @@ async def remove_topic(call: Call, name: TopicName) -> None:
 
 @operations.declare("GET", "/api/topics/{name}/records", needs="admin", errors=[NotFound])
 async def read_records(
-    call: Call,
+    call: ApiCall,
     name: TopicName,
     partition: Partition | None = None,
     offset: Offset | None = None,
@@ -125,7 +125,7 @@ async def read_records(
 
 
 @operations.declare("POST", "/api/topics/{name}/records", needs="admin", status=201, errors=[NotFound])
-async def publish_record(call: Call, name: TopicName, body: NewRecord) -> PublishedRecord:
+async def publish_record(call: ApiCall, name: TopicName, body: NewRecord) -> PublishedRecord:
     """Publish a record. It is durable when the response arrives."""
     return _shown(
         await call.engine.log.publish(
@@ -134,13 +134,13 @@ async def publish_record(call: Call, name: TopicName, body: NewRecord) -> Publis
     )
 
 
-def traced(call: Call, headers: Mapping[str, str]) -> dict[str, str]:
+def traced(call: ApiCall, headers: Mapping[str, str]) -> dict[str, str]:
     """Return the given headers together with the trace headers of the request."""
     sent = call.request.headers
     return {**{name: sent[name] for name in TRACE_HEADERS if name in sent}, **headers}
 
 
-def _told(page: Page) -> RecordPage:
+def _told(page: ReplayPage) -> RecordPage:
     return RecordPage([_shown(record) for record in page.records], page.next)
 
 

@@ -12,11 +12,11 @@ from starlette.responses import Response, StreamingResponse
 from holdfast.authorization import Name, OwnerName
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Owner, Scope
-from holdfast.memory.sweep import Reason
-from holdfast.memory.transfer import Imported
-from holdfast.server.operations import JSON_LINES, Call, Operations
+from holdfast.memory.import_export import ImportReport
+from holdfast.memory.sweeper import Reason
+from holdfast.server.operations import JSON_LINES, ApiCall, ApiOperations
 
-operations = Operations("memories")
+operations = ApiOperations("memories")
 
 LineNumber = Annotated[int, msgspec.Meta(ge=1, le=2**53)]
 
@@ -47,7 +47,9 @@ class SweepReport(msgspec.Struct, frozen=True):
 @operations.declare(
     "GET", "/api/memories/export", needs="read", errors=[NotFound, Conflict], response_format=JSON_LINES
 )
-async def export_memories(call: Call, scope: Scope = "user", name: Name | None = None, all: bool = False) -> Response:
+async def export_memories(
+    call: ApiCall, scope: Scope = "user", name: Name | None = None, all: bool = False
+) -> Response:
     """Export an owner's memories as JSON lines, with a header; for an admin, `all` exports a whole memory scope."""
     if all:
         call.principal.require("admin")
@@ -59,13 +61,13 @@ async def export_memories(call: Call, scope: Scope = "user", name: Name | None =
 
 @operations.declare("POST", "/api/memories/import", needs="write", errors=[NotFound, Conflict], body_format=JSON_LINES)
 async def import_memories(
-    call: Call,
+    call: ApiCall,
     body: bytes,
     scope: Scope | None = None,
     name: Name | None = None,
     agent: Name | None = None,
     line: LineNumber = 1,
-) -> Imported:
+) -> ImportReport:
     """Import exported memories into one owner; for an admin who names none, to their original owners.
 
     Send a file that is too large for one request in parts, each with the header as its first line. `line` is the number
@@ -79,7 +81,7 @@ async def import_memories(
 
 
 @operations.declare("POST", "/api/memories/sweep", needs="admin")
-async def sweep_memories(call: Call, body: SweepRequest) -> SweepReport:
+async def sweep_memories(call: ApiCall, body: SweepRequest) -> SweepReport:
     """Delete expired and faded memories now, which also happens regularly. The default is a dry run."""
     swept = await call.engine.memory.sweep(dry_run=body.dry_run)
     counts = [SweptCount(scope, reason, count) for (scope, reason), count in sorted(swept.counts.items())]

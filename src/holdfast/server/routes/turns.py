@@ -6,13 +6,13 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.conversations.turns import LEASE, Claim, Policy
+from holdfast.conversations.turn_claims import LEASE, ClaimedTurn, Policy
 from holdfast.core.errors import Busy, NotFound
 from holdfast.server.fields import LEAST_SECONDS
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.routes.conversations import Number
 
-operations = Operations("turns")
+operations = ApiOperations("turns")
 
 MAX_LEASE = 3600
 
@@ -35,7 +35,7 @@ class TurnRenewal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @operations.declare("POST", "/api/conversations/{id}/turns", needs="write", status=201, errors=[NotFound, Busy])
-async def claim_turn(call: Call, id: UUID, body: TurnClaim) -> Claim:
+async def claim_turn(call: ApiCall, id: UUID, body: TurnClaim) -> ClaimedTurn:
     """Claim a conversation or a place in its queue; with `fork`, claim a copy if the conversation is busy."""
     await call.authorization.conversation(id)
     return await call.engine.turns.claim(
@@ -44,14 +44,14 @@ async def claim_turn(call: Call, id: UUID, body: TurnClaim) -> Claim:
 
 
 @operations.declare("PUT", "/api/conversations/{id}/turns/{number}", needs="write", errors=[NotFound, Busy])
-async def renew_turn(call: Call, id: UUID, number: Number, body: TurnRenewal) -> Claim:
+async def renew_turn(call: ApiCall, id: UUID, number: Number, body: TurnRenewal) -> ClaimedTurn:
     """Renew a claim. The response says whether it holds the conversation and whether it was interrupted."""
     await call.authorization.conversation(id)
     return await call.engine.turns.renew(id, number, lease=timedelta(seconds=body.lease_seconds))
 
 
 @operations.declare("DELETE", "/api/conversations/{id}/turns/{number}", needs="write", status=204, errors=[NotFound])
-async def release_turn(call: Call, id: UUID, number: Number) -> None:
+async def release_turn(call: ApiCall, id: UUID, number: Number) -> None:
     """Release a claim. A claim that no longer exists is no error."""
     await call.authorization.conversation(id)
     await call.engine.turns.release(id, number)

@@ -5,9 +5,9 @@ import msgspec
 from holdfast.core.errors import NotFound
 from holdfast.core.issuers import is_address
 from holdfast.server.challenges import METADATA, base_of
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 
-operations = Operations("about")
+operations = ApiOperations("about")
 
 MCP = "/mcp"
 
@@ -23,13 +23,13 @@ class ProtectedResource(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @operations.declare("GET", METADATA, needs="nobody", errors=[NotFound])
-async def protected_resource(call: Call) -> ProtectedResource:
+async def protected_resource(call: ApiCall) -> ProtectedResource:
     """Get the issuers whose tokens this server accepts."""
     return _described(call, "")
 
 
 @operations.declare("GET", f"{METADATA}/{{path}}", needs="nobody", errors=[NotFound])
-async def protected_resource_at(call: Call, path: str) -> ProtectedResource:
+async def protected_resource_at(call: ApiCall, path: str) -> ProtectedResource:
     """Get the issuers whose tokens one address accepts: `mcp`, with or without the root path behind a proxy."""
     asked = f"/{path}".removeprefix(call.engine.config.server.root_path)
     if asked not in ("", MCP):
@@ -37,7 +37,7 @@ async def protected_resource_at(call: Call, path: str) -> ProtectedResource:
     return _described(call, asked)
 
 
-def _described(call: Call, path: str) -> ProtectedResource:
+def _described(call: ApiCall, path: str) -> ProtectedResource:
     config = call.engine.config
     if not config.access.issuers:
         raise NotFound("nobody's tokens are taken here", why="there is none in access.issuers", next="Use a key.")

@@ -35,7 +35,7 @@ _MENTION = re.compile(r"\{\{\s*secret:\s*([^{}]*?)\s*\}\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SourceSettings:
     """Which operations of a document become tools, and how these are called."""
 
     choice: Choice = field(default_factory=Choice)
@@ -53,10 +53,10 @@ class Settings:
         return {"choice": msgspec.to_builtins(choice), "backend": self.backend.to_json()}
 
 
-def settings_of(stored: Mapping[str, Any]) -> Settings:
+def settings_of(stored: Mapping[str, Any]) -> SourceSettings:
     """Return the settings of the stored form."""
     choice = msgspec.convert(stored.get("choice", {}), Choice)
-    return Settings(choice, msgspec.convert(stored.get("backend", {}), Backend))
+    return SourceSettings(choice, msgspec.convert(stored.get("backend", {}), Backend))
 
 
 def check_name(name: str) -> None:
@@ -69,7 +69,7 @@ def check_name(name: str) -> None:
         )
 
 
-def checked(name: str, settings: Settings) -> Settings:
+def checked(name: str, settings: SourceSettings) -> SourceSettings:
     """Return the settings of a source, if they are valid."""
     check_name(name)
     backend, choice = settings.backend, settings.choice
@@ -88,7 +88,7 @@ def checked(name: str, settings: Settings) -> Settings:
     timeout = backend.timeout
     if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
         raise _unusable(f"its time-out cannot be {timeout:g}", f"Give seconds, up to {LONGEST_TIMEOUT:g}.")
-    return Settings(choice, msgspec.structs.replace(backend, source=name, base_url=base_url))
+    return SourceSettings(choice, msgspec.structs.replace(backend, source=name, base_url=base_url))
 
 
 def checked_address(text: str, what: str) -> str:

@@ -48,7 +48,7 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Imported:
+class ImportedDocument:
     """The result of an import: each operation is a tool or was skipped. Tools are in the document's order."""
 
     title: str
@@ -60,7 +60,7 @@ class Imported:
 class Source(Protocol):
     """Reads documents of one kind. The same bytes give the same tools. Nothing is fetched."""
 
-    def read(self, data: bytes, choice: Choice, *, location: str = "", base_url: str | None = None) -> Imported:
+    def read(self, data: bytes, choice: Choice, *, location: str = "", base_url: str | None = None) -> ImportedDocument:
         """Return the tools of a document. An InvalidInput names the place of an error.
 
         `location` is the address of the document. With a `base_url`, the URLs of the tools are paths below it.

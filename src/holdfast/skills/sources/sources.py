@@ -15,12 +15,12 @@ from holdfast.core.text import restore, store
 from holdfast.core.threads import in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
-from holdfast.skills.drafts import check_tool
-from holdfast.skills.request import Backend, Scheme
+from holdfast.skills.registry_columns import check_tool
+from holdfast.skills.request import AuthScheme, Backend
 from holdfast.skills.sources.openapi import OpenAPI
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
-from holdfast.skills.sources.settings import Settings, check_location, checked, settings_of
-from holdfast.skills.sources.source import Choice, Imported, ImportedTool, Skipped, Source
+from holdfast.skills.sources.settings import SourceSettings, check_location, checked, settings_of
+from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, Source
 from holdfast.skills.tools import Diff, Tools, by_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
@@ -29,7 +29,7 @@ MAX_TITLE = 500  # characters
 
 # Returns the content of a web address. Raises TooLarge if it has more bytes than given.
 Fetch = Callable[[str, int], Awaitable[bytes]]
-Security = tuple[tuple[Scheme, ...], ...]
+Security = tuple[tuple[AuthScheme, ...], ...]
 
 # Words for the columns of a tool that a document changes. Other columns keep their names.
 _WORDS = {
@@ -53,7 +53,7 @@ sql = statements(__name__)
 class _Reading:
     """A parsed document, and what is stored of it besides its tools."""
 
-    imported: Imported
+    imported: ImportedDocument
     location: str
     hash: bytes
 
@@ -105,7 +105,7 @@ class Sources:
         a secret, too. Calls go to `base_url` if it is given, and not to the document's own servers.
         """
         backend = Backend(base_url=base_url, auth=dict(auth or {}), headers=dict(headers or {}), timeout=timeout)
-        settings = checked(name, Settings(choice or Choice(), backend))
+        settings = checked(name, SourceSettings(choice or Choice(), backend))
         if await self._database.one(sql("source"), name) is not None:  # fail before reading the document
             raise _taken(name)
         reading = await self._read(name, settings, document, url or "")
@@ -163,7 +163,7 @@ class Sources:
             headers=old.backend.headers if headers is None else dict(headers),
             timeout=old.backend.timeout if timeout is msgspec.UNSET else timeout,
         )
-        settings = checked(name, Settings(choice or old.choice, backend))
+        settings = checked(name, SourceSettings(choice or old.choice, backend))
         is_same = settings.choice == old.choice
         is_same = is_same and (backend.base_url is None) == (old.backend.base_url is None)
         if is_same and document is None and url is None:
@@ -220,7 +220,7 @@ class Sources:
             )
         return tuple(row["tools"])
 
-    async def _read(self, name: str, settings: Settings, document: bytes | None, location: str) -> _Reading:
+    async def _read(self, name: str, settings: SourceSettings, document: bytes | None, location: str) -> _Reading:
         """Fetch a document if it is not given, and parse it in a thread."""
         if location:
             check_location(location)
@@ -236,7 +236,7 @@ class Sources:
         imported, hash = await in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
         return _Reading(imported, location, hash)
 
-    async def _check_address(self, row: Row, settings: Settings, imported: Imported) -> None:
+    async def _check_address(self, row: Row, settings: SourceSettings, imported: ImportedDocument) -> None:
         """Refuse to send secrets to a new address: someone else may have replaced the document."""
         if not settings.secrets or settings.backend.base_url is not None:
             return
@@ -255,7 +255,7 @@ class Sources:
     async def _store(
         self,
         name: str,
-        settings: Settings,
+        settings: SourceSettings,
         reading: _Reading | None,
         version: int | None,
         *,
@@ -337,7 +337,9 @@ def unknown_source(name: str) -> NotFound:
     return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")
 
 
-def _imported(reader: Source, document: bytes, settings: Settings, location: str) -> tuple[Imported, bytes]:
+def _imported(
+    reader: Source, document: bytes, settings: SourceSettings, location: str
+) -> tuple[ImportedDocument, bytes]:
     """Parse a document. Tools that cannot be stored are skipped, with the reason."""
     backend = settings.backend
     imported = reader.read(document, settings.choice, location=location, base_url=backend.base_url)
@@ -374,7 +376,7 @@ def _is_absolute(each: ImportedTool) -> bool:
     return each.tool.request is not None and each.tool.request.url.startswith(("http://", "https://"))
 
 
-def _entry(row: Row, settings: Settings, missing: set[str]) -> SourceEntry:
+def _entry(row: Row, settings: SourceSettings, missing: set[str]) -> SourceEntry:
     return SourceEntry(
         row["source_id"],
         row["name"],
@@ -435,7 +437,7 @@ def _refuse(row: Row, name: str, version: int | None) -> None:
             return
 
 
-def _no_tools(name: str, imported: Imported) -> InvalidInput:
+def _no_tools(name: str, imported: ImportedDocument) -> InvalidInput:
     """Return the error for a document without tools, which would make a useless source."""
     chosen = [f"{each.operation}: {each.reason}" for each in imported.skipped if each.chosen]
     why = (

@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final
 
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.mcp.legacy.sessions import Session
+from holdfast.gateway.mcp.legacy.sessions import McpSession
 from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.postgres.sql import statements
 
@@ -33,14 +33,14 @@ class CallStates:
         self._database = gateway.engine.database
         self._signals = Signals.of(gateway)
 
-    async def cancel(self, session: Session, request: str) -> None:
+    async def cancel(self, session: McpSession, request: str) -> None:
         """Cancel a request in the process that works on it."""
         await self._database.run(sql("forget_cancellations"), session.key, KEPT)
         await self._database.run(sql("cancel_request"), session.key, request, MOST)
         await self._signals.say(session.key, "calls")
 
     async def look(
-        self, session: Session, requests: Sequence[str], *, worked: timedelta, stream: str | None
+        self, session: McpSession, requests: Sequence[str], *, worked: timedelta, stream: str | None
     ) -> CallState:
         """Read what has happened to requests, and to the stream of their answer; `worked` is how long they have run."""
         row = await self._database.one(sql("call_states"), session.key, list(requests), worked + SLACK, stream)

@@ -13,8 +13,8 @@ from typing import Any, Final, cast
 from holdfast.core.errors import HoldfastError, TimedOut, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.gateway.mcp.legacy.questions import Answers
+from holdfast.gateway.mcp.notified_client import NotifiedClient
 from holdfast.gateway.mcp.replies import refusal, undeclared, unfit
-from holdfast.gateway.mcp.told_client import ToldClient
 from holdfast.mcp.inputs import InputRequest, Reply, wire_of
 from holdfast.skills.client import InputRequired
 
@@ -26,7 +26,7 @@ Tell = Callable[[Mapping[str, Any]], Awaitable[None]]
 log = logging.getLogger(__name__)
 
 
-class LegacyClient(ToldClient):
+class LegacyClient(NotifiedClient):
     """The client of one request of a session: `tell` sends it a message, `asked` receives its answers.
 
     `params` are those of the request, `limit` is how many seconds an answer may take.

@@ -9,7 +9,7 @@ from holdfast.gateway.mcp.about import CAPABILITIES, INSTRUCTIONS, SERVER
 from holdfast.gateway.mcp.legacy.client import LegacyClient
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.gateway.mcp.modern import id_of
-from holdfast.gateway.mcp.requests import Request, Result
+from holdfast.gateway.mcp.requests import McpRequest, Result
 from holdfast.mcp.protocol import INVALID_PARAMS, INVALID_REQUEST, LEGACY, LOG_LEVELS, METHOD_NOT_FOUND, McpError
 from holdfast.skills.client import InputRequired
 
@@ -23,7 +23,7 @@ Kind = Literal["request", "notification", "response"]
 Message = Mapping[str, Any]
 
 
-class State(Protocol):
+class SessionSettings(Protocol):
     """The settings that a client makes in its session."""
 
     async def set_level(self, level: str) -> None:
@@ -40,14 +40,14 @@ class State(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
+class Initialization:
     """The `initialize` of a session: the version to answer in, and what the client says about itself."""
 
     version: str
     client: Mapping[str, Any]
 
     @classmethod
-    def of(cls, message: Message) -> "Hello":
+    def of(cls, message: Message) -> "Initialization":
         """Parse `initialize`; for an unknown version, answer with the newest legacy version."""
         params = message.get("params")
         said = cast(dict[str, Any], params) if isinstance(params, dict) else {}
@@ -109,7 +109,11 @@ def kind_of(message: object) -> Kind:
 
 
 async def answer(
-    request: Request, client: LegacyClient, state: State, *, check: Callable[[], Awaitable[None]] | None = None
+    request: McpRequest,
+    client: LegacyClient,
+    state: SessionSettings,
+    *,
+    check: Callable[[], Awaitable[None]] | None = None,
 ) -> Result:
     """Return the result of a request; `client` is the client of the request.
 
@@ -136,7 +140,7 @@ async def answer(
 
 
 async def _handled(
-    method: str, request: Request, client: LegacyClient, check: Callable[[], Awaitable[None]] | None
+    method: str, request: McpRequest, client: LegacyClient, check: Callable[[], Awaitable[None]] | None
 ) -> Result:
     handler = METHODS.get(method)
     if handler is None:

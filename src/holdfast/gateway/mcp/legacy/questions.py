@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, Protocol
 
-from holdfast.bus.wakes import until
+from holdfast.bus.notifications import until
 from holdfast.core.text import loads, render
 from holdfast.gateway.gateway import Gateway
-from holdfast.gateway.mcp.legacy.sessions import Session
+from holdfast.gateway.mcp.legacy.sessions import McpSession
 from holdfast.gateway.mcp.legacy.signals import Signals
 from holdfast.postgres.sql import statements
 
@@ -29,7 +29,7 @@ class Answers(Protocol):
 class StoredAnswers(Answers):
     """Answers that any process has stored."""
 
-    def __init__(self, gateway: Gateway, session: Session, ids: Sequence[str]) -> None:
+    def __init__(self, gateway: Gateway, session: McpSession, ids: Sequence[str]) -> None:
         self._database = gateway.engine.database
         self._session = session
         self._ids = ids
@@ -61,7 +61,7 @@ class Questions:
         self._signals = Signals.of(gateway)
 
     @asynccontextmanager
-    async def asked(self, session: Session, ids: Sequence[str]) -> AsyncGenerator[Answers]:
+    async def asked(self, session: McpSession, ids: Sequence[str]) -> AsyncGenerator[Answers]:
         """Store questions before they are sent, and yield their answers; delete the questions at the end."""
         answers = StoredAnswers(self._gateway, session, ids)
         async with self._signals.hear(session.key, "answers", answers.hear):
@@ -72,7 +72,7 @@ class Questions:
             finally:
                 await self._database.run(sql("forget_questions"), session.key, list(ids))
 
-    async def answer(self, session: Session, message: Mapping[str, Any]) -> None:
+    async def answer(self, session: McpSession, message: Mapping[str, Any]) -> None:
         """Store a client's answer; ignore it if nobody asked."""
         id = message.get("id")
         if not isinstance(id, str) or len(id) > LONGEST_ID or not id.isascii() or not id.isprintable():

@@ -42,7 +42,7 @@ sql = statements(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class McpSession:
     """The session of a client; `key` identifies its rows."""
 
     key: str
@@ -62,25 +62,25 @@ class Session:
 
 
 @dataclass(slots=True)
-class Known:
+class CachedSession:
     """A session as this process last read it."""
 
-    session: Session
+    session: McpSession
     read_at: float
     touched_at: float
 
 
-class Sessions:
+class McpSessions:
     """Begins, finds and ends sessions of one tenant. It caches rows for a second."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._database = gateway.engine.database
         self._signals = Signals.of(gateway)
         self._lasts = timedelta(minutes=gateway.engine.config.gateway.session_minutes)
-        self._known: OrderedDict[str, Known] = OrderedDict()
+        self._known: OrderedDict[str, CachedSession] = OrderedDict()
 
     @classmethod
-    def of(cls, gateway: Gateway) -> "Sessions":
+    def of(cls, gateway: Gateway) -> "McpSessions":
         """Return the sessions of a gateway's tenant."""
         found = gateway.kept.get(KEPT)
         if found is None:
@@ -89,10 +89,10 @@ class Sessions:
 
     async def begin(
         self, caller: Principal, version: str, client: Mapping[str, Any], *, transport: Transport = "http"
-    ) -> tuple[str, Session]:
+    ) -> tuple[str, McpSession]:
         """Begin a session. Return its id, which nobody can guess, and the session."""
         id = secrets.token_urlsafe(32)
-        session = Session(key_of(id), caller.user, caller.agent, transport, version, client)
+        session = McpSession(key_of(id), caller.user, caller.agent, transport, version, client)
         await self._database.value(
             sql("begin_session"),
             session.key,
@@ -107,7 +107,7 @@ class Sessions:
         self._remember(session, touched_at=monotonic())
         return id, session
 
-    async def find(self, caller: Principal, id: str, *, transport: Transport = "http") -> Session:
+    async def find(self, caller: Principal, id: str, *, transport: Transport = "http") -> McpSession:
         """Return the session of an id. Raise the same McpError if there is none and if it is another caller's."""
         session = await self._find(key_of(id)) if _ID.fullmatch(id) else None
         if session is None or (session.user, session.agent, session.transport) != (
@@ -118,35 +118,35 @@ class Sessions:
             raise _unknown()
         return session
 
-    async def current(self, session: Session) -> Session | None:
+    async def current(self, session: McpSession) -> McpSession | None:
         """Return the current state of a session; None if it has ended."""
         return await self._find(session.key)
 
-    async def introduce(self, session: Session, version: str, client: Mapping[str, Any]) -> None:
+    async def introduce(self, session: McpSession, version: str, client: Mapping[str, Any]) -> None:
         """Store what the client of a session says about itself."""
         await self._change(session, "introduce_session", version, client)
 
-    def wishes(self, session: Session) -> "Wishes":
+    def wishes(self, session: McpSession) -> "StoredSettings":
         """Return the settings of a session, for its client to change."""
-        return Wishes(partial(self._change, session))
+        return StoredSettings(partial(self._change, session))
 
-    async def listen(self, session: Session, token: str) -> None:
+    async def listen(self, session: McpSession, token: str) -> None:
         """Take over the stream of a session; the connection that had it is notified, and closes."""
         await self._database.run(sql("listen"), session.key, token)
         self.forget(session)
         await self._signals.say(session.key, "session")
 
-    async def end(self, session: Session) -> None:
+    async def end(self, session: McpSession) -> None:
         """End a session in all processes, with all its requests."""
         await self._database.run(sql("end_session"), session.key)
         self.forget(session)
         await self._signals.say(session.key, "session", "calls", "events")
 
-    def forget(self, session: Session) -> None:
+    def forget(self, session: McpSession) -> None:
         """Remove a session from the cache, so that its row is read again."""
         self._known.pop(session.key, None)
 
-    async def _change(self, session: Session, statement: str, *values: object) -> int:
+    async def _change(self, session: McpSession, statement: str, *values: object) -> int:
         """Change a session's row. Return how many rows were changed; raise McpError if the session has ended."""
         changed = await self._database.run(sql(statement), session.key, *values)
         self.forget(session)
@@ -156,7 +156,7 @@ class Sessions:
             raise _unknown()
         return changed
 
-    async def _find(self, key: str) -> Session | None:
+    async def _find(self, key: str) -> McpSession | None:
         now, known = monotonic(), self._known.get(key)
         if known is None or now - known.read_at > FRESH:
             row = await self._database.one(sql("session"), key)
@@ -169,8 +169,8 @@ class Sessions:
             await self._database.run(sql("touch_session"), key, self._lasting(known.session.transport))
         return known.session
 
-    def _remember(self, session: Session, *, touched_at: float) -> Known:
-        known = self._known[session.key] = Known(session, monotonic(), touched_at)
+    def _remember(self, session: McpSession, *, touched_at: float) -> CachedSession:
+        known = self._known[session.key] = CachedSession(session, monotonic(), touched_at)
         self._known.move_to_end(session.key)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
@@ -180,7 +180,7 @@ class Sessions:
         return UNHELD if transport == "sse" else self._lasts
 
 
-class Wishes:
+class StoredSettings:
     """The settings that a client makes in its session; `change` runs a statement on its row."""
 
     def __init__(self, change: Callable[..., Awaitable[int]]) -> None:
@@ -216,8 +216,8 @@ def _unknown() -> McpError:
     )
 
 
-def _session_of(key: str, row: Row) -> Session:
-    return Session(
+def _session_of(key: str, row: Row) -> McpSession:
+    return McpSession(
         key,
         restore(row["user_name"]),
         None if row["agent"] is None else restore(row["agent"]),

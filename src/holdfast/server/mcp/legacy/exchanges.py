@@ -16,12 +16,12 @@ from holdfast.core.ids import uuid7
 from holdfast.core.text import render
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.answers import RequestId
-from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams, Stream
-from holdfast.gateway.mcp.legacy.sessions import Session
+from holdfast.gateway.mcp.legacy.sessions import McpSession
 from holdfast.gateway.mcp.legacy.signals import Signals
+from holdfast.gateway.mcp.legacy.stored_streams import StoredStreams, Stream
 from holdfast.mcp.protocol import INVALID_REQUEST, LEGACY, McpError
-from holdfast.server.arrivals import Arrival
-from holdfast.server.mcp.staying import STREAM, disconnected, framed, primed
+from holdfast.server.gateway_request import GatewayRequest
+from holdfast.server.mcp.event_stream import STREAM, disconnected, framed, primed
 from holdfast.server.streams import SIGN_OF_LIFE
 
 SLOW: Final = 10.0  # seconds that a client has to read an event while its request runs
@@ -32,14 +32,14 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Forms:
+class AcceptedTypes:
     """The media types that a client accepts."""
 
     json: bool
     stream: bool
 
     @classmethod
-    def of(cls, accept: str | None) -> "Forms":
+    def of(cls, accept: str | None) -> "AcceptedTypes":
         """Parse an Accept header. Without one, both are accepted."""
         kinds = {kind.partition(";")[0].strip().lower() for kind in (accept or "*/*").split(",")}
         return cls(
@@ -53,7 +53,7 @@ class Forms:
             wanted = "text/event-stream" if stream else "application/json and text/event-stream"
             raise McpError(INVALID_REQUEST, f"the client has to accept {wanted}", status=NOT_ACCEPTABLE)
 
-    async def answer(self, arrival: Arrival, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
+    async def answer(self, arrival: GatewayRequest, body: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()) -> None:
         """Send the whole response, as JSON if the client accepts it, else as one event."""
         if self.json:
             await arrival.answer(body, headers=headers)
@@ -62,7 +62,7 @@ class Forms:
             await arrival.answer(framed(body), content_type=kind, headers=(*more, *headers))
 
 
-class Exchange(Protocol):
+class LegacyExchange(Protocol):
     """Sends the responses, notifications and questions of some requests to their client."""
 
     async def tell(self, message: Mapping[str, Any]) -> None:
@@ -95,16 +95,16 @@ class Exchange(Protocol):
         ...
 
 
-class HttpExchange(Exchange):
+class HttpExchange(LegacyExchange):
     """The response to a POST of one request or a `batch`."""
 
     def __init__(
         self,
-        arrival: Arrival,
+        arrival: GatewayRequest,
         gateway: Gateway,
-        session: Session,
+        session: McpSession,
         ids: Sequence[RequestId],
-        forms: Forms,
+        forms: AcceptedTypes,
         *,
         batch: bool,
     ) -> None:
@@ -113,7 +113,7 @@ class HttpExchange(Exchange):
         self._ids = ids
         self._forms = forms
         self._batch = batch
-        self._streams = KeptStreams(gateway)
+        self._streams = StoredStreams(gateway)
         self._signals = Signals.of(gateway)
         self._max_bytes = gateway.engine.config.gateway.max_result_bytes
         self._sending = asyncio.Lock()
@@ -241,12 +241,12 @@ class HttpExchange(Exchange):
             await self._arrival.send({"type": "http.response.body", "body": b""})
 
 
-class SseExchange(Exchange):
+class SseExchange(LegacyExchange):
     """The response to a message of HTTP+SSE: it is stored, and the process of the session's stream sends it."""
 
-    def __init__(self, gateway: Gateway, session: Session) -> None:
+    def __init__(self, gateway: Gateway, session: McpSession) -> None:
         self._session = session
-        self._streams = KeptStreams(gateway)
+        self._streams = StoredStreams(gateway)
         self._signals = Signals.of(gateway)
         self._stream = Stream(session.key, uuid7().hex)
         self._max_bytes = gateway.engine.config.gateway.max_result_bytes

@@ -7,17 +7,17 @@ from holdfast.core.ids import uuid7
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.answers import RequestId, answered, error_of, refused
-from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams, position_of
-from holdfast.gateway.mcp.legacy.messages import INITIALIZE, Hello, Message, Posted, kind_of
-from holdfast.gateway.mcp.legacy.sessions import Session, Sessions
+from holdfast.gateway.mcp.legacy.messages import INITIALIZE, Initialization, Message, Posted, kind_of
+from holdfast.gateway.mcp.legacy.sessions import McpSession, McpSessions
 from holdfast.gateway.mcp.legacy.signals import Signals
+from holdfast.gateway.mcp.legacy.stored_streams import StoredStreams, position_of
 from holdfast.gateway.mcp.modern import id_of
 from holdfast.mcp.protocol import INVALID_REQUEST, LEGACY, McpError
-from holdfast.server.arrivals import Arrival
-from holdfast.server.mcp.legacy.calls import Calls
-from holdfast.server.mcp.legacy.exchanges import NEWEST, Forms, HttpExchange
-from holdfast.server.mcp.legacy.listening import LISTEN, Listening
-from holdfast.server.mcp.staying import Staying, framed, primed
+from holdfast.server.gateway_request import GatewayRequest
+from holdfast.server.mcp.event_stream import McpEventStream, framed, primed
+from holdfast.server.mcp.legacy.exchanges import NEWEST, AcceptedTypes, HttpExchange
+from holdfast.server.mcp.legacy.running_requests import RunningRequests
+from holdfast.server.mcp.legacy.session_stream import LISTEN, SessionStream
 
 SESSION: Final = "mcp-session-id"
 VERSION: Final = "mcp-protocol-version"
@@ -28,14 +28,14 @@ LOOK: Final = 1.0  # seconds between two polls of a resumed stream
 class LegacyHttp:
     """Streamable HTTP with sessions, on `/mcp`."""
 
-    def __init__(self, gateways: Gateways, calls: Calls) -> None:
+    def __init__(self, gateways: Gateways, calls: RunningRequests) -> None:
         self._gateways = gateways
         self._calls = calls
 
-    async def post(self, arrival: Arrival, message: object) -> None:
+    async def post(self, arrival: GatewayRequest, message: object) -> None:
         """Handle a POST: a message or a batch."""
         try:
-            forms = Forms.of(arrival.headers.get("accept"))
+            forms = AcceptedTypes.of(arrival.headers.get("accept"))
             forms.check()
             opening: Message = cast(Message, message) if isinstance(message, dict) else {}
             if opening.get("method") == INITIALIZE:
@@ -45,10 +45,10 @@ class LegacyHttp:
         except McpError as error:
             await _refuse(arrival, error, id_of(cast(object, message)))
 
-    async def get(self, arrival: Arrival) -> None:
+    async def get(self, arrival: GatewayRequest) -> None:
         """Handle a GET: open the stream of a session, or resume a stream that the client lost."""
         try:
-            Forms.of(arrival.headers.get("accept")).check(stream=True)
+            AcceptedTypes.of(arrival.headers.get("accept")).check(stream=True)
             gateway, session = await self._session(arrival)
             last = arrival.headers.get(LAST_EVENT)
             if last is not None and not last.startswith(LISTEN):
@@ -57,30 +57,30 @@ class LegacyHttp:
         except McpError as error:
             await _refuse(arrival, error)
             return
-        async with Staying(arrival) as client:
-            listening = Listening(client, gateway, session, arrival.caller)
+        async with McpEventStream(arrival) as client:
+            listening = SessionStream(client, gateway, session, arrival.caller)
             first = primed(listening.position) if session.version == NEWEST else b""
             await listening.run(first, framed, returned=last is not None)
 
-    async def delete(self, arrival: Arrival) -> None:
+    async def delete(self, arrival: GatewayRequest) -> None:
         """Handle a DELETE: end the session."""
         try:
             gateway, session = await self._session(arrival)
         except McpError as error:
             await _refuse(arrival, error)
             return
-        await Sessions.of(gateway).end(session)
+        await McpSessions.of(gateway).end(session)
         await arrival.answer(b"", status=HTTPStatus.NO_CONTENT)
 
-    async def _begin(self, arrival: Arrival, message: Message, forms: Forms) -> None:
+    async def _begin(self, arrival: GatewayRequest, message: Message, forms: AcceptedTypes) -> None:
         if kind_of(message) != "request":
             raise McpError(INVALID_REQUEST, f"`{INITIALIZE}` is a request: it has an `id`")
-        hello = Hello.of(message)
-        sessions = Sessions.of(self._gateways.of(arrival.caller.tenant))
+        hello = Initialization.of(message)
+        sessions = McpSessions.of(self._gateways.of(arrival.caller.tenant))
         id, _ = await sessions.begin(arrival.caller, hello.version, hello.client)
         await forms.answer(arrival, answered(message["id"], hello.answer), ((SESSION.encode(), id.encode()),))
 
-    async def _take(self, arrival: Arrival, message: object, forms: Forms) -> None:
+    async def _take(self, arrival: GatewayRequest, message: object, forms: AcceptedTypes) -> None:
         gateway, session = await self._session(arrival)
         posted = Posted.of(message, session.version, most=gateway.engine.config.gateway.max_batch)
         for each in posted.others:
@@ -92,7 +92,7 @@ class LegacyHttp:
         exchange = HttpExchange(arrival, gateway, session, ids, forms, batch=posted.batch)
         await self._calls.run(arrival, gateway, session, posted.requests, exchange)
 
-    async def _session(self, arrival: Arrival) -> tuple[Gateway, Session]:
+    async def _session(self, arrival: GatewayRequest) -> tuple[Gateway, McpSession]:
         """Return the session of a request. Raises McpError if there is none."""
         version, id = arrival.headers.get(VERSION), arrival.headers.get(SESSION)
         if version is not None and version not in LEGACY:
@@ -102,18 +102,18 @@ class LegacyHttp:
             text = "the header Mcp-Session-Id is missing. `initialize` begins a session, and its answer has the header."
             raise McpError(INVALID_REQUEST, text)
         gateway = self._gateways.of(arrival.caller.tenant)
-        return gateway, await Sessions.of(gateway).find(arrival.caller, id)
+        return gateway, await McpSessions.of(gateway).find(arrival.caller, id)
 
 
-async def _resume(arrival: Arrival, gateway: Gateway, session: Session, last: str) -> None:
+async def _resume(arrival: GatewayRequest, gateway: Gateway, session: McpSession, last: str) -> None:
     """Send the messages of a stream after the last one that the client has, until the response ends it."""
-    streams, signals = KeptStreams(gateway), Signals.of(gateway)
+    streams, signals = StoredStreams(gateway), Signals.of(gateway)
     stream, number = position_of(last) or ("", 0)
     part = await streams.after(session, stream, number)
     if part is None:
         raise McpError(INVALID_REQUEST, "there is no such stream any more. Send the request again.")
     token = uuid7().hex  # ordered by time: the newest reader has the greatest token and gets the stream
-    async with Staying(arrival) as client, signals.hear(session.key, "events", client.woken.set):
+    async with McpEventStream(arrival) as client, signals.hear(session.key, "events", client.woken.set):
         await streams.take_up(session, stream, token)
         await client.begin()
         while part is not None and part.reader <= token:
@@ -124,5 +124,5 @@ async def _resume(arrival: Arrival, gateway: Gateway, session: Session, last: st
             part = await streams.after(session, stream, number)
 
 
-async def _refuse(arrival: Arrival, error: McpError, id: RequestId | None = None) -> None:
+async def _refuse(arrival: GatewayRequest, error: McpError, id: RequestId | None = None) -> None:
     await arrival.answer(refused(id, error_of(error, modern=False)), status=error.status)

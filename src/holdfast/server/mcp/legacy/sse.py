@@ -15,17 +15,17 @@ from holdfast.core.text import parse_large
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.gateways import Gateways
 from holdfast.gateway.mcp.answers import answered, error_of, refused
-from holdfast.gateway.mcp.legacy.kept_streams import KeptStreams
-from holdfast.gateway.mcp.legacy.messages import INITIALIZE, Hello, Message, Posted
-from holdfast.gateway.mcp.legacy.sessions import Session, Sessions
+from holdfast.gateway.mcp.legacy.messages import INITIALIZE, Initialization, Message, Posted
+from holdfast.gateway.mcp.legacy.sessions import McpSession, McpSessions
+from holdfast.gateway.mcp.legacy.stored_streams import StoredStreams
 from holdfast.gateway.mcp.modern import id_of
 from holdfast.mcp.protocol import INVALID_REQUEST, LEGACY, PARSE_ERROR, McpError
-from holdfast.server.arrivals import Arrival
 from holdfast.server.authentication import Authentication
-from holdfast.server.mcp.legacy.calls import Calls
-from holdfast.server.mcp.legacy.exchanges import Forms, SseExchange
-from holdfast.server.mcp.legacy.listening import Listening
-from holdfast.server.mcp.staying import Staying, framed
+from holdfast.server.gateway_request import GatewayRequest
+from holdfast.server.mcp.event_stream import McpEventStream, framed
+from holdfast.server.mcp.legacy.exchanges import AcceptedTypes, SseExchange
+from holdfast.server.mcp.legacy.running_requests import RunningRequests
+from holdfast.server.mcp.legacy.session_stream import SessionStream
 from holdfast.server.problems import WrongMethod
 
 STREAM_PATH: Final = "/mcp/sse"
@@ -36,14 +36,14 @@ OLDEST: Final = LEGACY[-1]  # the version of a session until the client names it
 class SseEndpoint:
     """The endpoint for HTTP+SSE."""
 
-    def __init__(self, gateways: Gateways, authentication: Authentication, calls: Calls) -> None:
+    def __init__(self, gateways: Gateways, authentication: Authentication, calls: RunningRequests) -> None:
         self._gateways = gateways
         self._authentication = authentication
         self._calls = calls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        arrival = await Arrival.of(self._authentication, scope, receive, send)
+        arrival = await GatewayRequest.of(self._authentication, scope, receive, send)
         method, path = scope["method"], scope["path"].removeprefix(scope.get("root_path", ""))
         if method != (allowed := "GET" if path == STREAM_PATH else "POST"):
             raise WrongMethod(method, [allowed])
@@ -51,7 +51,7 @@ class SseEndpoint:
         message: object = None
         try:
             if method == "GET":
-                Forms.of(arrival.headers.get("accept")).check(stream=True)
+                AcceptedTypes.of(arrival.headers.get("accept")).check(stream=True)
                 await self._open(arrival, gateway)
             else:
                 session = await self._session(arrival, gateway)
@@ -61,14 +61,14 @@ class SseEndpoint:
             body = refused(id_of(message), error_of(error, modern=False))
             await arrival.answer(body, status=error.status)
 
-    async def _open(self, arrival: Arrival, gateway: Gateway) -> None:
+    async def _open(self, arrival: GatewayRequest, gateway: Gateway) -> None:
         """Begin a session and send its stream. The session ends with the stream."""
-        sessions, streams = Sessions.of(gateway), KeptStreams(gateway)
-        async with Staying(arrival) as client:
+        sessions, streams = McpSessions.of(gateway), StoredStreams(gateway)
+        async with McpEventStream(arrival) as client:
             id, session = await sessions.begin(arrival.caller, OLDEST, {}, transport="sse")
             try:
                 address = f"{arrival.scope.get('root_path', '')}{MESSAGE_PATH}?session_id={id}"
-                await Listening(client, gateway, session, arrival.caller).run(
+                await SessionStream(client, gateway, session, arrival.caller).run(
                     b"event: endpoint\ndata: %b\n\n" % address.encode(),
                     lambda message, _: framed(message),  # without an id: a lost stream cannot be resumed
                     lambda: streams.take(session),
@@ -76,13 +76,13 @@ class SseEndpoint:
             finally:
                 await sessions.end(session)
 
-    async def _session(self, arrival: Arrival, gateway: Gateway) -> Session:
+    async def _session(self, arrival: GatewayRequest, gateway: Gateway) -> McpSession:
         ids = parse_qs(arrival.scope["query_string"].decode("latin-1")).get("session_id", [])
         if len(ids) != 1:
             raise McpError(INVALID_REQUEST, f"`session_id` is missing: {STREAM_PATH} gives the address to post to")
-        return await Sessions.of(gateway).find(arrival.caller, ids[0], transport="sse")
+        return await McpSessions.of(gateway).find(arrival.caller, ids[0], transport="sse")
 
-    async def _take(self, arrival: Arrival, gateway: Gateway, session: Session, message: object) -> None:
+    async def _take(self, arrival: GatewayRequest, gateway: Gateway, session: McpSession, message: object) -> None:
         """Handle a message or a batch. The responses go to the stream."""
         posted = Posted.of(message, session.version, most=gateway.engine.config.gateway.max_batch)
         await arrival.answer(b"", status=HTTPStatus.ACCEPTED)
@@ -95,16 +95,16 @@ class SseEndpoint:
             await self._calls.run(arrival, gateway, session, posted.requests, exchange)
 
 
-async def _begun(gateway: Gateway, session: Session, message: Message) -> bytes:
+async def _begun(gateway: Gateway, session: McpSession, message: Message) -> bytes:
     try:
-        hello = Hello.of(message)
-        await Sessions.of(gateway).introduce(session, hello.version, hello.client)
+        hello = Initialization.of(message)
+        await McpSessions.of(gateway).introduce(session, hello.version, hello.client)
     except McpError as error:
         return refused(message["id"], error_of(error, modern=False))
     return answered(message["id"], hello.answer)
 
 
-async def _message(arrival: Arrival) -> object:
+async def _message(arrival: GatewayRequest) -> object:
     arrival.require_json()
     try:
         return await parse_large(await arrival.body())

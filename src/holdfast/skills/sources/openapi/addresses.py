@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 from urllib.parse import urljoin, urlsplit
 
-from holdfast.skills.sources.openapi.references import Unusable
+from holdfast.skills.sources.openapi.references import UnusablePart
 
 MAX_URL = 1024  # characters: the size of the column
 
@@ -26,11 +26,11 @@ def address(
         return _checked(below)
     said = [(cast(list[Any], listed), place) for listed, place in servers if isinstance(listed, list) and listed]
     listed, place = said[0] if said else ([], "")
-    trouble: Unusable | None = None
+    trouble: UnusablePart | None = None
     for index, server in enumerate(listed):
         try:
             found = _checked(_below(_server(server, f"{place}.{index}", location), below))
-        except Unusable as error:
+        except UnusablePart as error:
             trouble = trouble or error
         else:
             if "?" in server["url"]:
@@ -58,14 +58,14 @@ def swagger_servers(root: dict[str, Any], operation: dict[str, Any]) -> list[Any
 def _server(server: Any, place: str, location: str) -> str:
     said = cast(dict[str, Any], server) if isinstance(server, dict) else {}
     if not isinstance(said.get("url"), str):
-        raise Unusable(place, "the server has no address")
+        raise UnusablePart(place, "the server has no address")
     variables = said.get("variables")
 
     def default(found: re.Match[str]) -> str:
         variable: Any = cast(dict[str, Any], variables).get(found[1]) if isinstance(variables, dict) else None
         value: Any = cast(dict[str, Any], variable).get("default") if isinstance(variable, dict) else None
         if not isinstance(value, str | int | float):
-            raise Unusable(place, f"the server's address has a variable without a default: {found[1]}")
+            raise UnusablePart(place, f"the server's address has a variable without a default: {found[1]}")
         return str(value)
 
     return _resolved(_VARIABLE.sub(default, said["url"].strip()), place, location)
@@ -77,13 +77,13 @@ def _resolved(url: str, place: str, location: str) -> str:
             url = urljoin(location, url)
         parts = urlsplit(url)
     except ValueError as error:
-        raise Unusable(place, f"the server's address is none: {error}") from None
+        raise UnusablePart(place, f"the server's address is none: {error}") from None
     if parts.scheme and parts.scheme not in ("http", "https"):
-        raise Unusable(place, f"the server is reached by {parts.scheme}, only http and https are used")
+        raise UnusablePart(place, f"the server is reached by {parts.scheme}, only http and https are used")
     if url.startswith("//"):
         url = f"https:{url}"
     if "@" in parts.netloc:
-        raise Unusable(place, "the server's address holds a name or a password, which belong into a secret")
+        raise UnusablePart(place, "the server's address holds a name or a password, which belong into a secret")
     return url.partition("?")[0].partition("#")[0]
 
 
@@ -96,5 +96,5 @@ def _below(server: str, path: str) -> str:
 
 def _checked(url: str) -> str:
     if len(url) > MAX_URL:
-        raise Unusable("", f"its address is longer than {MAX_URL} characters")
+        raise UnusablePart("", f"its address is longer than {MAX_URL} characters")
     return url

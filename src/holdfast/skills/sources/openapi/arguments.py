@@ -9,7 +9,7 @@ from holdfast.skills.sources.openapi.schemas import Fragment, references_of
 
 
 @dataclass(slots=True)
-class Arguments:
+class OperationArguments:
     """Collects arguments one by one. The first of several with the same name keeps it."""
 
     properties: dict[str, Any] = field(default_factory=dict[str, Any])

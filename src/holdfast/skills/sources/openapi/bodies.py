@@ -9,8 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from holdfast.skills.request import Body, Field, Style
-from holdfast.skills.sources.openapi.arguments import Arguments, told
+from holdfast.skills.request import BodyField, RequestBody, Style
+from holdfast.skills.sources.openapi.arguments import OperationArguments, told
 from holdfast.skills.sources.openapi.schemas import BASE64, DEFS, Fragment, Schemas
 
 MOST_FLAT = 30  # properties
@@ -41,7 +41,7 @@ class Members:
     notes: list[str] = field(default_factory=list[str])
 
 
-def take_body(said: dict[str, Any], place: str, schemas: Schemas, into: Arguments) -> Body | None:
+def take_body(said: dict[str, Any], place: str, schemas: Schemas, into: OperationArguments) -> RequestBody | None:
     """Convert a request body at `place` to arguments."""
     content: Any = said.get("content")
     if not isinstance(content, dict) or not content:
@@ -103,21 +103,27 @@ def members(fragment: Fragment, schemas: Schemas, place: str) -> Members | None:
 
 
 def _take_json(
-    kind: str, fragment: Fragment, said: dict[str, Any], required: bool, place: str, schemas: Schemas, into: Arguments
-) -> Body:
+    kind: str,
+    fragment: Fragment,
+    said: dict[str, Any],
+    required: bool,
+    place: str,
+    schemas: Schemas,
+    into: OperationArguments,
+) -> RequestBody:
     flat = members(fragment, schemas, place)
     # An optional body with required properties stays one argument: they are required only if it is sent.
     fits = flat is not None and len(flat.properties) <= MOST_FLAT and (required or not flat.required)
     if flat is None or not fits or flat.properties.keys() & into.properties.keys():
         into.notes += fragment.notes
-        return Body(kind, argument=into.add("body", "body", told(fragment.schema, said), required=required))
+        return RequestBody(kind, argument=into.add("body", "body", told(fragment.schema, said), required=required))
     into.notes += flat.notes
-    return Body(kind, fields=tuple(_flat_fields(flat, into, required=required)))
+    return RequestBody(kind, fields=tuple(_flat_fields(flat, into, required=required)))
 
 
-def _flat_fields(flat: Members, into: Arguments, *, required: bool) -> list[Field]:
+def _flat_fields(flat: Members, into: OperationArguments, *, required: bool) -> list[BodyField]:
     return [
-        Field(into.add(name, "body", schema, required=required and name in flat.required), name)
+        BodyField(into.add(name, "body", schema, required=required and name in flat.required), name)
         for name, schema in flat.properties.items()
     ]
 
@@ -130,17 +136,17 @@ def _take_form(
     required: bool,
     place: str,
     schemas: Schemas,
-    into: Arguments,
-) -> Body:
+    into: OperationArguments,
+) -> RequestBody:
     flat = members(fragment, schemas, place)
     if flat is None:
         into.notes += fragment.notes
-        return Body(kind, argument=into.add("body", "body", told(fragment.schema, said), required=required))
+        return RequestBody(kind, argument=into.add("body", "body", told(fragment.schema, said), required=required))
     into.notes += flat.notes
     encoding: Any = media.get("encoding")
     encodings = cast(dict[str, Any], encoding if isinstance(encoding, dict) else {})
     multipart = not kind.lower().startswith(FORM)
-    fields: list[Field] = []
+    fields: list[BodyField] = []
     for name, schema in flat.properties.items():
         how: Any = encodings.get(name)
         how = cast(dict[str, Any], how if isinstance(how, dict) else {})
@@ -153,11 +159,13 @@ def _take_form(
         argument = into.add(
             name, "body", _in_base64(schema) if is_bytes else schema, required=required and name in flat.required
         )
-        fields.append(Field(argument, name, content_type, style, explode))
-    return Body(kind, fields=tuple(fields))
+        fields.append(BodyField(argument, name, content_type, style, explode))
+    return RequestBody(kind, fields=tuple(fields))
 
 
-def _take_raw(kind: str, fragment: Fragment, said: dict[str, Any], required: bool, into: Arguments) -> Body:
+def _take_raw(
+    kind: str, fragment: Fragment, said: dict[str, Any], required: bool, into: OperationArguments
+) -> RequestBody:
     schema: dict[str, Any] = {"type": "string"}
     if not _TEXT.match(kind):
         schema |= BASE64
@@ -165,7 +173,7 @@ def _take_raw(kind: str, fragment: Fragment, said: dict[str, Any], required: boo
     described = cast(dict[str, Any], fragment.schema) if isinstance(fragment.schema, dict) else {}
     if "description" in described:
         schema["description"] = described["description"]
-    return Body(kind, argument=into.add("body", "body", told(schema, said), required=required))
+    return RequestBody(kind, argument=into.add("body", "body", told(schema, said), required=required))
 
 
 def _part_type(said: Any, schema: Any, *, multipart: bool) -> str | None:

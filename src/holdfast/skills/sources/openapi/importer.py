@@ -4,21 +4,21 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
-from holdfast.skills.request import Request
+from holdfast.skills.request import RequestTemplate
 from holdfast.skills.sources.openapi.addresses import address, swagger_servers
-from holdfast.skills.sources.openapi.arguments import Arguments
+from holdfast.skills.sources.openapi.arguments import OperationArguments
 from holdfast.skills.sources.openapi.bodies import take_body
-from holdfast.skills.sources.openapi.choosing import MARK, UNREADABLE, Asked, chooser
 from holdfast.skills.sources.openapi.documents import Document, read_document
 from holdfast.skills.sources.openapi.keywords import compiled, short
 from holdfast.skills.sources.openapi.names import tool_names
+from holdfast.skills.sources.openapi.operation_choice import MARK, UNREADABLE, OperationKey, chooser
 from holdfast.skills.sources.openapi.parameters import listed, take_parameters
 from holdfast.skills.sources.openapi.pruning import Pruning
-from holdfast.skills.sources.openapi.references import References, Unusable
+from holdfast.skills.sources.openapi.references import References, UnusablePart
 from holdfast.skills.sources.openapi.schemas import Schemas
 from holdfast.skills.sources.openapi.security import Security
 from holdfast.skills.sources.openapi.swagger import upgraded
-from holdfast.skills.sources.source import Choice, Imported, ImportedTool, Skipped
+from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped
 from holdfast.skills.tool import Access, Tool
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -31,7 +31,7 @@ MAX_NOTES = 20
 
 
 @dataclass(frozen=True, slots=True)
-class Operation:
+class DocumentOperation:
     """An operation, the entry of its path, and its place in the document."""
 
     method: str
@@ -41,23 +41,23 @@ class Operation:
     place: str
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> OperationKey:
         """The properties by which it is chosen."""
         id, tags = self.said.get("operationId"), self.said.get("tags")
         named = [tag for tag in cast(list[Any], tags if isinstance(tags, list) else []) if isinstance(tag, str)]
         id = id if isinstance(id, str) else ""
-        return Asked(self.method, self.path, id, tuple(named), self.said.get(MARK), self.item.get(MARK))
+        return OperationKey(self.method, self.path, id, tuple(named), self.said.get(MARK), self.item.get(MARK))
 
 
 class OpenAPI:
     """The source for OpenAPI 3.x and Swagger 2.0 documents."""
 
-    def read(self, data: bytes, choice: Choice, *, location: str = "", base_url: str | None = None) -> Imported:
+    def read(self, data: bytes, choice: Choice, *, location: str = "", base_url: str | None = None) -> ImportedDocument:
         """Return the tools of a document. An InvalidInput names the place of an error."""
         return import_document(read_document(data, location=location), choice, base_url=base_url)
 
 
-def import_document(document: Document, choice: Choice, *, base_url: str | None = None) -> Imported:
+def import_document(document: Document, choice: Choice, *, base_url: str | None = None) -> ImportedDocument:
     """Return the chosen tools of a document. Operations that cannot be a tool are skipped, without an error."""
     importer = _Importer(document, base_url)
     skipped: list[Skipped] = []
@@ -74,11 +74,11 @@ def import_document(document: Document, choice: Choice, *, base_url: str | None 
         name = names[asked.key]
         try:
             if name in tools:
-                raise Unusable(operation.place, f"its name {name} is taken by {tools[name].operation}")
+                raise UnusablePart(operation.place, f"its name {name} is taken by {tools[name].operation}")
             tools[name] = importer.tool(operation, name)
-        except Unusable as error:
+        except UnusablePart as error:
             skipped.append(Skipped(asked.key, error.path or operation.place, error.reason))
-    return Imported(document.title, document.label, tuple(tools.values()), (*skipped, *chosen.unmet()))
+    return ImportedDocument(document.title, document.label, tuple(tools.values()), (*skipped, *chosen.unmet()))
 
 
 class _Importer:
@@ -93,7 +93,7 @@ class _Importer:
         self._pruning = Pruning(self._schemas)
         self._security = Security(document.root, self._references, swagger=self._is_swagger)
 
-    def operations(self, skipped: list[Skipped]) -> Iterator[Operation]:
+    def operations(self, skipped: list[Skipped]) -> Iterator[DocumentOperation]:
         """Yield the operations in the document's order, and add invalid ones to `skipped`."""
         paths: dict[str, Any] = self._document.root.get("paths") or {}
         for path, said in paths.items():
@@ -102,7 +102,7 @@ class _Importer:
             place = f"paths.{path}"
             try:
                 item = self._item(said, place)
-            except Unusable as error:
+            except UnusablePart as error:
                 skipped.append(Skipped(path, error.path, error.reason))
                 continue
             others: Any = item.get("additionalOperations")
@@ -111,7 +111,7 @@ class _Importer:
             found += [(method, other, f"{place}.additionalOperations.{method}") for method, other in others.items()]
             for method, operation, where in found:
                 if isinstance(operation, dict):
-                    yield Operation(method.upper(), path, cast(dict[str, Any], operation), item, where)
+                    yield DocumentOperation(method.upper(), path, cast(dict[str, Any], operation), item, where)
                 else:
                     skipped.append(Skipped(f"{method.upper()} {path}", where, "it is no object"))
 
@@ -119,14 +119,14 @@ class _Importer:
         item, _ = self._references.followed(said, place)
         return {**item, **{key: value for key, value in said.items() if key != "$ref"}} if item is not said else item
 
-    def tool(self, operation: Operation, name: str) -> ImportedTool:
+    def tool(self, operation: DocumentOperation, name: str) -> ImportedTool:
         """Return the tool of an operation. Raise Unusable if it cannot be one."""
         said, place, method = operation.said, operation.place, operation.method
         if method in UNSENT or not (method.isascii() and method.isalpha() and len(method) <= 10):
-            raise Unusable(place, f"{method[:20]} is no method that a tool is called by")
+            raise UnusablePart(place, f"{method[:20]} is no method that a tool is called by")
         parameters = listed(operation.item, said, place, self._references)
         body: dict[str, Any] | None = None
-        arguments = Arguments()
+        arguments = OperationArguments()
         if self._is_swagger:
             parameters, body = upgraded(parameters, self._document.root, said, arguments.notes)
         elif said.get("requestBody") is not None:
@@ -134,7 +134,7 @@ class _Importer:
         security, notes = self._security.alternatives(said, place)
         arguments.notes += notes
         schemes = [scheme for alternative in security for scheme in alternative]
-        request = Request(
+        request = RequestTemplate(
             method,
             self._url(operation, arguments.notes),
             take_parameters(parameters, operation.path, place, schemes, self._schemas, arguments),
@@ -146,7 +146,7 @@ class _Importer:
             compiled(pruned.schema)
         except ValueError as error:
             why = " ".join(str(error).partition("\n")[0].split())
-            raise Unusable(place, f"its arguments give no valid schema: {short(why, 300)}") from None
+            raise UnusablePart(place, f"its arguments give no valid schema: {short(why, 300)}") from None
         access: Access = "read" if method in READING else "write"
         tool = Tool(
             name,
@@ -160,7 +160,7 @@ class _Importer:
         asked = operation.asked
         return ImportedTool(tool, asked.key, asked.id or _line(said.get("summary")), said, _few(pruned.notes))
 
-    def _url(self, operation: Operation, notes: list[str]) -> str:
+    def _url(self, operation: DocumentOperation, notes: list[str]) -> str:
         root = self._document.root
         if self._is_swagger:
             servers: list[tuple[Any, str]] = [(swagger_servers(root, operation.said), "host")]
@@ -174,7 +174,7 @@ class _Importer:
         return address(servers, operation.path, location=location, base_url=base_url, notes=notes)
 
 
-def _description(operation: Operation) -> str:
+def _description(operation: DocumentOperation) -> str:
     summary, description = (_text(operation.said.get(key)) for key in ("summary", "description"))
     if summary and summary.rstrip(".").lower() not in description.lower():
         both = f"{summary}\n\n{description}".strip()

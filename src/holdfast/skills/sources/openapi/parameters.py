@@ -4,9 +4,9 @@ import re
 from collections.abc import Collection
 from typing import Any, cast
 
-from holdfast.skills.request import Location, Parameter, Scheme, Style
-from holdfast.skills.sources.openapi.arguments import Arguments, told
-from holdfast.skills.sources.openapi.references import References, Unusable
+from holdfast.skills.request import AuthScheme, Location, RequestParameter, Style
+from holdfast.skills.sources.openapi.arguments import OperationArguments, told
+from holdfast.skills.sources.openapi.references import References, UnusablePart
 from holdfast.skills.sources.openapi.schemas import Schemas
 
 Said = tuple[dict[str, Any], str]  # a parameter and its path in the document
@@ -38,22 +38,27 @@ def listed(item: dict[str, Any], operation: dict[str, Any], place: str, referenc
         if parameters is None:
             continue
         if not isinstance(parameters, list):
-            raise Unusable(f"{path}.parameters", "they are no list")
+            raise UnusablePart(f"{path}.parameters", "they are no list")
         for index, one in enumerate(cast(list[Any], parameters)):
             where = f"{path}.parameters.{index}"
             parameter, _ = references.followed(one, where)
             name, location = parameter.get("name"), parameter.get("in")
             if not isinstance(name, str) or not isinstance(location, str):
-                raise Unusable(where, "the parameter has no name, or does not say where it goes")
+                raise UnusablePart(where, "the parameter has no name, or does not say where it goes")
             found[location, name] = (parameter, where)
     return list(found.values())
 
 
 def take_parameters(
-    said: Collection[Said], path: str, place: str, shown: Collection[Scheme], schemas: Schemas, into: Arguments
-) -> tuple[Parameter, ...]:
+    said: Collection[Said],
+    path: str,
+    place: str,
+    shown: Collection[AuthScheme],
+    schemas: Schemas,
+    into: OperationArguments,
+) -> tuple[RequestParameter, ...]:
     """Convert the parameters of `path` to arguments, except those that schemes in `shown` fill with a secret."""
-    found: list[Parameter] = []
+    found: list[RequestParameter] = []
     wanted = list(dict.fromkeys(_PLACEHOLDER.findall(path)))
     secret = {(scheme.kind, scheme.parameter.lower()) for scheme in shown}
     by_name = {parameter["name"]: (parameter, where) for parameter, where in said if parameter["in"] == "path"}
@@ -74,14 +79,14 @@ def take_parameters(
             into.notes.append(f"{where}: left out, the path has no {{{name}}}")
         elif location not in PLACES:
             if parameter.get("required") is True:
-                raise Unusable(
+                raise UnusablePart(
                     where, f"a parameter that is required goes to a place that is not known: {location[:40]}"
                 )
             into.notes.append(f"{where}: left out, its place is not known: {location[:40]}")
     return tuple(found)
 
 
-def _is_sendable(parameter: dict[str, Any], where: str, into: Arguments) -> bool:
+def _is_sendable(parameter: dict[str, Any], where: str, into: OperationArguments) -> bool:
     name = parameter["name"]
     if name.lower() not in _NOT_ARGUMENTS and _HEADER.fullmatch(name):
         return True
@@ -89,7 +94,9 @@ def _is_sendable(parameter: dict[str, Any], where: str, into: Arguments) -> bool
     return False
 
 
-def _taken(parameter: dict[str, Any], location: Location, where: str, schemas: Schemas, into: Arguments) -> Parameter:
+def _taken(
+    parameter: dict[str, Any], location: Location, where: str, schemas: Schemas, into: OperationArguments
+) -> RequestParameter:
     name = parameter["name"]
     schema, content_type, at = _schema_of(parameter, where)
     fragment = schemas.fragment(schema, at)
@@ -102,7 +109,7 @@ def _taken(parameter: dict[str, Any], location: Location, where: str, schemas: S
             into.notes.append(f"{where}: style {str(style)[:40]} is none of a {location} parameter")
         style = _STYLES[location][0]
     explode = parameter.get("explode")
-    return Parameter(
+    return RequestParameter(
         argument,
         name,
         location,

@@ -27,7 +27,7 @@ from holdfast.skills.sources.openapi.keywords import (
     short,
     subschemas,
 )
-from holdfast.skills.sources.openapi.references import References, Unusable, tokens
+from holdfast.skills.sources.openapi.references import References, UnusablePart, tokens
 
 DEFS = "#/$defs/"
 BASE64 = {"contentEncoding": "base64"}
@@ -112,7 +112,7 @@ class Schemas:
         node, _ = self._references.target(reference, path)
         reference = cast(str, reference)
         if not isinstance(node, dict | bool):
-            raise Unusable(path, f"it refers to what is no schema: {reference[:200]}")
+            raise UnusablePart(path, f"it refers to what is no schema: {reference[:200]}")
         name = self._names.get(reference)
         if name is None:
             name = self._names[reference] = _definition_name(reference, swagger=self._version == "2.0")

@@ -2,10 +2,10 @@
 
 from typing import Any, cast
 
-from holdfast.skills.request import Scheme
-from holdfast.skills.sources.openapi.references import References, Unusable
+from holdfast.skills.request import AuthScheme
+from holdfast.skills.sources.openapi.references import References, UnusablePart
 
-Alternatives = tuple[tuple[Scheme, ...], ...]
+Alternatives = tuple[tuple[AuthScheme, ...], ...]
 
 
 class Security:
@@ -29,37 +29,37 @@ class Security:
         listed: Any = operation.get("security", self._default)
         if not isinstance(listed, list) or not listed:
             return (), []
-        found: list[tuple[Scheme, ...]] = []
-        troubles: list[Unusable] = []
+        found: list[tuple[AuthScheme, ...]] = []
+        troubles: list[UnusablePart] = []
         for alternative in cast(list[Any], listed):
             try:
                 found.append(self._schemes_of(alternative, path))
-            except Unusable as error:
+            except UnusablePart as error:
                 troubles.append(error)
         if not found:
             raise troubles[0]
         return tuple(dict.fromkeys(found)), [f"{error.path}: {error.reason}" for error in troubles]
 
-    def _schemes_of(self, alternative: Any, path: str) -> tuple[Scheme, ...]:
+    def _schemes_of(self, alternative: Any, path: str) -> tuple[AuthScheme, ...]:
         if not isinstance(alternative, dict):
-            raise Unusable(f"{path}.security", "an alternative is no object")
+            raise UnusablePart(f"{path}.security", "an alternative is no object")
         return tuple(self._scheme(name, path) for name in cast(dict[str, Any], alternative))
 
-    def _scheme(self, name: str, path: str) -> Scheme:
+    def _scheme(self, name: str, path: str) -> AuthScheme:
         if name not in self._schemes:
-            raise Unusable(f"{path}.security", f"the document has no security scheme {name!r}")
+            raise UnusablePart(f"{path}.security", f"the document has no security scheme {name!r}")
         said, place = self._references.followed(self._schemes[name], f"{self._home}.{name}")
         match said:
             case {"type": "apiKey", "in": "header" | "query" | "cookie" as kind, "name": str(parameter)}:
-                return Scheme(name, kind, parameter)
+                return AuthScheme(name, kind, parameter)
             case {"type": "basic"}:
-                return Scheme(name, "basic")
+                return AuthScheme(name, "basic")
             case {"type": "http", "scheme": str(scheme)} if scheme.lower() == "basic":
-                return Scheme(name, "basic")
+                return AuthScheme(name, "basic")
             case {"type": "http", "scheme": str(scheme)} if scheme.lower() == "bearer":
-                return Scheme(name, "bearer")
+                return AuthScheme(name, "bearer")
             case {"type": "oauth2" | "openIdConnect"}:
-                return Scheme(name, "bearer")
+                return AuthScheme(name, "bearer")
             case _:
                 kind = " ".join(str(said[key]) for key in ("type", "scheme") if isinstance(said.get(key), str))
-                raise Unusable(place, f"no secret can be shown for its kind of security: {kind or 'none said'}")
+                raise UnusablePart(place, f"no secret can be shown for its kind of security: {kind or 'none said'}")

@@ -1,0 +1,90 @@
+"""What follows an answer: the turn is stored in memory, and messages that leave the window are summarised.
+
+The run ends only after that, so that the next turn of the conversation finds both. Few turns need a summary.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from uuid import UUID
+
+from holdfast.agents.budget import CachedCounter
+from holdfast.agents.history import history
+from holdfast.agents.prompt_builder import PromptBuilder
+from holdfast.agents.run_errors import is_passing
+from holdfast.agents.summaries import extract, newest_summary, summary_draft, summary_request, to_summarise
+from holdfast.agents.turn_memories import remember_turn
+from holdfast.agents.turn_state import TurnServices, TurnState
+from holdfast.conversations.nodes import Node
+from holdfast.core.errors import HoldfastError
+
+SUMMARIES = 4  # after one turn, at most
+SUMMING = 60.0  # seconds for all of them: the next turn waits for them
+
+log = logging.getLogger(__name__)
+
+
+class AfterTurn:
+    """Stores memories and summaries after a turn."""
+
+    def __init__(self, services: TurnServices, briefing: PromptBuilder) -> None:
+        self._services = services
+        self._briefing = briefing
+
+    async def keep(self, turn: TurnState, answer: UUID) -> None:
+        """Store memories of a turn, and summarise messages that leave the window.
+
+        An error does not fail the turn. Only a transient error of the summary is raised, so that the run is retried.
+        """
+        view = await turn.view()
+        if turn.agent.memory and turn.questions:
+            await remember_turn(
+                self._services.memory,
+                questions=turn.questions,
+                answer=next((node for node in view.nodes if node.id == answer), None),
+                session_id=view.session_id,
+                person=turn.run.user,
+                agent=turn.agent.name,
+            )
+        try:
+            async with asyncio.timeout(SUMMING):
+                await self._sum_up(turn)
+        except TimeoutError:
+            log.warning("no summary was made in %g seconds after the run %s", SUMMING, turn.run.id)
+        except HoldfastError as error:
+            if is_passing(error):
+                raise
+            log.warning("no summary could be made after the run %s: %s", turn.run.id, error)
+
+    async def _sum_up(self, turn: TurnState) -> None:
+        counter, budget = await self._briefing.counter(turn.agent.model), self._briefing.budget
+        always = [turn.agent.instructions, *(tool.spec.told() for tool in turn.tools.values())]
+        fixed = sum(map(counter.count, always))
+        for _ in range(SUMMARIES):
+            view = await turn.view()
+            former = newest_summary(view.nodes, turn.agent.name)
+            told = history(
+                view.nodes,
+                agent=turn.agent.name,
+                run=str(turn.run.id),
+                triggers=turn.run.triggers,
+                covered=0 if former is None else former.covers,
+            )
+            nodes = to_summarise(told.nodes, counter, budget, agent=turn.agent.name, fixed=fixed, waiting=told.waiting)
+            if not nodes:
+                return
+            text = await self._summary(turn, None if former is None else former.text, nodes, counter)
+            if not text.strip():
+                return
+            await turn.journal.append([summary_draft(turn.agent.name, text, nodes)])
+
+    async def _summary(self, turn: TurnState, former: str | None, nodes: Sequence[Node], counter: CachedCounter) -> str:
+        caller, budget = self._services.caller, self._briefing.budget
+        room = max(200, int(budget.total * budget.summary))
+        if caller.is_offline(turn.agent.model):
+            return extract(former, nodes, counter, max_tokens=room)
+        request = summary_request(former, nodes, counter, room=budget.total - 2 * room, max_tokens=room)
+        reply = await caller.ask(request, model=turn.agent.model)
+        turn.count(reply)
+        await turn.journal.count(reply.usage, reply.cost)
+        return reply.text

@@ -1,0 +1,101 @@
+"""Built-in tools: an agent's notes about its user, and the memories that it may read and write.
+
+The run determines the user and the agent. A model cannot name others.
+"""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from holdfast.conversations.notes import Notes, Operation
+from holdfast.core.errors import InvalidInput
+from holdfast.memory import Hit, Memories, Scope, user
+from holdfast.memory.drafts import Draft
+from holdfast.skills.function_tools import tool_of
+from holdfast.skills.run import Run
+from holdfast.skills.tool import Tool
+
+IMPORTANCE = 0.8  # of a memory that a model stores, unless it says otherwise
+MOST_RECALLED = 50
+
+
+def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
+    """Return the tools that every agent with memory has."""
+
+    async def manage_long_term_memory(
+        run: Run, operation: Operation = "read", content: str | None = None, section_header: str | None = None
+    ) -> str:
+        """Read or change your notes about the user: a Markdown text that you see at every turn.
+
+        Args:
+            operation: append, prepend and overwrite need `content`; delete_section_by_header needs `section_header`;
+                replace_section_by_header needs both.
+            content: the Markdown to write.
+            section_header: the header of a section, as it stands in the notes.
+        """
+        note = await notes.edit(
+            user=_user(run),
+            agent=_agent(run),
+            operation=operation,
+            content=content,
+            section_header=section_header,
+            key=run.key,
+        )
+        if operation == "read":
+            return note.notes or "(nothing has been noted yet)"
+        return f"Done. The notes are at version {note.version} and have {len(note.notes)} characters."
+
+    async def remember(
+        run: Run,
+        content: Annotated[str, Meta(min_length=1)],
+        importance: Annotated[float, Meta(ge=0, le=1)] = IMPORTANCE,
+    ) -> str:
+        """Remember a fact about the user for later conversations.
+
+        Args:
+            content: one statement that can be understood alone, such as "Ann is allergic to peanuts".
+            importance: from 0 to 1.
+        """
+        owner = user(_user(run), agent=run.agent)
+        draft = Draft(content, importance=importance, trust="agent", source=run.conversation_id, key=run.key, once=True)
+        [stored] = await memory.remember_many(owner, [draft])
+        return f"Remembered: {stored.content}"
+
+    async def recall(
+        run: Run,
+        query: Annotated[str, Meta(min_length=1)],
+        limit: Annotated[int, Meta(ge=1, le=MOST_RECALLED)] = 5,
+    ) -> str:
+        """Search what is remembered about the user, and what you and the organization know.
+
+        Args:
+            query: a question or a few words.
+            limit: how many memories, at most.
+        """
+        limits: dict[Scope, int] = {"session": 0, "user": limit, "agent": limit, "organization": limit}
+        hits = await memory.context(query, user=run.user, agent=run.agent, limits=limits)
+        return "\n".join(map(_line, hits[:limit])) or "Nothing is remembered yet."
+
+    return [
+        tool_of(manage_long_term_memory, idempotent=True),
+        tool_of(remember, idempotent=True),
+        tool_of(recall, idempotent=True, access="read"),
+    ]
+
+
+def _user(run: Run) -> str:
+    if run.user is None:
+        raise InvalidInput("there is no user here", why="this conversation is nobody's", next="Answer without it.")
+    return run.user
+
+
+def _agent(run: Run) -> str:
+    assert run.agent is not None  # only agents have these tools
+    return run.agent
+
+
+def _line(hit: Hit) -> str:
+    """Return a memory as a line, with its date and author."""
+    memory = hit.memory
+    by = f", {memory.author}" if memory.author else ""
+    return f"- [{memory.at or memory.created_at:%Y-%m-%d}{by}] {' '.join(memory.content.split())}"

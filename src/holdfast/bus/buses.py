@@ -1,0 +1,74 @@
+"""Opens the bus that the settings name: PostgreSQL alone, or PostgreSQL with Kafka behind it."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Literal, Protocol
+
+from holdfast.access.tenants import Tenants
+from holdfast.bus.gauges import Gauges
+from holdfast.bus.log import Log
+from holdfast.bus.notifications import Notifications
+from holdfast.bus.postgres_log import PostgresLog
+from holdfast.core.errors import BadSetting
+from holdfast.core.ids import TenantId
+from holdfast.core.settings import BusSettings
+from holdfast.postgres.database import Database, Postgres
+
+State = tuple[Literal["ok", "reduced"], str]
+
+
+class Bus(Protocol):
+    """Provides each tenant's log."""
+
+    def log(self, database: Database) -> Log:
+        """Return the log of a tenant."""
+        ...
+
+    def gauges(self, tenant: TenantId | None) -> Gauges:
+        """Return the gauges of one tenant or of all."""
+        ...
+
+    @property
+    def state(self) -> State | None:
+        """The state of the system behind PostgreSQL, or None if there is none."""
+        ...
+
+
+class PostgresBus:
+    """Provides logs in PostgreSQL."""
+
+    state: State | None = None
+
+    def __init__(self, settings: BusSettings, postgres: Postgres, wakes: Notifications) -> None:
+        self._settings = settings
+        self._postgres = postgres
+        self._wakes = wakes
+
+    def log(self, database: Database) -> Log:
+        """Return the log of a tenant."""
+        return PostgresLog(database, self._settings, self._postgres.listen, self._wakes)
+
+    def gauges(self, tenant: TenantId | None) -> Gauges:
+        """Return the gauges of one tenant or of all."""
+        return Gauges(self._postgres.system, tenant)
+
+
+@asynccontextmanager
+async def open_bus(
+    settings: BusSettings, postgres: Postgres, tenants: Tenants, wakes: Notifications
+) -> AsyncGenerator[Bus]:
+    """Open the bus that the settings name."""
+    if not settings.url.startswith("kafka://"):
+        yield PostgresBus(settings, postgres, wakes)
+        return
+    try:
+        from holdfast.bus.kafka.kafka_bus import KafkaBus
+    except ImportError as error:
+        raise BadSetting(
+            f"bus.url is {settings.url}, and Kafka's client is not installed",
+            why=str(error),
+            next="`pip install 'holdfast[kafka]'` installs it.",
+            key="bus.url",
+        ) from None
+    async with KafkaBus(settings, postgres, tenants, wakes) as bus:
+        yield bus

@@ -1,0 +1,190 @@
+"""Orders: checks commands and stores them, many in one commit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from holdfast.bus.batching import Batcher
+from holdfast.bus.command_events import LARGEST, SkillInvocationEvent, invocation_headers, is_whole, named
+from holdfast.bus.log import Log
+from holdfast.bus.notifications import Notifications, channel
+from holdfast.bus.records import RecordDraft, draft, hash_of
+from holdfast.bus.topics import COMMANDS, EVENTS, topic_name
+from holdfast.core.errors import AlreadyExists, InvalidInput
+from holdfast.core.ids import TenantId
+from holdfast.core.settings import BusSettings
+from holdfast.core.text import dumps, store
+from holdfast.postgres.database import Database, Statements, Transaction
+from holdfast.postgres.sql import statements
+
+LONGEST = timedelta(days=36_525)
+YEARS = range(2, 9999)  # years whose times exist in every time zone
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedCommand:
+    """A command to store. Without a record, it is one that a foreign program has published already."""
+
+    event: SkillInvocationEvent
+    arguments: str
+    headers: str
+    priority: int = 0
+    max_attempts: int | None = None
+    run_at: datetime | None = None
+    delay: timedelta | None = None
+    record: RecordDraft | None = None
+
+    @property
+    def stored(self) -> tuple[object, ...]:
+        """The arguments of `holdfast.submit_commands` for the command."""
+        event = self.event
+        return (
+            store(event.correlation_id), store(event.skill_name), self.arguments, event.reply_to, self.headers,
+            hash_of(event.correlation_id), self.priority, self.max_attempts, self.run_at, self.delay,
+        )  # fmt: skip
+
+    @property
+    def published(self) -> tuple[object, ...]:
+        """The arguments of `holdfast.submit_commands` for the record."""
+        record = self.record
+        return (None,) * 4 if record is None else (record.id, record.headers, record.value, record.bytes)
+
+
+class CommandQueue:
+    """Stores commands, publishes their invocations, and wakes workers."""
+
+    def __init__(self, database: Database, log: Log, wakes: Notifications, settings: BusSettings) -> None:
+        self._database = database
+        self._log = log
+        self._wakes = wakes
+        self._most = settings.max_record_bytes
+        self._gathered = Batcher(self._store, size=lambda order: order.record.bytes if order.record else 0)
+        self._ready = False
+
+    def order(
+        self,
+        event: SkillInvocationEvent,
+        *,
+        headers: Mapping[str, str],
+        priority: int = 0,
+        max_attempts: int | None = None,
+        run_at: datetime | None = None,
+        delay: timedelta | None = None,
+        foreign: bool = False,
+    ) -> QueuedCommand:
+        """Check and encode a command. Raise an error that says what is wrong with it."""
+        named("correlation id", event.correlation_id)
+        named("skill's name", event.skill_name)
+        if topic_name(event.reply_to) == COMMANDS:
+            raise InvalidInput(
+                f"answers cannot go to {COMMANDS}",
+                why="who reads it would take them for commands",
+                next=f"Use {EVENTS}.",
+            )
+        why = _wrong(event.arguments, headers, priority, max_attempts, run_at, delay)
+        if why:
+            raise InvalidInput("the command cannot be submitted", why=why)
+        told = {**headers, **invocation_headers(event)}
+        record = draft(COMMANDS, event, key=event.correlation_id, headers=told, max_bytes=self._most)
+        return QueuedCommand(
+            event,
+            dumps(event.arguments),
+            dumps(dict(headers)),
+            priority,
+            max_attempts,
+            run_at,
+            delay,
+            None if foreign else record,
+        )
+
+    async def submit(self, order: QueuedCommand, *, tx: Transaction | None = None) -> bool:
+        """Store a command. Return whether it is new. Without a transaction, concurrent calls share a commit."""
+        await self.prepare(tx=tx)
+        if tx is None:
+            return await self._gathered(order)
+        within = await self._database.within(tx)
+        outcome = (await self._submit(within, [order], tx=tx))[0]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    async def prepare(self, *, tx: Transaction | None = None) -> None:
+        """Create the two topics, unless they exist."""
+        if self._ready:
+            return
+        for topic in (COMMANDS, EVENTS):
+            await self._log.create(topic, tx=tx)
+        if tx is None:
+            self._ready = True
+        else:
+            tx.afterwards.append(self._prepared)
+
+    def _prepared(self) -> None:
+        self._ready = True
+
+    async def _store(self, orders: Sequence[QueuedCommand]) -> list[bool | Exception]:
+        return await self._submit(self._database, orders, tx=None)
+
+    async def _submit(
+        self, within: Statements, orders: Sequence[QueuedCommand], *, tx: Transaction | None
+    ) -> list[bool | Exception]:
+        commands = [list(column) for column in zip(*(order.stored for order in orders), strict=True)]
+        records = [list(column) for column in zip(*(order.published for order in orders), strict=True)]
+        rows = await within.all(sql("submit_commands"), *commands, COMMANDS, *records)
+        if any(row["created"] for row in rows):
+            self._wakes.send(commands_channel(await self._database.tenant()), tx=tx)
+            await self._log.announce(COMMANDS, tx=tx)
+        return [
+            row["created"] if row["same"] else _taken(order.event.correlation_id)
+            for order, row in zip(orders, rows, strict=True)
+        ]
+
+
+def commands_channel(tenant: TenantId) -> str:
+    """Return the channel on which workers are woken."""
+    return channel("commands", tenant)
+
+
+def _wrong(
+    arguments: object, headers: object, priority: object, max_attempts: object, run_at: object, delay: object
+) -> str:
+    """Return what is wrong with a command, or "". An invalid one must not fail those that share its commit."""
+    if not isinstance(arguments, Mapping):
+        return f"its arguments are a {type(arguments).__name__}, not an object"
+    if not isinstance(headers, Mapping):
+        return f"its headers are a {type(headers).__name__}, not an object"
+    if not is_whole(priority, -LARGEST, LARGEST):
+        return f"its priority is no whole number from {-LARGEST} to {LARGEST}"
+    if max_attempts is not None and not is_whole(max_attempts, 1, LARGEST):
+        return f"its attempts are no whole number from 1 to {LARGEST}"
+    if run_at is not None and delay is not None:
+        return "it has a time to run at, and a delay"
+    return _wrong_time(run_at) or _wrong_delay(delay)
+
+
+def _wrong_time(run_at: object) -> str:
+    if run_at is None:
+        return ""
+    if not isinstance(run_at, datetime):
+        return f"the time it shall run at is a {type(run_at).__name__}, not a datetime"
+    if run_at.utcoffset() is None:
+        return "the time it shall run at has no time zone"
+    return "" if run_at.year in YEARS else f"it shall run in the year {run_at.year}, which is out of reach"
+
+
+def _wrong_delay(delay: object) -> str:
+    if delay is None:
+        return ""
+    if not isinstance(delay, timedelta):
+        return f"its delay is a {type(delay).__name__}, not a timedelta"
+    return "" if timedelta() <= delay <= LONGEST else "its delay is below zero, or longer than a hundred years"
+
+
+def _taken(correlation_id: str) -> AlreadyExists:
+    return AlreadyExists(
+        f"the correlation id {correlation_id} is taken",
+        why="the command that has it is another skill's, or has other arguments",
+        next="Use an id of its own for each command; leave it out to have one made.",
+    )

@@ -1,0 +1,181 @@
+"""Runs a chat with an agent on a background event loop, while the program waits for user input."""
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from threading import Thread
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypeVar
+
+from holdfast.cli.api import Api
+from holdfast.cli.chat_session import ChatSession
+from holdfast.cli.chat_socket import AgentServer, Frame, reach_agents
+from holdfast.cli.invocation import Invocation
+from holdfast.cli.urls import address
+from holdfast.core.errors import HoldfastError, InvalidInput, Unavailable
+from holdfast.core.ids import uuid7
+
+Result = TypeVar("Result")
+
+INTERRUPTED: Final[Frame] = {"kind": "interrupted"}
+SILENT: Final[Frame] = {"kind": "silent"}
+SILENCE = 5.0  # seconds without an event before the chat checks whether a process has taken the run
+CLOSING = 10.0
+MOMENT = 0.1  # longest wait: the handler of a signal that arrives just before a wait runs only after it
+
+
+class ChatLoop:
+    """A chat that runs in the background inside `with`. Only `interrupt` may be called from any thread."""
+
+    def __init__(
+        self, invocation: Invocation, agent: str | None, *, user: str | None, session: str | None, go_on: bool
+    ) -> None:
+        self._invocation = invocation
+        self._agent = agent
+        self._user = user
+        self._session = session
+        self._go_on = go_on
+        self._happened: SimpleQueue[Frame | BaseException] = SimpleQueue()
+        self._loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._work, name="talk", daemon=True)
+        self._task: asyncio.Task[None] | None = None
+        self._talk: ChatSession | None = None
+        self._heard = False  # whether an event of the answer has arrived
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._leave)
+            self._thread.join(CLOSING)
+
+    def interrupt(self) -> None:
+        """Make `next` return INTERRUPTED. A signal handler may call it."""
+        self._happened.put(INTERRUPTED)
+
+    def wait_until_ready(self) -> Frame:
+        """Wait for the connection to the agent and return its first frame."""
+        while (frame := self.next())["kind"] != "ready":
+            if frame is INTERRUPTED:
+                raise KeyboardInterrupt
+        return frame
+
+    def say(self, text: str) -> None:
+        """Send a message to the agent."""
+        self._heard = False
+        self._do(self._its.say(text))
+
+    def next(self) -> Frame:
+        """Return the next frame: INTERRUPTED after an interrupt, SILENT if no process has taken the run."""
+        silent_at = time.monotonic() + SILENCE
+        while True:
+            try:
+                happened = self._happened.get(timeout=MOMENT)
+            except Empty:
+                if self._heard or self._talk is None or time.monotonic() < silent_at:
+                    continue
+                self._heard = True
+                if self._is_queued():
+                    return SILENT
+                continue
+            if isinstance(happened, BaseException):
+                raise happened
+            return happened
+
+    def ends(self, frame: Frame) -> bool:
+        """Return whether this frame ends the turn of the message."""
+        ended = self._do(self._its.ends(frame))
+        self._heard = self._heard or (self.is_ours(frame) and frame["kind"] != "sent")
+        return ended
+
+    def is_ours(self, frame: Frame) -> bool:
+        """Return whether the frame belongs to the run that answers the message."""
+        return self._its.run_id is not None and frame.get("run_id") == self._its.run_id
+
+    def cancel(self) -> None:
+        """Cancel the run without waiting for it to stop."""
+        cancelling = self._begin(self._its.cancel())
+        cancelling.add_done_callback(self._failed)
+
+    def decide(self, approval_id: str, decision: Literal["approve", "deny"]) -> None:
+        """Approve or deny a pending tool call."""
+        self._do(self._its.decide(approval_id, decision))
+
+    def call(self, work: Callable[[Api], Coroutine[Any, Any, Result]]) -> Result:
+        """Call the API during the chat."""
+        return self._do(self._its.call(work))
+
+    def recalled(self) -> int:
+        """Return the number of memories that were recalled for the answer."""
+        story = self._story()
+        steps: list[dict[str, Any]] = story["steps"] if story else []
+        parts = [part for step in steps[:1] for part in step["sent"]["parts"]]
+        return sum(part["kept"] for part in parts if part["name"] == "memories")
+
+    def _is_queued(self) -> bool:
+        story = self._story()
+        return story is not None and story["run"]["state"] == "queued"
+
+    def _story(self) -> dict[str, Any] | None:
+        try:
+            return self._do(self._its.story())
+        except HoldfastError:  # it is optional information
+            return None
+
+    @property
+    def _its(self) -> ChatSession:
+        assert self._talk is not None
+        return self._talk
+
+    # The background thread
+
+    def _begin(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _do(self, work: Coroutine[Any, Any, Result]) -> Result:
+        return self._begin(work).result()
+
+    def _failed(self, done: "Future[None]") -> None:
+        if not done.cancelled() and (error := done.exception()) is not None:
+            self._happened.put(error)
+
+    def _work(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            try:
+                runner.run(self._follow())
+            except BaseException as error:  # noqa: BLE001 - the other thread raises it
+                self._happened.put(error)
+
+    async def _follow(self) -> None:
+        self._task = asyncio.current_task()
+        async with reach_agents(self._invocation, self._agent, user=self._user) as door:
+            agent = self._agent or await _chosen(door)
+            self._talk = ChatSession(door, agent, await self._session_id(door, agent))
+            async for frame in self._talk.frames():
+                self._happened.put(frame)
+
+    async def _session_id(self, door: AgentServer, agent: str) -> str:
+        if self._go_on:
+            active = await door.api.get(address("sessions", "active", agent_id=agent))
+            self._session = active["session_id"]
+        return self._session or str(uuid7())
+
+    def _leave(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+
+async def _chosen(door: AgentServer) -> str:
+    """Choose the agent if none is named."""
+    found = await door.api.get(address("agents"))
+    if found["chosen"] is not None:
+        return found["chosen"]
+    served = [agent["name"] for agent in found["agents"] if agent["served"] and agent["kind"] != "ui"]
+    if served:
+        why = f"several are served: {', '.join(served)}"
+        raise InvalidInput("it is not clear which agent is meant", why=why, next="Name one: `holdfast chat AGENT`.")
+    raise Unavailable("no agent is served", next="Start one with `holdfast up` or `holdfast up APP`.")

@@ -1,0 +1,185 @@
+"""Turns: they let one caller at a time work on a conversation.
+
+A turn is a claim in the database with a lease that its holder renews. If the holder crashes, its lease expires: the
+conversation becomes free, and later appends of that turn are rejected. The caller chooses what happens if another turn
+holds the conversation: `reject` fails, `enqueue` waits in order, `interrupt` tells the other turn to stop and waits,
+`fork` works on a copy. `merge` is for messages to agents (see `agents`): a turn has nothing to merge, and waits as with
+`enqueue`.
+"""
+
+import asyncio
+import contextlib
+import os
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Literal, Protocol, cast, get_args
+from uuid import UUID
+
+from holdfast.conversations.errors import lapsed, unknown
+from holdfast.core.errors import Busy, HoldfastError, InvalidInput, TimedOut
+from holdfast.core.text import restore, store
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+
+Policy = Literal["reject", "enqueue", "merge", "interrupt", "fork"]
+POLICIES: tuple[Policy, ...] = get_args(Policy)
+
+LEASE = timedelta(seconds=30)
+POLL = 1.0  # seconds between two polls of a waiting turn, at most: a wake-up is only a hint
+CHANNEL = "holdfast_turns"
+
+sql = statements(__name__)
+
+Listen = Callable[[str], AbstractAsyncContextManager[asyncio.Event]]
+
+
+class Forks(Protocol):
+    """Copies conversations."""
+
+    async def fork(self, id: UUID, *, at: int | None = None, session_id: str | None = None) -> Any: ...
+
+
+@dataclass(slots=True)
+class HeldTurn:
+    """A turn that holds a conversation."""
+
+    conversation: UUID
+    number: int
+    interrupted: asyncio.Event = field(default_factory=asyncio.Event)  # this turn should end: another one waits
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedTurn:
+    """The claim of a turn: it holds the conversation, or waits for it."""
+
+    conversation: UUID
+    number: int
+    held: bool
+    interrupted: bool = False
+
+
+class TurnClaims:
+    """Lets one turn at a time work on a conversation."""
+
+    def __init__(self, database: Database, forks: Forks, listen: Listen) -> None:
+        self._database = database
+        self._forks = forks
+        self._listen = listen
+
+    @asynccontextmanager
+    async def take(
+        self,
+        conversation: UUID,
+        *,
+        busy: Policy = "reject",
+        holder: str = "",
+        lease: timedelta = LEASE,
+        wait: float | None = None,
+    ) -> AsyncGenerator[HeldTurn]:
+        """Hold a conversation while the block runs. Wait for it at most `wait` seconds."""
+        claim = await self.claim(conversation, busy=busy, holder=holder, lease=lease)
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                if not claim.held:
+                    await self._wait(claim, lease, wait)
+                turn = HeldTurn(claim.conversation, claim.number)
+                keeping = asyncio.create_task(self._keep(turn, lease))
+                stack.push_async_callback(_end, keeping)
+                yield turn
+        finally:
+            await self.release(claim.conversation, claim.number)
+
+    async def claim(
+        self, conversation: UUID, *, busy: Policy = "reject", holder: str = "", lease: timedelta = LEASE
+    ) -> ClaimedTurn:
+        """Claim a conversation, or a place in its queue. The caller has to renew and release the claim."""
+        if busy not in POLICIES or lease <= timedelta():
+            raise InvalidInput(
+                "the claim cannot be made",
+                why=f"the policy is not one of {', '.join(POLICIES)}, or the lease is not above zero",
+            )
+        first = {"fork": "reject", "merge": "enqueue"}.get(busy, busy)
+        row = cast(
+            Row, await self._database.one(sql("claim_turn"), conversation, store(holder or _name()), lease, first)
+        )
+        if row["outcome"] == "missing":
+            raise unknown(conversation)
+        if row["outcome"] != "busy":
+            if busy == "interrupt" and row["outcome"] == "waiting":
+                await self._wake()
+            return ClaimedTurn(conversation, row["number"], row["outcome"] == "held")
+        if busy == "fork":
+            return await self.claim((await self._forks.fork(conversation)).id, holder=holder, lease=lease)
+        other = restore(row["holder"])
+        raise Busy(
+            "another turn works on the conversation",
+            why=f"{other} holds it, with a lease until {row['until'].isoformat()}",
+            next="Try again later, or claim it with `enqueue`, `interrupt` or `fork`.",
+            holder=other,
+        )
+
+    async def renew(self, conversation: UUID, number: int, *, lease: timedelta = LEASE) -> ClaimedTurn:
+        """Renew the lease of a claim; return whether it holds the conversation, and whether it was interrupted."""
+        row = cast(Row, await self._database.one(sql("renew_turn"), conversation, number, lease))
+        if row["held"] is None:
+            raise lapsed(number)
+        return ClaimedTurn(conversation, number, row["held"], row["interrupted"])
+
+    async def release(self, conversation: UUID, number: int) -> None:
+        """Release a claim. A claim that no longer exists is no error."""
+        if await self._database.value(sql("release_turn"), conversation, number):
+            await self._wake()
+
+    async def _wake(self) -> None:
+        with contextlib.suppress(HoldfastError):  # waiting turns also poll
+            await self._database.run(sql("wake_turns"))
+
+    async def _wait(self, claim: ClaimedTurn, lease: timedelta, wait: float | None) -> None:
+        try:
+            async with asyncio.timeout(wait), self._listen(CHANNEL) as woken:
+                while not (await self.renew(claim.conversation, claim.number, lease=lease)).held:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(min(POLL, lease.total_seconds() / 3)):
+                            await woken.wait()
+                    woken.clear()
+        except TimeoutError:
+            raise TimedOut(
+                "the conversation did not become free", why=f"others held it for {wait:g} seconds", next="Try again."
+            ) from None
+
+    async def _keep(self, turn: HeldTurn, lease: timedelta) -> None:
+        """Renew the lease until the turn ends or is interrupted. An interrupted turn can use up its lease."""
+        loop = asyncio.get_running_loop()
+        due = loop.time() + lease.total_seconds() / 3
+        async with self._listen(CHANNEL) as woken:
+            while not turn.interrupted.is_set():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(due):
+                        await woken.wait()
+                woken.clear()
+                with contextlib.suppress(HoldfastError):  # the database may be back before the lease expires
+                    if await self._is_interrupted(turn, None if loop.time() < due else lease):
+                        turn.interrupted.set()
+                if loop.time() >= due:
+                    due = loop.time() + lease.total_seconds() / 3
+
+    async def _is_interrupted(self, turn: HeldTurn, lease: timedelta | None) -> bool:
+        """Whether the turn should end. With `lease`, renew the lease, too."""
+        if lease is None:  # a wake-up, most often for another turn: write nothing
+            told = await self._database.value(sql("turn_interrupted"), turn.conversation, turn.number)
+            return told is not False
+        try:
+            return (await self.renew(turn.conversation, turn.number, lease=lease)).interrupted
+        except Busy:
+            return True
+
+
+async def _end(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.wait([task])
+
+
+def _name() -> str:
+    return f"process {os.getpid()}"

@@ -1,0 +1,116 @@
+"""The supply of one configured model: it opens the model on first use, and retries while it is unavailable."""
+
+import asyncio
+import logging
+from typing import Protocol
+
+from holdfast.core.errors import HoldfastError, Unavailable
+from holdfast.embeddings.embedder import Embedder
+
+log = logging.getLogger(__name__)
+
+
+class ModelOpener(Protocol):
+    """Opens the embedder of one model."""
+
+    longest_pause: float  # maximum seconds between two retries
+
+    @property
+    def name(self) -> str:
+        """The name that is stored with the vectors."""
+        ...
+
+    @property
+    def dimensions(self) -> int:
+        """The configured dimensions of the vectors."""
+        ...
+
+    def lack(self) -> HoldfastError | None:
+        """Return why it cannot be opened now, as far as is known without trying; None if nothing is known."""
+        ...
+
+    async def open(self) -> Embedder:
+        """Open the embedder without a download."""
+        ...
+
+    async def provide(self) -> Embedder:
+        """Open the embedder, and download or test it first if needed. This can take long."""
+        ...
+
+
+class ModelSupply:
+    """Provides the embedder of one source, or None while it is unavailable."""
+
+    first_pause = 1.0
+
+    def __init__(self, source: ModelOpener, arrived: asyncio.Event) -> None:
+        self._source = source
+        self._arrived = arrived
+        self._opening = asyncio.Lock()
+        self._embedder: Embedder | None = None
+        self._search: asyncio.Task[None] | None = None
+        self._why = ""
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._embedder.name if self._embedder else self._source.name
+
+    @property
+    def dimensions(self) -> int:
+        """The dimensions of its vectors."""
+        return self._source.dimensions
+
+    @property
+    def why(self) -> str:
+        """Why the embedder is unavailable; empty if it is open, or not opened yet and not known to be unavailable."""
+        if self._embedder is not None:
+            return ""
+        lack = self._source.lack()
+        return str(lack) if lack else self._why
+
+    async def embedder(self) -> Embedder | None:
+        """Return the embedder, or None. The first callers wait until it is loaded; no caller waits for a download."""
+        if self._embedder is None and self._search is None:
+            async with self._opening:
+                if self._embedder is None and self._search is None:
+                    try:
+                        self._embedder = await self._source.open()
+                    except HoldfastError as error:
+                        self.lose(error)
+                    except Exception as error:
+                        log.exception("a defect")
+                        self.lose(Unavailable(f"the embedding model {self.name} cannot be had", why=str(error)))
+        return self._embedder
+
+    def lose(self, error: HoldfastError) -> None:
+        """Mark the embedder as unavailable, and retry in the background until it works again."""
+        self._embedder = None
+        self._why = str(error)
+        if self._search is None:
+            log.warning("search goes by words only: %s", self._why)
+            self._search = asyncio.create_task(self._find_again(), name="holdfast embedding model")
+
+    async def close(self) -> None:
+        """Stop the retries."""
+        if self._search is not None:
+            self._search.cancel()
+            await asyncio.gather(self._search, return_exceptions=True)
+
+    async def _find_again(self) -> None:
+        pause = self.first_pause
+        while True:
+            try:
+                self._embedder = await self._source.provide()
+            except HoldfastError as error:
+                self._why = str(error)
+            except Exception as error:
+                self._why = f"the embedding model {self._source.name} cannot be had: {error}"
+                log.exception("a defect")
+            else:
+                break
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, self._source.longest_pause)
+        self._why, self._search = "", None
+        log.info("the embedding model %s is here", self.name)
+        self._arrived.set()

@@ -1,0 +1,406 @@
+"""Executions: tool calls, each stored as a row, and the API for direct calls, which are outside of any turn.
+
+    execution = await engine.executions.call("get_customers_by_id", {"id": 7}, user="ann")
+
+A tool that is not idempotent does not run twice. If its caller dies during the call, the execution is `unknown` until a
+person decides what became of it.
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from time import monotonic
+from typing import Any, Literal, cast, get_args
+from uuid import UUID
+
+from holdfast.bus.background import Background
+from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, InvalidInput, NotFound, Unavailable
+from holdfast.core.ids import uuid7
+from holdfast.core.names import stored_name
+from holdfast.core.text import render, restore, store
+from holdfast.execution.executor import MARGIN, Executor
+from holdfast.execution.outcomes import GRACE, TEXT, Outcome
+from holdfast.execution.outputs import Outputs
+from holdfast.execution.runner import JSON
+from holdfast.execution.worker_runner import ASIDE, correlation_id, unpacked
+from holdfast.postgres.database import Database, Row
+from holdfast.postgres.sql import statements
+from holdfast.skills.arguments import ArgumentRefusal, check
+from holdfast.skills.run import Run
+from holdfast.skills.tool import LONGEST_TIMEOUT, Tool
+from holdfast.skills.tools import Tools
+
+Status = Literal["running", "done", "failed", "cancelled", "unknown"]
+Finding = Literal["done", "failed", "again"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+FINDINGS: tuple[Finding, ...] = get_args(Finding)
+MAX_LISTED = 1000
+LAST = UUID(int=2**128 - 1)
+TIMEOUT = 120.0  # seconds; the default time limit of a call
+MAX_OUTPUT_BYTES = 64_000  # of an output's text
+GRANTED = timedelta(seconds=10 + MARGIN + GRACE)  # from a call's time limit to the end of its lease
+LOOK = 0.5  # seconds between two polls for cancelled calls
+AGAIN = 0.5  # seconds between two attempts to store an outcome
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """A tool call as it was carried out. `text` is its output as a model reads it, `result` the output as JSON.
+
+    `has_output`: the whole output is stored separately; get it with `output`. `unknown`: the process that made the call
+    stopped before its end, and the call may have taken effect.
+    """
+
+    id: UUID
+    tool: str
+    tool_id: UUID | None
+    arguments: Any
+    status: Status
+    text: str
+    result: Any
+    error: str | None
+    latency_ms: float | None
+    user: str | None
+    agent: str | None
+    run_id: UUID | None
+    step: int | None
+    key: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    has_output: bool
+
+
+@dataclass(frozen=True, slots=True)
+class StartedExecution:
+    """An execution that this process carries out. If it is begun again, its lease ends at another time."""
+
+    id: UUID
+    tool: Tool
+    arguments: Mapping[str, Any]
+    run: Run
+    mode: Literal["inline", "event"]
+    timeout: float
+    leased_until: datetime
+
+
+class Executions:
+    """Calls tools of one tenant, and lists executions."""
+
+    def __init__(
+        self,
+        database: Database,
+        executor: Executor,
+        tools: Tools,
+        background: Background,
+        *,
+        timeout: float = TIMEOUT,
+        max_output_bytes: int = MAX_OUTPUT_BYTES,
+    ) -> None:
+        self._database = database
+        self._executor = executor
+        self._tools = tools
+        self._background = background
+        self._outputs = Outputs(database)
+        self._timeout = timeout
+        self._max_output_bytes = max_output_bytes
+        self._held: dict[UUID, asyncio.Task[Outcome]] = {}
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        key: str | None = None,
+        timeout: float | None = None,
+    ) -> Execution:
+        """Call a tool and wait for its outcome. A failed call is an outcome, too.
+
+        With `agent`, the agent's permissions apply. A second call with the same `key` returns the first execution.
+        """
+        tool = (await self._tools.get(name)).tool
+        given: dict[str, Any] = {} if arguments is None else dict(arguments)
+        checked = check(tool, given)
+        if isinstance(checked, ArgumentRefusal):
+            raise InvalidInput(checked.text)
+        limit = self._limit(tool, timeout)
+        id = uuid7()
+        run = Run(user, agent, None, None, None, str(id), f"execution:{id}")
+        mode = await self._executor.mode(tool)
+        row = await self._database.one(
+            sql("begin_execution"), id, tool.id, store(tool.name), checked, None if key is None else given,
+            _stored(user), _stored(agent), None if key is None else stored_name("key", key),
+            timedelta(seconds=limit) + GRANTED, correlation_id(run.key) if mode == "event" else None,
+        )  # fmt: skip
+        assert row is not None
+        if row["outcome"] == "begun":
+            return await self._make(StartedExecution(id, tool, checked, run, mode, limit, row["leased_until"]))
+        _refuse_known(row, str(key))
+        return await self.get(row["id"])
+
+    async def get(self, id: UUID) -> Execution:
+        """Return an execution, of a turn or of a direct call."""
+        row = await self._database.one(sql("execution"), id)
+        if row is None:
+            raise unknown_execution(id)
+        return _execution(row)
+
+    async def list(
+        self,
+        *,
+        tool: str | None = None,
+        status: Status | None = None,
+        run: UUID | None = None,
+        user: str | None = None,
+        limit: int = 100,
+        before: UUID | None = None,
+    ) -> list[Execution]:
+        """List executions, newest first: all, of a tool, of a run, or the direct calls of a user.
+
+        `before` is the last id of the previous page.
+        """
+        if status is not None and status not in STATUSES:
+            raise InvalidInput(f"{status!r:.100} is no status of an execution", next=f"They are {', '.join(STATUSES)}.")
+        if not 0 < limit <= MAX_LISTED:
+            raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_LISTED} at once.")
+        args = (before or LAST, limit, status)
+        if run is not None:
+            named = None if tool is None else store(tool)
+            rows = await self._database.all(sql("list_executions_of_run"), *args, run, named)
+            return [_execution(row) for row in rows]
+        id = None if tool is None else (await self._tools.get(tool)).id
+        if user is not None:
+            rows = await self._database.all(sql("list_executions_of_user"), *args, store(user), id)
+            return [_execution(row) for row in rows]
+        if id is not None:
+            return [_execution(row) for row in await self._database.all(sql("list_executions_of_tool"), *args, id)]
+        statement = "list_open_executions" if status in ("running", "unknown") else "list_executions"
+        return [_execution(row) for row in await self._database.all(sql(statement), *args)]
+
+    async def output(self, id: UUID) -> tuple[str, bytes]:
+        """Return the content type and the whole output of an execution."""
+        kept = await self._outputs.of(id)
+        if kept is not None and kept[0] == ASIDE:  # stored by a worker
+            answer = unpacked(kept[1])
+            kept = answer.content_type, answer.whole if answer.whole is not None else render(answer.value)
+        if kept is not None:
+            return kept
+        result = (await self.get(id)).result
+        if isinstance(result, str):
+            return TEXT, result.encode(errors="surrogatepass")
+        return JSON, render(result)
+
+    async def cancel(self, id: UUID, *, by: str = "") -> Execution:
+        """Cancel a call. The process that makes it stops within a second."""
+        who = f" by {by}" if by else ""
+        error = store(f"it was cancelled{who}, and may have taken effect")
+        row = await self._database.one(sql("cancel_execution"), id, error)
+        if row is None:
+            found = await self.get(id)
+            if found.run_id is not None and found.status == "running":
+                raise _of_a_run(found, "Cancel the run.")
+            return found
+        if (task := self._held.get(id)) is not None:
+            task.cancel()
+        if row["correlation_id"] is not None:  # the process that waits for the worker may be gone
+            await self._executor.cancel(restore(row["correlation_id"]))
+        return await self.get(id)
+
+    async def decide(self, id: UUID, finding: Finding, *, by: str, comment: str = "") -> Execution:
+        """Decide what became of a call with an unknown outcome, or make it again."""
+        if finding not in FINDINGS:
+            raise InvalidInput(f"{finding!r:.100} cannot be decided", next=f"Give one of {', '.join(FINDINGS)}.")
+        if finding == "again":
+            return await self._again(await self.get(id))
+        said = f"{by} found out that it {'took effect' if finding == 'done' else 'did not take effect'}"
+        text = f"{said}: {comment}" if comment else said
+        error = None if finding == "done" else store(text)
+        args = (id, finding, {"text": text, "result": None, "decided_by": by}, error)
+        if not await self._database.run(sql("decide_execution"), *args):
+            raise _decided(await self.get(id))
+        return await self.get(id)
+
+    async def _again(self, found: Execution) -> Execution:
+        """Make a call again, under a new idempotency key: it is another call than the first."""
+        tool = None if found.tool_id is None else await self._tools.current(found.tool_id)
+        if tool is None:
+            raise NotFound(f"the tool {found.tool} is there no longer", next="Decide that it is done, or failed.")
+        checked = check(tool, found.arguments)
+        if isinstance(checked, ArgumentRefusal):
+            raise InvalidInput(checked.text)
+        run = Run(found.user, found.agent, None, None, None, str(found.id), f"execution:{found.id}:{uuid7()}")
+        limit, mode = self._limit(tool, None), await self._executor.mode(tool)
+        correlation = correlation_id(run.key) if mode == "event" else None
+        lease = timedelta(seconds=limit) + GRANTED
+        leased_until = await self._database.value(sql("begin_anew"), found.id, lease, correlation)
+        if leased_until is None:
+            raise _decided(await self.get(found.id))
+        return await self._make(StartedExecution(found.id, tool, checked, run, mode, limit, leased_until))
+
+    async def _make(self, begun: StartedExecution) -> Execution:
+        """Make a recorded call, and store its outcome."""
+        work = self._held[begun.id] = asyncio.create_task(self._run(begun), name=f"execution {begun.id}")
+        self._background.start(("executions", id(self)), self._stop_unwanted)
+        try:
+            await asyncio.wait({work})
+        except asyncio.CancelledError:
+            work.cancel()
+            await asyncio.wait({work}, timeout=2 * GRACE)
+            await self._end(begun, None)
+            raise
+        finally:
+            self._held.pop(begun.id, None)
+        if work.cancelled():  # its row already says so
+            return await self.get(begun.id)
+        error = work.exception()
+        if error is not None:  # the tool was not run
+            await self._end(begun, Outcome.refused(str(error)))
+            raise error
+        await self._end(begun, work.result().kept_as(begun.id))
+        return await self.get(begun.id)
+
+    async def _run(self, begun: StartedExecution) -> Outcome:
+        return await self._executor.run(
+            begun.tool,
+            begun.arguments,
+            begun.run,
+            timeout=begun.timeout,
+            max_output_bytes=self._max_output_bytes,
+            mode=begun.mode,
+        )
+
+    async def _end(self, begun: StartedExecution, outcome: Outcome | None) -> None:
+        """Store the outcome of a call; None: it was cancelled. Retry while the database is away and the lease lasts."""
+        if outcome is None:
+            written = ("cancelled", None, "whoever called it went away; it may have taken effect", None, None, None)
+        else:
+            written = written_of(outcome)
+        until = monotonic() + GRANTED.total_seconds()
+        while True:
+            try:
+                await self._database.value(sql("end_execution"), begun.id, begun.leased_until, *written)
+                return
+            except Unavailable as error:
+                if monotonic() > until:
+                    raise
+                log.warning("what a call gave waits for the database: %s", error)
+                await asyncio.sleep(AGAIN)
+
+    def _limit(self, tool: Tool, timeout: float | None) -> float:
+        asked = self._timeout if timeout is None else timeout
+        if not isinstance(asked, int | float) or not 0 < asked <= LONGEST_TIMEOUT:  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(
+                f"the time-out cannot be {asked!r:.100}", next=f"Give seconds, up to {LONGEST_TIMEOUT:g}."
+            )
+        return asked if tool.timeout is None else min(asked, tool.timeout)
+
+    # Cancellation by other processes
+
+    async def _stop_unwanted(self) -> None:
+        """Poll for cancelled executions and stop their tasks, as long as any call is in progress."""
+        while True:
+            await asyncio.sleep(LOOK)
+            held = dict(self._held)
+            if not held:
+                return
+            try:
+                rows = await self._database.all(sql("still_wanted"), list(held))
+            except HoldfastError as error:
+                log.warning("it is not known which calls were cancelled, looking again: %s", error)
+                continue
+            for id in held.keys() - {row["id"] for row in rows}:
+                held[id].cancel()
+
+
+def written_of(outcome: Outcome) -> tuple[object, ...]:
+    """Return the values of an outcome that `end_execution` stores."""
+    error = None if outcome.error is None else store(outcome.error)
+    kind = None if outcome.whole is None else outcome.content_type
+    output = {"text": outcome.text, "result": outcome.result}
+    return outcome.status, output, error, outcome.latency_ms, kind, outcome.whole
+
+
+def unknown_execution(id: UUID) -> NotFound:
+    """Return the error for an execution that does not exist."""
+    return NotFound(f"there is no execution {id}", why="or it ended so long ago that it is forgotten")
+
+
+def _execution(row: Row) -> Execution:
+    output: object = row["output_result"]
+    told = cast(dict[str, Any], output) if isinstance(output, dict) else {}
+    return Execution(
+        row["id"],
+        restore(row["tool"]),
+        row["tool_id"],
+        row["input_params"],
+        row["status"],
+        str(told.get("text", "")),
+        told.get("result"),
+        _restored(row["error"]),
+        row["latency_ms"],
+        _restored(row["user_name"]),
+        _restored(row["agent"]),
+        row["run_id"],
+        row["step"],
+        _restored(row["key"]),
+        row["created_at"],
+        row["finished_at"],
+        row["has_output"],
+    )
+
+
+def _refuse_known(row: Row, key: str) -> None:
+    """Raise an error if the key belongs to another call, or if its call is running or has an unknown outcome."""
+    details = {"execution_id": str(row["id"])}
+    if row["outcome"] == "another":
+        raise AlreadyExists(
+            f"the key {key!r:.100} is taken",
+            why="by a call of another tool, or with other arguments",
+            next="Use a key of its own for each call.",
+            **details,
+        )
+    if row["status"] == "running":
+        raise Busy(
+            f"the call with the key {key!r:.100} is being made",
+            next=f"Ask again when the execution {row['id']} has ended.",
+            **details,
+        )
+    if row["status"] == "unknown":
+        raise Conflict(
+            f"the call with the key {key!r:.100} is not made again",
+            expected=0,
+            current=1,
+            why="whoever made it stopped meanwhile, and it may have taken effect",
+            next=f"A person has to decide about the execution {row['id']}: done, failed or again.",
+            **details,
+        )
+
+
+def _decided(found: Execution) -> HoldfastError:
+    if found.run_id is not None:
+        return _of_a_run(found, "Its agent asks about it: see `holdfast approvals`.")
+    return Conflict(
+        f"nothing is to be decided about the execution {found.id}",
+        expected=0,
+        current=1,
+        why=f"it is {found.status}",
+        next="Only what is `unknown` is decided by a person.",
+    )
+
+
+def _of_a_run(found: Execution, next: str) -> InvalidInput:
+    return InvalidInput(f"the execution {found.id} is part of the run {found.run_id}", next=next)
+
+
+def _stored(name: str | None) -> str | None:
+    return None if name is None else store(name)
+
+
+def _restored(stored: str | None) -> str | None:
+    return None if stored is None else restore(stored)

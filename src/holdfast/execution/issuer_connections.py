@@ -1,0 +1,44 @@
+"""Connections to token issuers. Their addresses may be private, because the operator sets them."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+
+from yarl import URL
+
+from holdfast.access.jwks import Fetch
+from holdfast.access.tenants import Tenants
+from holdfast.access.tokens import Tokens
+from holdfast.core.config import Config
+from holdfast.core.issuers import is_address
+from holdfast.execution.documents import Documents
+from holdfast.execution.egress import AllowedHosts, Egress
+
+TIMEOUT = 5.0  # seconds for an issuer's document: callers wait for it
+
+
+@asynccontextmanager
+async def open_tokens(config: Config, tenants: Tenants) -> AsyncGenerator[Tokens]:
+    """Open the verifier for tokens of the issuers in the settings."""
+    async with open_fetch(config) as fetch:
+        tokens = Tokens(config.access, tenants, fetch, resource=config.resource)
+        try:
+            yield tokens
+        finally:
+            await tokens.close()
+
+
+@asynccontextmanager
+async def open_fetch(config: Config) -> AsyncGenerator[Fetch]:
+    """Open a function that fetches documents from the issuers in the settings.
+
+    It has its own connections, so that tools cannot reach an issuer's private address.
+    """
+    named = [
+        url
+        for each in config.access.issuers
+        for url in (each.issuer, each.jwks_url)
+        if url and is_address(url.partition("?")[0])
+    ]
+    hosts = [f"{url.host_subcomponent}:{url.port}" for url in map(URL, named)]
+    async with Egress(AllowedHosts.parse([*config.execution.allow_private, *hosts])) as egress:
+        yield Documents(egress, timeout=TIMEOUT).fetch

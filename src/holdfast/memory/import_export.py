@@ -1,0 +1,313 @@
+"""Export and import of memories as a stream of JSON lines."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from typing import Any, cast, get_args
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge
+from holdfast.core.pace import Pace
+from holdfast.core.settings import MemorySettings
+from holdfast.core.threads import in_worker
+from holdfast.embeddings import Embeddings
+from holdfast.embeddings.language import Language
+from holdfast.memory.drafts import item_of
+from holdfast.memory.export_format import (
+    BOM,
+    ExportLine,
+    broken,
+    circles,
+    header,
+    line_of,
+    read_header,
+    read_line,
+    unit,
+)
+from holdfast.memory.memory import memory_of, owner_ids
+from holdfast.memory.owners import SCOPES, Owner, OwnerIds, Owners, Scope, agent
+from holdfast.postgres.codecs import encode_halfvec
+from holdfast.postgres.database import Database, Transaction
+from holdfast.postgres.sql import statements
+
+PAGE = 500
+BATCH_BYTES = 1024 * 1024
+LITTLE = 4_000  # characters that are analyzed on the event loop; more go to the worker thread
+GIVE_LINES = 'Give lines of bytes, as a file has them that was opened with "rb".'
+FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+
+Lines = Iterable[bytes] | AsyncIterable[bytes]
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """How many memories were added, existed already (by id, key or words), and had expired."""
+
+    added: int = 0
+    folded: int = 0
+    expired: int = 0
+
+    def __add__(self, other: "ImportReport") -> "ImportReport":
+        return ImportReport(self.added + other.added, self.folded + other.folded, self.expired + other.expired)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLine:
+    """A line to import, with its new owner and its row. The id of the row is not decided yet."""
+
+    number: int
+    line: ExportLine
+    ids: OwnerIds
+    item: dict[str, Any]
+    revisions: Sequence[dict[str, Any]]
+    vectors: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True, slots=True)
+class IdMapping:
+    """Decides which ids imported memories get. An id is kept if `keep` is set and no other memory has it."""
+
+    whose: OwnerIds
+    present: Mapping[UUID, bool]  # existing ids of the tenant, and whether each belongs to this owner
+    keep: bool
+
+    def id(self, given: UUID) -> UUID:
+        """Return the given id if the owner has it already or it can be kept; otherwise one derived from it."""
+        made = made_id(self.whose, given)
+        if self.present.get(made):
+            return made
+        return given if self.present.get(given) or (self.keep and given not in self.present) else made
+
+    def is_there(self, given: UUID) -> bool:
+        """Whether the owner already has the memory."""
+        return self.present.get(self.id(given), False)
+
+
+class MemoryTransfer:
+    """Exports and imports any number of memories, one page at a time."""
+
+    def __init__(self, database: Database, owners: Owners, embeddings: Embeddings, settings: MemorySettings) -> None:
+        self._database = database
+        self._owners = owners
+        self._embeddings = embeddings
+        self._settings = settings
+
+    async def export(self, whose: Owner | Scope) -> AsyncGenerator[str]:
+        """Yield the memories of an owner, or all of a scope, as JSON lines: a header, then one memory per line."""
+        _check_whose(whose)
+        first, last = FIRST, LAST
+        if isinstance(whose, Owner):
+            first = last = (await self._owners.sought(whose)).id
+        scope = whose.scope if isinstance(whose, Owner) else whose
+        yield header([model for each in LANGUAGES if (model := self._embeddings.model(each))])
+        at = first, FIRST
+        while True:
+            rows = await self._database.all(sql("export"), scope, first, last, *at, PAGE)
+            owners = await self._owners.named([owner_ids(row) for row in rows])
+            for row, owner in zip(rows, owners, strict=True):
+                yield line_of(memory_of(row, owner), row)
+            if len(rows) < PAGE:
+                return
+            at = rows[-1]["owner"], rows[-1]["id"]
+
+    async def load(
+        self, lines: Lines, *, into: Owner | None = None, by_admin: bool = True, first_line: int = 1
+    ) -> ImportReport:
+        """Import exported lines, as memories of their former owners, or all `into` one owner.
+
+        A repeated import changes nothing. An admin's import keeps an id unless another memory has it. Other imports
+        derive new ids, so that nobody can probe which ids exist. A vector is kept if its model is the configured one;
+        otherwise, the Indexer embeds the memory later. An invalid line stops the import; earlier lines are stored.
+        """
+        _check_place(into, first_line)
+        done, batch, size, is_headed = ImportReport(), list[ImportedLine](), 0, False
+        number = first_line - 1
+        pace = Pace()
+        async for text in _each(lines):
+            await pace.rest()
+            number += 1
+            if not text.strip():
+                continue
+            if not is_headed:
+                read_header(text, number)
+                is_headed = True
+                continue
+            await asyncio.sleep(0)  # parsing a line takes a while: let other tasks run
+            try:
+                arrival = await self._arrival(text, number, into, by_admin=by_admin)
+            except HoldfastError:
+                await self._store(batch, by_admin=by_admin)
+                raise
+            if batch and (len(batch) == PAGE or size > BATCH_BYTES or not _same(batch[-1].ids, arrival.ids)):
+                done += await self._store(batch, by_admin=by_admin)
+                batch, size = [], 0
+            batch.append(arrival)
+            size += len(text)
+        if not is_headed:
+            raise InvalidInput("there is nothing to import", why="not even a header", next="Give what was exported.")
+        return done + await self._store(batch, by_admin=by_admin)
+
+    async def _arrival(self, text: bytes, number: int, into: Owner | None, *, by_admin: bool) -> ImportedLine:
+        line = read_line(text, number)
+        if line.trust == "system" and not by_admin:
+            raise Forbidden(
+                f"line {number} is trusted as the system",
+                why="to bring that in needs the scope 'admin'",
+                next="Let somebody import it who has it, or change its trust.",
+                line=number,
+            )
+        try:
+            owner = _owner(line, into)
+            ids = await self._owners.stored(owner)
+            read = partial(item_of, line.draft(), owner, ids)
+            item = {**(read() if len(line.content) <= LITTLE else await in_worker(read)), **line.past()}
+            revisions = line.before()
+            given = {each.model: each.numbers() for each in line.vectors}
+        except (InvalidInput, TooLarge) as error:
+            raise broken(number, error) from None
+        model = self._embeddings.model(item["language"])
+        vectors = self._usable(given, model)
+        kept = [name for name in given if model in vectors and name.rstrip(" ") == model]
+        item["embedded"] = kept[0] if kept else None
+        return ImportedLine(number, line, ids, item, revisions, vectors)
+
+    def _usable(self, vectors: Mapping[str, Sequence[float]], model: str | None) -> dict[str, Sequence[float]]:
+        """Return the usable vectors: the client's own, and the one of the configured model, normalized.
+
+        A zero vector is not usable; the Indexer computes a new one.
+        """
+        lengths = {} if model is None else {model: self._embeddings.dimensions(model)}
+        named = {name.rstrip(" "): each for name, each in vectors.items() if any(each)}
+        return {
+            name: each if name == "" else unit(each)
+            for name, each in named.items()
+            if name == "" or lengths.get(name) == len(each)
+        }
+
+    async def _store(self, batch: Sequence[ImportedLine], *, by_admin: bool) -> ImportReport:
+        if not batch:
+            return ImportReport()
+
+        async def work(tx: Transaction) -> ImportReport:
+            now = await tx.now()
+            living = [each for each in batch if each.item["expires_at"] is None or each.item["expires_at"] > now]
+            places = await self._places(tx, batch, keep=by_admin)
+            coming = {places.id(each.line.id): each for each in living if not places.is_there(each.line.id)}
+            await self._check_successors(tx, coming, places)
+            added = await self._add(tx, coming, places) if coming else 0
+            return ImportReport(added, len(living) - added, len(batch) - len(living))
+
+        try:
+            return await self._database.atomically(work)
+        except InvalidInput as error:
+            line = cast(int, error.details.get("line", 0))
+            await self._store([each for each in batch if each.number < line], by_admin=by_admin)
+            raise
+
+    async def _check_successors(self, tx: Transaction, coming: Mapping[UUID, ImportedLine], places: IdMapping) -> None:
+        """Raise InvalidInput for a line that would close a cycle of supersessions, also through stored memories."""
+        next = {id: places.id(each.line.superseded_by) for id, each in coming.items() if each.line.superseded_by}
+        if not next:
+            return
+        rows = await tx.all(sql("successors"), places.whose.scope, places.whose.id, list(next.values()))
+        for circle in circles({**{row["id"]: row["superseded_by"] for row in rows}, **next}):
+            if numbers := [coming[id].number for id in circle if id in coming]:
+                raise broken(max(numbers), InvalidInput("what superseded it was superseded by it"))
+
+    async def _places(self, tx: Transaction, batch: Sequence[ImportedLine], *, keep: bool) -> IdMapping:
+        whose = batch[0].ids
+        named = {each.line.id for each in batch} | {other for each in batch if (other := each.line.superseded_by)}
+        sought = [*named, *(made_id(whose, id) for id in named)]
+        rows = await tx.all(sql("present"), whose.scope, whose.id, sought)
+        return IdMapping(whose, {row["id"]: row["own"] for row in rows}, keep)
+
+    async def _add(self, tx: Transaction, coming: Mapping[UUID, ImportedLine], places: IdMapping) -> int:
+        whose, short = places.whose, self._settings.short_term
+        ttl = timedelta(minutes=short.ttl_minutes) if whose.scope == "session" else None
+        items = [
+            {
+                **each.item,
+                "id": id,
+                "superseded_by": None if (next := each.line.superseded_by) is None else places.id(next),
+            }
+            for id, each in coming.items()
+        ]
+        rows = await tx.all(
+            sql("remember"),
+            short.max_memories,
+            msgspec.json.encode(items).decode(),
+            [ttl] * len(items),
+            [None] * len(items),  # new memories get their vectors below
+        )
+        new = {row["id"]: coming[row["id"]] for row in rows if row["is_new"]}
+        vectors = [(id, model, numbers) for id, each in new.items() for model, numbers in each.vectors.items()]
+        await tx.run(
+            sql("keep_vectors"),
+            whose.scope,
+            whose.id,
+            [id for id, _, _ in vectors],
+            [model for _, model, _ in vectors],
+            [encode_halfvec(numbers) for _, _, numbers in vectors],
+        )
+        revisions = [{**kept, "memory_id": id} for id, each in new.items() for kept in each.revisions]
+        await tx.run(sql("keep_revisions"), whose.scope, whose.id, list(new), msgspec.json.encode(revisions).decode())
+        if any(each.item["embedded"] not in each.vectors for each in new.values()):
+            await tx.run(sql("wake_indexer"))
+        return len(new)
+
+
+def made_id(whose: OwnerIds, given: UUID) -> UUID:
+    """Derive an id from a given one that cannot be used: with the same timestamp, and the same every time."""
+    digest = hashlib.blake2b(f"{whose.scope} {whose.id} {given}".encode(), digest_size=7).digest()
+    return UUID(bytes=given.bytes[:9] + digest)
+
+
+def _owner(line: ExportLine, into: Owner | None) -> Owner:
+    if into is None:
+        return line.owner.owner()
+    if into.scope == "agent":
+        return agent(into.name)
+    return Owner(into.scope, into.name, into.agent or line.owner.agent, into.user or line.owner.user)
+
+
+def _same(one: OwnerIds, other: OwnerIds) -> bool:
+    return (one.scope, one.id) == (other.scope, other.id)
+
+
+async def _each(lines: Lines) -> AsyncGenerator[bytes]:
+    mark = BOM  # some editors write it at the start of a file
+    async for line in lines if isinstance(lines, AsyncIterable) else _one_by_one(lines):
+        if not isinstance(line, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidInput(f"{line!r:.100} is no line", why="it is no bytes", next=GIVE_LINES)
+        yield line.removeprefix(mark)
+        mark = b""
+
+
+async def _one_by_one(lines: Iterable[bytes]) -> AsyncGenerator[bytes]:
+    if isinstance(lines, bytes) or not isinstance(lines, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidInput(f"{lines!r:.100} are no lines", next=GIVE_LINES)
+    for line in lines:
+        yield line
+
+
+def _check_whose(whose: object) -> None:
+    if not isinstance(whose, Owner) and whose not in SCOPES:
+        raise InvalidInput(
+            f"{whose!r:.100} is no owner and no scope",
+            next=f'Give an owner, such as user("ann"), or for everyone one of {", ".join(SCOPES)}.',
+        )
+
+
+def _check_place(into: object, first_line: object) -> None:
+    if into is not None and not isinstance(into, Owner):
+        raise InvalidInput(f"{into!r:.100} is no owner", next='Give one, such as user("ann"), or none.')
+    if not isinstance(first_line, int) or isinstance(first_line, bool) or first_line < 1:
+        raise InvalidInput(f"the first line cannot be {first_line!r:.100}", next="Give a whole number from 1 on.")

@@ -1,0 +1,354 @@
+"""The background indexer: computes missing terms and vectors of memories."""
+
+import asyncio
+import contextlib
+import logging
+import math
+import random
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any, Literal, Self, cast
+from uuid import UUID
+
+import msgspec
+
+from holdfast.core.errors import DatabaseAway, HoldfastError
+from holdfast.core.ids import TenantId, uuid7
+from holdfast.core.pace import slices
+from holdfast.core.settings import MemorySettings
+from holdfast.core.text import restore
+from holdfast.core.threads import in_worker
+from holdfast.embeddings import Embeddings
+from holdfast.embeddings.embedder import Vector
+from holdfast.embeddings.language import Language, language_of
+from holdfast.memory.drafts import digest_of, reading, spoken
+from holdfast.memory.memory import owner_ids
+from holdfast.memory.previous_turns import stored_texts
+from holdfast.postgres.codecs import encode_halfvec
+from holdfast.postgres.database import Database, Postgres, Row, Statements, Transaction
+from holdfast.postgres.sql import statements
+
+FIRST = 2.0  # seconds before the first run: a short-lived process does no indexing
+EVERY = 60.0  # seconds between two runs without a notification
+GATHER = 0.3  # seconds between a notification and the run, to batch what arrives meanwhile
+SOON = 1.0  # seconds until the next run if memories changed while they were embedded
+LEASE = timedelta(seconds=60)  # the longest time that a tenant waits after the holder has died
+TOGETHER = 32  # memories per batch
+SLICE = 50_000  # characters that are analyzed in one call
+FIRST_PAUSE = 60.0  # seconds until a refused text is retried; doubled after each refusal
+LONGEST_PAUSE = 3600.0
+CHANNEL = "holdfast_memory"  # notified by sql/wake_indexer.sql and several files in functions/
+LANGUAGES: tuple[Language, ...] = ("en", "zh", "other")
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class IndexRefusal:
+    """A memory whose text the model refused: its version, when to retry, and the current back-off."""
+
+    version: int
+    until: float
+    pause: float
+
+
+@dataclass(frozen=True, slots=True)
+class IndexResult:
+    """The result for a memory, computed outside of a transaction: the memory may have changed since `row` was read."""
+
+    row: Row
+    item: dict[str, Any]
+    text: str
+    vector: Vector | None
+
+
+class Indexer:
+    """Analyzes memories inserted by plain SQL, and embeds memories without a vector of the current model.
+
+    Every process has an indexer. By a lease per tenant, one process at a time works on a tenant. No lock is held while
+    texts are embedded: vector and terms are written in one transaction, and only if the memory is unchanged.
+
+    If the settings of processes name different models, the process that opened last wins. The others embed memories
+    without a vector, and replace none. While a model is replaced, search finds a memory by its new vector, by its
+    words, and by its old vector as long as the old model is available.
+    """
+
+    def __init__(self, postgres: Postgres, embeddings: Embeddings, settings: MemorySettings) -> None:
+        self._postgres = postgres
+        self._embeddings = embeddings
+        self._settings = settings
+        self._id = uuid7()
+        self._opened: datetime | None = None
+        self._said: dict[Language, str | None] = {}
+        self._wanted: dict[Language, str | None] = {}
+        self._at_it = asyncio.Lock()
+        self._look_after = -math.inf
+        self._left: dict[TenantId, int] = {}
+        self._held: set[TenantId] = set()
+        self._pause = EVERY
+        self._refused: dict[TenantId, dict[UUID, IndexRefusal]] = {}
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._keep(), name="holdfast memory indexer")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    @property
+    def state(self) -> tuple[Literal["ok", "reduced"], str]:
+        """Whether all memories were indexed at the last run; if not, how many were left."""
+        left = self.left()
+        return ("reduced", f"{left:,} memories still to embed") if left else ("ok", "every memory is indexed")
+
+    def left(self, tenant: TenantId | None = None) -> int:
+        """Return how many memories of a tenant, or of all, the last run left to index."""
+        return sum(self._left.values()) if tenant is None else self._left.get(tenant, 0)
+
+    async def catch_up(self) -> int:
+        """Index all pending memories, tenants in turn, except for tenants that others have leased. Return how many."""
+        async with self._at_it:
+            self._look_after = time.monotonic() + 0.9 * EVERY
+            await self._agree_on_models()
+            models = self._models()
+            tenants = await self._unindexed(models)
+            self._left = {tenant: await self._count(tenant) for tenant in tenants}
+            self._refused = {tenant: self._refused[tenant] for tenant in tenants if tenant in self._refused}
+            return await self._index_all(tenants)
+
+    async def _read_all(self) -> int:
+        """Index only memories that were inserted by plain SQL and not read yet. Return how many."""
+        async with self._at_it:
+            return await self._index_all(await self._unindexed({}), embed=False)
+
+    async def _unindexed(self, models: Mapping[Language, str | None]) -> deque[TenantId]:
+        found = await self._postgres.system.all(sql("unindexed_tenants"), list(models), list(models.values()))
+        return deque(row["id"] for row in found)
+
+    async def _index_all(self, tenants: deque[TenantId], *, embed: bool = True) -> int:
+        self._pause = EVERY
+        done = 0
+        try:
+            while tenants:
+                tenant = tenants.popleft()
+                some = await self._turn(tenant, embed=embed)
+                done += some
+                if some:
+                    tenants.append(tenant)
+        finally:
+            for tenant in tuple(self._held):
+                await self._release(tenant)
+        return done
+
+    async def _keep(self) -> None:
+        await asyncio.sleep(FIRST * (1 + random.random() / 4))
+        async with self._postgres.listen(CHANNEL) as notified:
+            while True:
+                notified.clear()
+                self._embeddings.arrived.clear()
+                try:
+                    # Without a model, missing vectors cannot be computed. They are only counted, once in a while.
+                    if self._can_embed() or time.monotonic() >= self._look_after:
+                        await self.catch_up()
+                    else:
+                        await self._read_all()
+                except HoldfastError as error:
+                    log.warning("memories could not be indexed, trying again later: %s", error)
+                except Exception:
+                    log.exception("a defect: memories could not be indexed, trying again later")
+                await self._rest(notified, self._embeddings.arrived)
+                if notified.is_set():
+                    await asyncio.sleep(GATHER)
+
+    async def _rest(self, *wakes: asyncio.Event) -> None:
+        waits = [asyncio.create_task(wake.wait()) for wake in wakes]
+        pause = self._pause * (0.9 + random.random() / 5)
+        try:
+            await asyncio.wait(waits, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.wait(waits)  # asyncio.wait does not swallow the cancellation of this task
+
+    async def _agree_on_models(self) -> None:
+        """Store the models of this process, if they are new or changed, and read which models are wanted."""
+        system = self._postgres.system
+        self._opened = self._opened or await system.now()
+        ours: dict[Language, str | None] = {language: self._embeddings.model(language) for language in LANGUAGES}
+        if ours != self._said:
+            await system.run(sql("want_models"), list(ours), list(ours.values()), self._opened)
+            self._said = ours
+        self._wanted = {row["language"]: row["model"] for row in await system.all(sql("wanted_models"))}
+
+    async def _turn(self, tenant: TenantId, *, embed: bool) -> int:
+        """Index a batch of a tenant's memories. Return how many are settled; 0 if there is nothing left to do."""
+        database, some = self._postgres.tenant(tenant), 0
+        is_first = tenant not in self._held
+        self._held.add(tenant)
+        try:
+            if not await database.run(sql("lease_indexing"), self._id, LEASE):
+                self._pause = min(self._pause, LEASE.total_seconds())
+                self._held.discard(tenant)
+                return 0
+            if is_first:
+                await self._forget_refusals(tenant)
+            some = await self._step(tenant, embed=embed)
+            self._left[tenant] = max(0, self.left(tenant) - some) if some else await self._count(tenant)
+        except DatabaseAway:
+            raise
+        except HoldfastError as error:
+            log.warning("memories of %s could not be indexed, trying again later: %s", tenant, error)
+        except Exception:
+            log.exception("a defect: memories of %s could not be indexed, trying again later", tenant)
+        if not some:
+            await self._release(tenant)
+        return some
+
+    async def _release(self, tenant: TenantId) -> None:
+        self._held.discard(tenant)
+        with contextlib.suppress(HoldfastError):  # then the lease expires
+            await self._postgres.tenant(tenant).run(sql("release_indexing"), self._id)
+
+    async def _step(self, tenant: TenantId, *, embed: bool) -> int:
+        database = self._postgres.tenant(tenant)
+        rows = await database.all(sql("unread"), TOGETHER)
+        if rows:
+            items: dict[UUID, dict[str, Any]] = {}
+            for some in slices(rows, lambda row: len(row["content"]), SLICE):
+                items |= await in_worker(partial(_read_all, some))
+            return await self._index(tenant, items, rows)
+        for language, model in self._models().items() if embed else ():
+            rows = await database.all(sql("unembedded"), language, model, self._not_now(tenant), TOGETHER)
+            settled = await self._index(tenant, {row["id"]: _identity(row) for row in rows}, rows)
+            if settled:
+                return settled
+        return 0
+
+    async def _index(self, tenant: TenantId, items: Mapping[UUID, dict[str, Any]], rows: Sequence[Row]) -> int:
+        """Embed and write items. Return how many are settled: written, or refused by the model."""
+        made = await self._make(self._postgres.tenant(tenant), items, rows)
+        settled: set[UUID] = set()
+        for one in made:
+            model = self._embeddings.model(one.item["language"])
+            if one.vector is None and model is not None and self._embeddings.ready(model):
+                self._refuse(tenant, one.row, model)
+                settled.add(one.row["id"])
+        worth = [one for one in made if one.vector is not None or _is_news(one)]
+        if worth:
+            written = await self._write(self._postgres.tenant(tenant), worth)
+            settled |= written
+            if len(written) < len(worth):
+                self._pause = SOON
+        for one in worth:
+            if one.vector is not None:
+                self._refused.get(tenant, {}).pop(one.row["id"], None)
+        return len(settled)
+
+    async def _make(
+        self, database: Database, items: Mapping[UUID, dict[str, Any]], rows: Sequence[Row]
+    ) -> list[IndexResult]:
+        texts = await self._texts(database, rows)
+        languages: list[Language] = [language_of(_said(row)) for row in rows]
+        vectors = await self._embeddings.vectors(texts, languages)
+        made: list[IndexResult] = []
+        for row, text, language, vector in zip(rows, texts, languages, vectors, strict=True):
+            embedded = None if vector is None else self._embeddings.model(language)
+            made.append(
+                IndexResult(row, {**items[row["id"]], "language": language, "embedded": embedded}, text, vector)
+            )
+        return made
+
+    async def _write(self, database: Database, made: Sequence[IndexResult]) -> set[UUID]:
+        """Write the results of memories that are unchanged, and return their ids."""
+        rows = [one.row for one in made]
+
+        async def work(tx: Transaction) -> set[UUID]:
+            # A change of the previous turn also marks this memory. If it came before this lock, the text differs below.
+            # If it comes later, it waits for the lock and marks the memory afterwards.
+            await tx.all(sql("hold"), [row["id"] for row in rows])
+            texts = await self._texts(tx, rows)
+            same = [one for one, text in zip(made, texts, strict=True) if one.text == text]
+            items = msgspec.json.encode([one.item for one in same]).decode()
+            vectors = [None if one.vector is None else encode_halfvec(one.vector) for one in same]
+            written = await tx.value(sql("index"), items, [one.row["embedded"] for one in same], vectors)
+            await self._trim(tx, [one.row for one in same if "terms" in one.item])
+            return set(written)
+
+        return await database.atomically(work)
+
+    async def _texts(self, run: Statements, rows: Sequence[Row]) -> list[str]:
+        if self._settings.embedding.with_previous_turn:
+            return await stored_texts(run, rows)
+        return [_said(row) for row in rows]
+
+    async def _trim(self, tx: Transaction, rows: Sequence[Row]) -> None:
+        for owner in sorted({row["owner"] for row in rows if row["scope"] == "session"}):
+            await tx.run(sql("trim_session"), owner, self._settings.short_term.max_memories)
+
+    async def _count(self, tenant: TenantId) -> int:
+        models = self._models()
+        database = self._postgres.tenant(tenant)
+        return cast(int, await database.value(sql("count_unembedded"), list(models), list(models.values())))
+
+    def _can_embed(self) -> bool:
+        names = {self._embeddings.model(language) for language in LANGUAGES}
+        return any(name is not None and self._embeddings.ready(name) for name in names)
+
+    def _models(self) -> dict[Language, str | None]:
+        """Return the model of each language that has one. None if another is wanted: then no vector is replaced."""
+        ours: dict[Language, str] = {
+            language: model for language in LANGUAGES if (model := self._embeddings.model(language))
+        }
+        return {language: model if self._wanted.get(language) == model else None for language, model in ours.items()}
+
+    def _refuse(self, tenant: TenantId, row: Row, model: str) -> None:
+        refused = self._refused.setdefault(tenant, {})
+        id, before = row["id"], refused.get(row["id"])
+        if before is None:
+            log.warning("the model %s makes no vector of the memory %s: it is found by its words alone", model, id)
+        pause = FIRST_PAUSE if before is None else min(2 * before.pause, LONGEST_PAUSE)
+        refused[id] = IndexRefusal(row["version"], time.monotonic() + pause, pause)
+
+    async def _forget_refusals(self, tenant: TenantId) -> None:
+        """Forget the refusals of memories that were deleted or changed."""
+        refused = self._refused.pop(tenant, {})
+        if refused:
+            rows = await self._postgres.tenant(tenant).all(sql("still_there"), list(refused))
+            self._refused[tenant] = {
+                row["id"]: refused[row["id"]] for row in rows if refused[row["id"]].version == row["version"]
+            }
+
+    def _not_now(self, tenant: TenantId) -> list[UUID]:
+        now = time.monotonic()
+        return [id for id, refusal in self._refused.get(tenant, {}).items() if refusal.until > now]
+
+
+def _identity(row: Row) -> dict[str, Any]:
+    return {name: row[name] for name in ("scope", "owner", "id", "version", "content")}
+
+
+def _is_news(made: IndexResult) -> bool:
+    """Whether there is something to write without a vector: its terms, or a changed language."""
+    return "terms" in made.item or made.item["language"] != made.row["language"]
+
+
+def _read_all(rows: Sequence[Row]) -> dict[UUID, dict[str, Any]]:
+    return {row["id"]: _read(row) for row in rows}
+
+
+def _read(row: Row) -> dict[str, Any]:
+    """Analyze a memory inserted by plain SQL: return its terms, language and digest."""
+    author = None if row["author"] is None else restore(row["author"])
+    read = reading(restore(row["content"]), author)
+    return {**read, **_identity(row), "digest": digest_of(owner_ids(row), dict(row))}
+
+
+def _said(row: Row) -> str:
+    author = row["author"]
+    return spoken(restore(row["content"]), None if author is None else restore(author))

@@ -1,0 +1,123 @@
+"""Prepares queries for the search statement: vectors, terms, names and dates."""
+
+import asyncio
+import time
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from holdfast.core.errors import InvalidInput
+from holdfast.core.words import names, terms
+from holdfast.embeddings import Embeddings
+from holdfast.embeddings.language import Language, language_of
+from holdfast.memory import query_form
+from holdfast.memory.dates import DateNamed, dates_named
+from holdfast.postgres.codecs import encode_halfvec
+from holdfast.postgres.database import Database
+from holdfast.postgres.sql import statements
+
+MAX_QUESTION = 20_000  # characters
+READ = 4000  # characters that terms and names are extracted from
+MODELS_FOR = 60.0  # seconds to cache which models have vectors
+
+sql = statements(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedQuery:
+    """A query, prepared for the search statement."""
+
+    text: str
+    parts: tuple[str, ...]  # the whole query, then its sentences
+    vectors: Mapping[str, Sequence[bytes]]  # the vectors of the parts, by each available model
+    unrelated: Mapping[str, float]  # the cosine that each model gives to unrelated texts
+    dates: Sequence[DateNamed]
+    reduced: str  # why the model of its language gave no vector; empty if it did
+
+    def arguments(self) -> tuple[object, ...]:
+        """Return vectors, terms, names and dates, in the order of the statement's parameters."""
+        vectors = [(n, model, each) for model, some in self.vectors.items() for n, each in enumerate(some)]
+        found = [(n, term) for n, part in enumerate(self.parts) for term in terms(part[:READ])]
+        return (
+            [n for n, _, _ in vectors],
+            [model for _, model, _ in vectors],
+            [vector for _, _, vector in vectors],
+            [self.unrelated[model] for _, model, _ in vectors],
+            [n for n, _ in found],
+            [term for _, term in found],
+            names(self.text[:READ]),
+            query_form.is_first_person(self.text),
+            query_form.asks_when(self.text),
+            [named.first for named in self.dates],
+            [named.last for named in self.dates],
+            [named.yearly for named in self.dates],
+            [named.fade for named in self.dates],
+        )
+
+
+class QueryPreparer:
+    """Prepares queries. The model of its language embeds a query, and so do previous models that still have vectors.
+
+    Across languages, the cosines of these models mean nothing, so memories in other languages are found by words only.
+    """
+
+    def __init__(self, database: Database, embeddings: Embeddings) -> None:
+        self._database = database
+        self._embeddings = embeddings
+        self._models: list[tuple[str, str]] = []  # (language, model) of the stored vectors
+        self._models_until = 0.0
+
+    async def ask(self, question: str, asker: Hashable) -> PreparedQuery:
+        """Prepare a query. Each `asker` has separate cache entries for query vectors."""
+        _check(question)
+        parts = (question, *query_form.parts(question))
+        language = language_of(question)
+        own = self._embeddings.model(language)
+        vectors: dict[str, list[bytes]] = {}
+        for model in [own, *await self._former_models(language, own)]:
+            found = None if model is None else await self._vectors(parts, model, asker)
+            if model is not None and found is not None:
+                vectors[model] = found
+        unrelated = {model: self._embeddings.unrelated(model) for model in vectors}
+        return PreparedQuery(question, parts, vectors, unrelated, await self._dates(question), self._lack(own, vectors))
+
+    async def _vectors(self, parts: Sequence[str], model: str, asker: Hashable) -> list[bytes] | None:
+        """Return the vectors of all parts, or None. Does not try the sentences if the whole query gets no vector."""
+        whole = await self._embeddings.query(parts[0], model, asker=asker)
+        if whole is None:
+            return None
+        rest = await asyncio.gather(*(self._embeddings.query(part, model, asker=asker) for part in parts[1:]))
+        found = [encode_halfvec(each) for each in (whole, *rest) if each is not None]
+        return found if len(found) == len(parts) else None
+
+    async def _former_models(self, language: Language, own: str | None) -> list[str]:
+        """Return the available models, other than `own`, whose vectors memories of a language still have."""
+        if time.monotonic() >= self._models_until:
+            self._models_until = time.monotonic() + MODELS_FOR
+            self._models = [(row["language"], row["model"]) for row in await self._database.all(sql("models"))]
+        return [
+            model for of, model in self._models if of == language and model != own and self._embeddings.ready(model)
+        ]
+
+    async def _dates(self, question: str) -> list[DateNamed]:
+        """Return the dates in a query. Reads the database clock only if the query seems to have one."""
+        if not dates_named(question, datetime.now(UTC)):
+            return []
+        return dates_named(question, await self._database.now())
+
+    def _lack(self, own: str | None, vectors: Mapping[str, object]) -> str:
+        if own is None or own in vectors:
+            return ""
+        state, why = self._embeddings.state
+        return why if state == "reduced" else f"{own} makes no vector of this question"
+
+
+def _check(question: object) -> None:
+    if not isinstance(question, str) or not question.strip():
+        raise InvalidInput("the question is empty", next="Say what to look for.")
+    if len(question) > MAX_QUESTION:
+        raise InvalidInput(
+            "the question is too long",
+            why=f"it has {len(question)} characters, at most {MAX_QUESTION} are taken",
+            next="Ask for what matters of it.",
+        )

@@ -1,0 +1,157 @@
+"""A resource of the HTTP API: one path and the operations on it."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.core.text import parse_large, render
+from holdfast.engine import Engine
+from holdfast.gateway.gateways import Gateways
+from holdfast.server.authentication import Authentication, CallerSession
+from holdfast.server.operations import ApiCall, ApiOperation, ApiParameter
+from holdfast.server.problems import WrongMediaType, WrongMethod
+from holdfast.server.request_limits import ALWAYS_ANSWERED, VISIT, RequestSlot
+
+MAX_FIELDS = 100  # fields of a form
+EXACT = 2**53  # beyond it, a float does not represent every integer
+
+_WHOLE_FLOAT = re.compile(r"Expected `int\b.*, got `float`")
+
+
+class ApiResource:
+    """Handles the requests to one path: authenticates, checks scopes, decodes arguments, runs the operation."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        authentication: Authentication,
+        operations: Sequence[ApiOperation],
+        *,
+        instance: str,
+        gateways: Gateways,
+    ) -> None:
+        self._engine = engine
+        self._instance = instance
+        self._gateways = gateways
+        self._authentication = authentication
+        self._operations: dict[str, ApiOperation] = {operation.method: operation for operation in operations}
+        if "GET" in self._operations:
+            self._operations["HEAD"] = self._operations["GET"]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        operation = self._operations.get(scope["method"])
+        if operation is None:
+            raise WrongMethod(scope["method"], sorted(self._operations))
+        response = await self._answer(operation, Request(scope, receive))
+        await response(scope, receive, send)
+
+    async def _answer(self, operation: ApiOperation, request: Request) -> Response:
+        standing = await self._standing(operation, request)
+        arguments = {parameter.name: _argument(parameter, request) for parameter in operation.parameters}
+        if operation.body is not None:
+            limit = max(self._engine.config.server.max_body_bytes, operation.max_body_bytes or 0)
+            arguments["body"] = await _body(operation, request, limit)
+        engine = self._engine if standing is None else self._engine.tenant(standing.caller.tenant)
+        call = ApiCall(engine, request, standing, operation.status, self._instance, self._gateways)
+        result = await operation.run(call, **arguments)
+        if isinstance(result, Response):
+            return result
+        content = b"" if operation.result is type(None) else render(result)
+        return Response(content, call.status, media_type="application/json" if content else None)
+
+    async def _standing(self, operation: ApiOperation, request: Request) -> CallerSession | None:
+        visit: RequestSlot = request.scope[VISIT]
+        if operation.needs == "nobody":
+            if operation.path != ALWAYS_ANSWERED:
+                visit.enter_unknown(sign_in=operation.signs_in)
+            return None
+        try:
+            caller = await self._authentication.recognise(request)
+        except HoldfastError:
+            if operation.needs == "anybody":
+                visit.enter_unknown()
+                return None
+            raise
+        visit.enter(caller)
+        if operation.needs not in ("anybody", "somebody"):
+            caller.require(operation.needs)
+        return CallerSession(self._authentication, request, caller)
+
+
+def _argument(parameter: ApiParameter, request: Request) -> Any:
+    given: list[str]
+    if parameter.place == "path":
+        given = [request.path_params[parameter.name]]
+    else:
+        given = request.query_params.getlist(parameter.name)
+    if not given and parameter.default is not msgspec.UNSET:
+        return parameter.default
+    if len(given) != 1:
+        raise InvalidInput(
+            f"{parameter.name!r} is needed exactly once", why=f"it was given {len(given)} times", next="Give it once."
+        )
+    try:
+        return msgspec.convert(given[0], parameter.type, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidInput(f"{parameter.name!r} cannot be used", why=str(error), next="Correct it.") from None
+
+
+async def _body(operation: ApiOperation, request: Request, limit: int) -> Any:
+    data = await request.body()
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if data and media_type != operation.body_format:
+        raise WrongMediaType(
+            "the body is not of a kind that is read here",
+            why=f"Content-Type is {media_type[:100]!a}" if media_type else "it has no Content-Type",
+            next=f"Send {operation.body_format}.",
+        )
+    if operation.body is bytes:
+        return data
+    is_form = operation.body_format != "application/json"
+    value = _fields(data) if is_form else await parse_large(data, limit=limit) if data else cast(dict[str, Any], {})
+    try:
+        return _converted(value, operation.body, strict=not is_form)
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
+        half = isinstance(error, UnicodeEncodeError)  # msgspec cannot look up a name that contains a lone surrogate
+        why = "a name in it has half a character" if half else str(error)
+        raise InvalidInput(
+            "the body does not fit", why=why, next="/api/openapi.json says what it should be like."
+        ) from None
+
+
+def _converted(value: Any, type: Any, *, strict: bool) -> Any:
+    """Convert a value to a type. As in JSON Schema, 1.0 is an integer."""
+    try:
+        return msgspec.convert(value, type, strict=strict)
+    except msgspec.ValidationError as error:
+        if not _WHOLE_FLOAT.match(str(error)):
+            raise
+    return msgspec.convert(_with_integers(value), type, strict=strict)
+
+
+def _with_integers(value: Any) -> Any:
+    """Return the value with whole floats replaced by integers, in the range where floats are exact."""
+    if isinstance(value, float):
+        return int(value) if value.is_integer() and abs(value) <= EXACT else value
+    if isinstance(value, list):
+        return [_with_integers(item) for item in cast(list[Any], value)]
+    if isinstance(value, dict):
+        return {name: _with_integers(item) for name, item in cast(dict[str, Any], value).items()}
+    return value
+
+
+def _fields(data: bytes) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(data.decode(), keep_blank_values=True, errors="strict", max_num_fields=MAX_FIELDS))
+    except ValueError:
+        raise InvalidInput(
+            "the form cannot be read", why="it is not URL-encoded UTF-8", next="Send it again from the page."
+        ) from None

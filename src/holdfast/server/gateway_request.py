@@ -1,0 +1,87 @@
+"""Requests to the gateway. They skip the machinery of the HTTP API, because its cost would add to every call."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from http import HTTPStatus
+from typing import cast
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, HTTPConnection
+from starlette.types import Receive, Scope, Send
+
+from holdfast.access.principals import Principal
+from holdfast.server.authentication import Authentication, CallerSession
+from holdfast.server.problems import WrongMediaType
+from holdfast.server.request_limits import VISIT, RequestSlot
+
+JSON = b"application/json"
+
+
+@dataclass
+class GatewayRequest:
+    """A request of an authenticated caller."""
+
+    scope: Scope
+    receive: Receive
+    send: Send
+    standing: CallerSession
+
+    @classmethod
+    async def of(cls, authentication: Authentication, scope: Scope, receive: Receive, send: Send) -> "GatewayRequest":
+        """Authenticate the caller of a request, and take a place for it."""
+        connection = HTTPConnection(scope)
+        caller = await authentication.recognise(connection)
+        visit: RequestSlot = scope[VISIT]
+        visit.enter(caller)
+        return cls(scope, receive, send, CallerSession(authentication, connection, caller))
+
+    @property
+    def caller(self) -> Principal:
+        """The caller."""
+        return self.standing.caller
+
+    @cached_property
+    def headers(self) -> Headers:
+        """The headers."""
+        return Headers(scope=self.scope)
+
+    def require_json(self) -> None:
+        """Refuse a body whose Content-Type is not JSON."""
+        given = next((value for name, value in self.scope["headers"] if name == b"content-type"), b"")
+        kind = given.partition(b";")[0].strip().lower()
+        if kind != JSON:
+            raise WrongMediaType(
+                "the body is not of a kind that is read here",
+                why=f"Content-Type is {kind[:100].decode('latin-1')!a}" if kind else "it has no Content-Type",
+                next="Send application/json.",
+            )
+
+    @property
+    def visit(self) -> RequestSlot:
+        """The request's place and timeout."""
+        return cast(RequestSlot, self.scope[VISIT])
+
+    async def body(self) -> bytes:
+        """Read the whole body. The guards limit its size and the time that it takes."""
+        parts: list[bytes] = []
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            parts.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def answer(
+        self,
+        body: bytes,
+        *,
+        status: int = 200,
+        content_type: bytes = JSON,
+        headers: tuple[tuple[bytes, bytes], ...] = (),
+    ) -> None:
+        """Send the response with its whole body."""
+        length = () if status == HTTPStatus.NO_CONTENT else ((b"content-length", str(len(body)).encode()),)
+        kind = ((b"content-type", content_type),) if body else ()
+        await self.send({"type": "http.response.start", "status": status, "headers": [*kind, *length, *headers]})
+        await self.send({"type": "http.response.body", "body": body})

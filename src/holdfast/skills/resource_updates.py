@@ -1,0 +1,68 @@
+"""Announces changes of resources to every node: counts them in rows, and sends a notification."""
+
+import asyncio
+import contextlib
+import hashlib
+from datetime import timedelta
+from time import monotonic
+
+from holdfast.core.errors import HoldfastError, InvalidInput
+from holdfast.postgres.database import Database, PooledStatements
+from holdfast.postgres.sql import statements
+from holdfast.skills.uri_templates import MAX_URI
+
+KEPT = timedelta(hours=1)  # for which the count of a resource is kept
+FORGET_EACH = 60.0  # seconds
+
+sql = statements(__name__)
+
+
+def digest_of(uri: str) -> bytes:
+    """Return the key under which the changes of a resource are counted."""
+    return hashlib.sha256(uri.encode("utf-8", "surrogatepass")).digest()
+
+
+class ResourceUpdates:
+    """Counts changes of resources, and notifies the channel `holdfast_gateway` in all processes."""
+
+    def __init__(self, system: PooledStatements) -> None:
+        self._system = system
+        self._loop = asyncio.get_running_loop()
+        self._due: set[tuple[Database, str]] = set()
+        self._sending: asyncio.Task[None] | None = None
+        self._forgot = 0.0
+
+    def send(self, database: Database, uri: str) -> None:
+        """Announce that a resource of a tenant has changed. Callable from any thread; does not wait."""
+        if not uri.isprintable() or len(uri.encode()) > MAX_URI:
+            raise InvalidInput(f"no resource has the address {uri!r:.100}", why=f"it is no text of {MAX_URI} bytes")
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._note, database, uri)
+
+    async def close(self) -> None:
+        """Wait until pending announcements are sent."""
+        if self._sending is not None:
+            await asyncio.wait([self._sending])
+
+    def _note(self, database: Database, uri: str) -> None:
+        self._due.add((database, uri))
+        if self._sending is None:
+            self._sending = asyncio.create_task(self._send(), name="holdfast updates")
+
+    async def _count(self, due: set[tuple[Database, str]]) -> None:
+        forget = monotonic() - self._forgot > FORGET_EACH
+        for database in {database for database, _ in due}:
+            await database.run(sql("count_updates"), sorted(digest_of(uri) for each, uri in due if each is database))
+            if forget:
+                await database.run(sql("forget_updates"), KEPT)
+                self._forgot = monotonic()
+
+    async def _send(self) -> None:
+        try:
+            while self._due:
+                due, self._due = self._due, set()
+                with contextlib.suppress(HoldfastError):  # subscribers also read the resource from time to time
+                    await self._count(due)
+                    await self._system.run(sql("tell_updated"))
+        finally:
+            self._sending = None

@@ -1,0 +1,121 @@
+"""Exports skills as folders and imports them, with links to tools and dependencies. An import is all or nothing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, cast
+
+from holdfast.core.errors import AlreadyExists, NotFound
+from holdfast.postgres.database import Database, Transaction
+from holdfast.skills.folders import FolderSkill, FolderTool
+from holdfast.skills.runnable_kinds import Runs, every_kind
+from holdfast.skills.skill import Skill, SkillContent, SkillDependency, ToolLink
+from holdfast.skills.skills import Skills
+from holdfast.skills.tools import Tools
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedSkill:
+    """An imported skill, and what the import changed."""
+
+    name: str
+    change: Literal["created", "changed", "unchanged"]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """The state of a skill that a folder can contain."""
+
+    skill: Skill
+    tools: list[ToolLink]
+    needs: list[SkillDependency]
+
+
+class SkillTransfer:
+    """Imports and exports the skills of one tenant as folders."""
+
+    def __init__(self, database: Database, runs: Runs = every_kind) -> None:
+        self._database = database
+        self._runs = runs
+        self._skills = Skills(database, Tools(database, runs))
+
+    async def export(self, name: str) -> FolderSkill:
+        """Return a skill as a folder. Inactive links are left out."""
+        state = await _state(self._skills, name)
+        files = await self._skills.files(name)
+        return FolderSkill(
+            state.skill.name,
+            state.skill.description,
+            state.skill.instructions,
+            state.skill.front_matter,
+            {path: file.content for path, file in files.items()},
+            frozenset(path for path, file in files.items() if file.executable),
+            state.skill.label,
+            state.skill.parent,
+            tuple(need.on for need in state.needs if need.active and need.required),
+            tuple(need.on for need in state.needs if need.active and not need.required),
+            tuple(FolderTool(link.tool, link.access, link.config) for link in state.tools if link.active),
+        )
+
+    async def load(self, folder: FolderSkill, *, replace: bool = False, by: str = "") -> ImportedSkill:
+        """Store the skill of a folder. A different skill of the same name is overwritten only with `replace`."""
+
+        async def work(tx: Transaction) -> ImportedSkill:
+            # A transaction has the methods of `Database` that are used here. So all statements are in this transaction.
+            database = cast(Database, tx)
+            return await _load(Skills(database, Tools(database, self._runs)), folder, replace=replace, by=by)
+
+        return await self._database.atomically(work)
+
+
+async def _load(skills: Skills, folder: FolderSkill, *, replace: bool, by: str) -> ImportedSkill:
+    try:
+        before = await _state(skills, folder.name)
+    except NotFound:
+        before = None
+    await skills.put(
+        folder.name,
+        instructions=folder.instructions,
+        description=folder.description,
+        label=folder.version,
+        parent=folder.parent,
+        front_matter=folder.front_matter,
+        files={path: SkillContent(content, path in folder.executable) for path, content in folder.files.items()},
+        version=None if before is None else before.skill.version,
+        by=by,
+    )
+    if before is not None:
+        await _unlink(skills, before, folder, by=by)
+    for tool in folder.tools:
+        await skills.link(folder.name, tool.name, access=tool.access, config=tool.config, active=True, by=by)
+    for required, names in ((True, folder.requires), (False, folder.optional)):
+        for name in names:
+            await skills.depend(folder.name, name, required=required, active=True, by=by)
+    after = await _state(skills, folder.name)
+    if before is None:
+        return ImportedSkill(folder.name, "created", after.skill.version)
+    if before == after:
+        return ImportedSkill(folder.name, "unchanged", after.skill.version)
+    if not replace:
+        raise AlreadyExists(
+            f"there is a skill {folder.name} already",
+            why="and it is not the same",
+            next="Give the folder's another name, or have it replaced (`--replace`).",
+        )
+    return ImportedSkill(folder.name, "changed", after.skill.version)
+
+
+async def _unlink(skills: Skills, before: _State, folder: FolderSkill, *, by: str) -> None:
+    """Remove the links that the folder does not have."""
+    for tool in _gone((link.tool for link in before.tools), (tool.name for tool in folder.tools)):
+        await skills.unlink(folder.name, tool, by=by)
+    for name in _gone((need.on for need in before.needs), (*folder.requires, *folder.optional)):
+        await skills.undepend(folder.name, name, by=by)
+
+
+def _gone(before: Iterable[str], after: Iterable[str]) -> list[str]:
+    return sorted({*before} - {*after})
+
+
+async def _state(skills: Skills, name: str) -> _State:
+    return _State(await skills.get(name), await skills.tools_of(name), await skills.needs(name))
