@@ -73,6 +73,7 @@ async def test_where_there_is_no_room_a_message_is_stored_and_answered_later(
     model.hold()
 
     first = await engine.agents.send("support", "One.", user="ann", session_id="web-1")
+    await reached(engine, first.run_id, "running")
     second = await engine.agents.send("support", "Two.", user="bob", session_id="web-2")
     waits = await row_of(engine, second.run_id)
     model.release()

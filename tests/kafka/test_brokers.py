@@ -213,7 +213,7 @@ async def test_tls_is_asked_for_where_it_is_set(
     monkeypatch.setattr("holdfast.bus.kafka.brokers.TIMEOUT", 3.0)
     bus = settings(tmp_path, url=f"kafka://{broker.address}", security_protocol="ssl", options=QUIET)
 
-    with pytest.raises(Unavailable, match="SSL handshake failed"):
+    with pytest.raises(Unavailable, match="ssl://"):
         await Brokers(bus).check()
 
 
