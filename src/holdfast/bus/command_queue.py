@@ -1,4 +1,4 @@
-"""Orders: checks commands and stores them, many in one commit."""
+"""The command queue: checks commands and stores them, many in one commit."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""News: which partitions may have new records, according to the hints of wake-ups.
+"""Hints: which partitions may have new records, according to the hints of wake-ups.
 
 A hint may name partitions, so that readers skip the others, and a process whose readers know the records already. Any
 other text means all partitions. Readers check all partitions once a second anyway.

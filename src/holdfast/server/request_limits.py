@@ -15,7 +15,7 @@ from holdfast.core.errors import Overloaded, ShuttingDown
 from holdfast.core.limits import LimitSettings
 from holdfast.core.shares import Holder, Shares, shared_by_address, shared_by_tenant, work_for
 
-VISIT = "holdfast.visit"  # the key of the `Visit` in the ASGI scope
+VISIT = "holdfast.visit"  # the key of the `RequestSlot` in the ASGI scope
 QUICK = 0.05  # seconds after which a call counts as waiting, and frees its place among the running requests
 ALWAYS_ANSWERED = "/healthz"  # without limits: a busy server must still be seen as alive
 FAREWELL = 1.0  # seconds to send the last responses
