@@ -110,7 +110,7 @@ _HOMES = {
     "Sample": "mcp.inputs",
     "Text": "mcp.content",
     "agent": "memory",
-    "current_command": "bus.skills",
+    "current_command": "bus.handlers",
     "current_run": "skills.run",
     "load_config": "core.config",
     "open_engine": "engine",

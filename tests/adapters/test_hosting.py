@@ -18,9 +18,9 @@ pytestmark = pytest.mark.req("ADK-01", "STM-01")
 
 PROGRAM = """
 import sys
-from holdfast.adapters.engine_thread import Hosted
+from holdfast.adapters.engine_thread import SharedEngine
 
-print(Hosted.of(sys.argv[1]).run_sync(lambda engine: engine.tenants.id_of("default")))
+print(SharedEngine.of(sys.argv[1]).run_sync(lambda engine: engine.tenants.id_of("default")))
 """
 
 

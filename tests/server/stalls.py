@@ -27,10 +27,10 @@ from holdfast.core.config import load_config
 from holdfast.engine import open_engine
 from holdfast.server.app import OPERATIONS
 from holdfast.server.port import bind
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.serving import run, serve
 
-own = Operations("test")
+own = ApiOperations("test")
 app = App("shop")
 
 @app.service("shop.example/market/count/1.0")
@@ -57,7 +57,7 @@ class Stalls:
         asyncio.get_running_loop().call_later(0.002, self.tick)
 
 @own.declare("GET", "/stall", needs="nobody")
-async def stall(call: Call) -> float:
+async def stall(call: ApiCall) -> float:
     'The longest since it was asked for the last time, in seconds.'
     worst, stalls.worst = stalls.worst, 0.0
     return worst

@@ -371,7 +371,7 @@ async def test_what_is_sent_by_halves_is_given_up(site: Site, settings: dict[str
 async def test_whoever_reads_nothing_of_a_stream_holds_up_nobody(
     site: Site, ended: asyncio.Queue[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("legacy.exchanges", "staying"):
+    for module in ("legacy.exchanges", "event_stream"):
         monkeypatch.setattr(f"holdfast.server.mcp.{module}.SLOW", 0.3)
     session = await begin(site)
     flooding = legacy("tools/call", {"name": "flood", "_meta": {"progressToken": 1}}, id="flood")

@@ -21,13 +21,13 @@ from holdfast.core.config import load_config
 from holdfast.engine import open_engine
 from holdfast.server.app import OPERATIONS
 from holdfast.server.port import bind
-from holdfast.server.operations import Call, Operations
+from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.serving import run, serve
 
-own = Operations("test")
+own = ApiOperations("test")
 
 @own.declare("GET", "/held", needs="nobody")
-async def held(call: Call) -> str:
+async def held(call: ApiCall) -> str:
     'Answer when there is the file that releases it.'
     print("begun", flush=True)
     while not Path("released").exists():

@@ -194,8 +194,8 @@ async def test_of_two_changes_at_once_one_is_a_conflict(tools: Tools) -> None:
         *(put(tools, description=f"new {n}", version=1) for n in range(6)), return_exceptions=True
     )
 
-    assert sorted(type(each).__name__ for each in made) == ["AlreadyExists"] * 5 + ["Entry"]
-    assert sorted(type(each).__name__ for each in done) == ["Conflict"] * 5 + ["Entry"]
+    assert sorted(type(each).__name__ for each in made) == ["AlreadyExists"] * 5 + ["ToolEntry"]
+    assert sorted(type(each).__name__ for each in done) == ["Conflict"] * 5 + ["ToolEntry"]
 
 
 @pytest.mark.req("ENG-08")
