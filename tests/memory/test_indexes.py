@@ -192,8 +192,8 @@ async def test_an_index_that_cannot_be_made_keeps_no_other_from_being_made(
 async def test_it_goes_on_after_an_error_that_nobody_thought_of(
     indexes: Indexes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.memory.indexes.FIRST", 0)
-    monkeypatch.setattr("holdfast.memory.indexes.EVERY", 0)
+    monkeypatch.setattr(indexes, "_first", 0)
+    monkeypatch.setattr(indexes, "_pause", 0)
     tries, again = list[int](), asyncio.Event()
 
     async def failing() -> IndexChanges:

@@ -1,15 +1,13 @@
 """Retention of the log: creates daily partitions in advance, and drops old ones that no group needs."""
 
-import asyncio
 import logging
-import random
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Self, cast
+from typing import cast
 
-from holdfast.core.errors import HoldfastError
+from holdfast.core.periodic import PeriodicJob
 from holdfast.core.settings import BusSettings
 from holdfast.postgres.database import OwnerConnection, Row
 from holdfast.postgres.sql import statements
@@ -41,34 +39,20 @@ async def tend(owner: OwnerConnection, settings: BusSettings) -> RetentionReport
     return RetentionReport(row["made"], row["dropped"], row["skipped"])
 
 
-class Retention:
+class Retention(PeriodicJob):
     """Runs `tend` periodically."""
 
     def __init__(
         self, owner: Callable[[], AbstractAsyncContextManager[OwnerConnection]], settings: BusSettings
     ) -> None:
+        super().__init__("maintenance of the log", pause=EVERY, first=FIRST)
         self._owner = owner
         self._settings = settings
 
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._keep(), name="holdfast retention")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
-
-    async def _keep(self) -> None:
-        await asyncio.sleep(FIRST * (1 + random.random()))
-        while True:
-            pause = EVERY
-            try:
-                async with self._owner() as owner:
-                    tended = await tend(owner, self._settings)
-                if tended.dropped:
-                    log.info("%d days of the log were dropped", tended.dropped)
-                if tended.skipped:
-                    pause = SOON
-            except HoldfastError as error:
-                log.warning("the log could not be tended, trying again later: %s", error)
-            await asyncio.sleep(pause * (0.9 + random.random() / 5))
+    async def step(self) -> float | None:
+        """Create and drop daily partitions."""
+        async with self._owner() as owner:
+            tended = await tend(owner, self._settings)
+        if tended.dropped:
+            log.info("%d days of the log were dropped", tended.dropped)
+        return SOON if tended.skipped else None

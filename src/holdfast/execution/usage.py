@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from uuid import UUID
 
+from holdfast.core.delayed_writer import DelayedWriter
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
@@ -34,18 +35,22 @@ class Count:
 Counts = defaultdict[UUID, Count]
 
 
-class ToolUsage:
+class ToolUsage(DelayedWriter):
     """Counts calls in batches. If the process dies, only the counts that it has not written are lost."""
 
     def __init__(self) -> None:
+        super().__init__("tool usage", delay=DELAY)
         self._counts: defaultdict[Database, Counts] = defaultdict(lambda: Counts(Count))
-        self._writing: asyncio.Task[None] | None = None
 
     def note(self, database: Database, tool: UUID, *, failed: bool, latency_ms: float) -> None:
         """Count a call of a tool."""
         self._counts[database][tool].add(1, int(failed), latency_ms)
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write_later(), name="holdfast tool usage")
+        self.write_later()
+
+    @property
+    def has_values(self) -> bool:
+        """Whether there are counts to write."""
+        return bool(self._counts)
 
     async def flush(self) -> None:
         """Write the counts. If this is cancelled, unwritten counts are kept for the next flush."""
@@ -66,15 +71,3 @@ class ToolUsage:
                 for tool, each in counts.items():
                     self._counts[database][tool].add(each.calls, each.failures, each.total_ms)
                 raise
-
-    async def close(self) -> None:
-        """Write the remaining counts, and stop."""
-        if self._writing is not None:
-            self._writing.cancel()
-            await asyncio.wait([self._writing])
-        await self.flush()
-
-    async def _write_later(self) -> None:
-        while self._counts:
-            await asyncio.sleep(DELAY)
-            await self.flush()

@@ -1,16 +1,14 @@
 """Vector indexes for tenants with many organizational memories."""
 
-import asyncio
 import logging
-import random
 import zlib
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Self
 from uuid import UUID
 
 from holdfast.core.errors import DatabaseAway, HoldfastError
+from holdfast.core.periodic import PeriodicJob
 from holdfast.core.settings import MemorySettings
 from holdfast.postgres.database import OwnerConnection
 from holdfast.postgres.sql import statements
@@ -77,22 +75,15 @@ def changes(
     )
 
 
-class Indexes:
+class Indexes(PeriodicJob):
     """Creates an index for a tenant with many organizational memories, and drops it when few are left."""
 
     def __init__(
         self, owner: Callable[[], AbstractAsyncContextManager[OwnerConnection]], settings: MemorySettings
     ) -> None:
+        super().__init__("maintenance of vector indexes", pause=EVERY, first=FIRST)
         self._owner = owner
         self._from = settings.scoring.index_from
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._keep(), name="holdfast memory indexes")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
 
     async def tend(self) -> IndexChanges | None:
         """Create and drop indexes, and return the changes; None if another process is doing it.
@@ -109,6 +100,10 @@ class Indexes:
                 due = await self._due(owner)
                 await self._do(owner, due)
         return due
+
+    async def step(self) -> None:
+        """Create and drop indexes."""
+        await self.tend()
 
     async def _due(self, owner: OwnerConnection) -> IndexChanges:
         # Hysteresis: an index is dropped below half the number at which it is created.
@@ -154,14 +149,3 @@ class Indexes:
             return False
         log.info("%d organizational memories of %s have an index", library.memories, library.tenant)
         return True
-
-    async def _keep(self) -> None:
-        await asyncio.sleep(FIRST * (1 + random.random()))
-        while True:
-            try:
-                await self.tend()
-            except HoldfastError as error:
-                log.warning("vector indexes could not be tended, trying again later: %s", error)
-            except Exception:
-                log.exception("a defect: vector indexes could not be tended, trying again later")
-            await asyncio.sleep(EVERY * (0.9 + random.random() / 5))

@@ -1,20 +1,19 @@
 """Deletes expired and faded memories, on request and in the background."""
 
-import asyncio
 import logging
 import math
-import random
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal, Self
+from typing import Literal
 from uuid import UUID
 
-from holdfast.core.errors import DatabaseAway, HoldfastError
+from holdfast.core.periodic import PeriodicJob
 from holdfast.core.settings import MemorySettings, RetentionSettings
 from holdfast.memory.owners import Scope
 from holdfast.postgres.database import Database, Postgres, Row
+from holdfast.postgres.each_tenant import for_each_tenant, in_batches
 from holdfast.postgres.sql import statements
 
 FIRST = 60.0  # seconds before the first sweep: a short-lived process does not sweep
@@ -105,49 +104,28 @@ async def _delete(database: Database, rows: Sequence[Row], reason: Reason, fadin
     return deleted
 
 
-class Sweeper:
+class Sweeper(PeriodicJob):
     """Sweeps all tenants at regular intervals."""
 
     def __init__(self, postgres: Postgres, settings: MemorySettings) -> None:
+        pause = 60 * settings.retention.sweep_minutes
+        super().__init__("sweep of memories", pause=pause, first=min(FIRST, pause))
         self._postgres = postgres
         self._settings = settings.retention
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._keep(), name="holdfast memory sweeper")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
 
     async def sweep(self) -> int:
         """Delete expired and faded memories of all tenants, and old tombstones. Return how many memories."""
         system = self._postgres.system
         shortest = Fading.by(self._settings).shortest or LONGEST
-        swept = 0
-        for row in await system.all(sql("tenants_to_sweep"), shortest):
-            try:
-                swept += (await sweep(self._postgres.tenant(row["id"]), self._settings)).total
-            except DatabaseAway:
-                raise
-            except HoldfastError as error:
-                log.warning("memories of %s could not be swept, trying again later: %s", row["id"], error)
-            except Exception:
-                log.exception("a defect: memories of %s could not be swept, trying again later", row["id"])
-        while await system.run(sql("forget_tombstones"), TOMBSTONES, TOGETHER) == TOGETHER:
-            pass
+        tenants = await system.all(sql("tenants_to_sweep"), shortest)
+        swept = await for_each_tenant(self._postgres, tenants, self._sweep, name="sweep of memories")
+        await in_batches(lambda: system.run(sql("forget_tombstones"), TOMBSTONES, TOGETHER), TOGETHER)
         return swept
 
-    async def _keep(self) -> None:
-        pause = 60 * self._settings.sweep_minutes
-        await asyncio.sleep(min(FIRST, pause) * (1 + random.random()))
-        while True:
-            try:
-                swept = await self.sweep()
-                if swept:
-                    log.info("%d memories were deleted: they had expired or faded", swept)
-            except HoldfastError as error:
-                log.warning("memories could not be swept, trying again later: %s", error)
-            except Exception:
-                log.exception("a defect: memories could not be swept, trying again later")
-            await asyncio.sleep(pause * (0.9 + random.random() / 5))
+    async def step(self) -> None:
+        """Sweep."""
+        if swept := await self.sweep():
+            log.info("%d memories were deleted: they had expired or faded", swept)
+
+    async def _sweep(self, database: Database) -> int:
+        return (await sweep(database, self._settings)).total

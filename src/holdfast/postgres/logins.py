@@ -7,17 +7,17 @@ The role of a login starts with timeouts and memory limits. PostgreSQL lets a se
 of connections and the size of temporary files. So `LoginWatch` ends sessions that exceed the time limits.
 """
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Protocol, Self
+from typing import Final, Protocol
 
-from holdfast.core.errors import HoldfastError, NotFound
+from holdfast.core.errors import NotFound
 from holdfast.core.ids import TenantId
+from holdfast.core.periodic import PeriodicJob
 from holdfast.postgres.address import with_login
 from holdfast.postgres.database import OwnerConnection
 from holdfast.postgres.sql import statements
@@ -122,22 +122,15 @@ class OpenOwner(Protocol):
     def __call__(self) -> AbstractAsyncContextManager[OwnerConnection]: ...
 
 
-class LoginWatch:
+class LoginWatch(PeriodicJob):
     """Ends sessions of tenants' logins that exceed a time limit or block the engine, while `async with` lasts."""
 
     def __init__(self, open_owner: OpenOwner, limits: LoginLimits, *, blocking: timedelta = BLOCKING) -> None:
+        super().__init__("check of tenants' logins", pause=PAUSE, first=0)
         self._open_owner = open_owner
         self._limits = limits
         self._blocking = blocking
         self._limited = False
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._keep(), name="holdfast login watch")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
 
     async def look(self) -> int:
         """End the sessions that exceed a limit; return how many."""
@@ -154,15 +147,9 @@ class LoginWatch:
             log.warning("a session of the tenant login %s was ended: %s", row["login"], row["why"])
         return len(ended)
 
-    async def _keep(self) -> None:
-        while True:
-            try:
-                await self.look()
-            except HoldfastError as error:
-                log.warning("sessions of tenants' logins could not be looked at, trying again: %s", error)
-            except Exception:
-                log.exception("a defect: sessions of tenants' logins could not be looked at, trying again")
-            await asyncio.sleep(PAUSE)
+    async def step(self) -> None:
+        """End the sessions that exceed a limit."""
+        await self.look()
 
 
 async def tenant_logins(owner: OwnerConnection) -> Sequence[TenantLogin]:

@@ -1,0 +1,47 @@
+"""Periodic jobs: they repeat a step in the background, at intervals."""
+
+import asyncio
+import logging
+import random
+from abc import ABC, abstractmethod
+from typing import Self
+
+from holdfast.core.errors import HoldfastError
+
+
+class PeriodicJob(ABC):
+    """Repeats a step inside an `async with` block. If a step fails, the error is logged, and the step runs again later.
+
+    The first step runs after `first` seconds; without it, after a pause. The times vary at random, so that processes
+    that start together do not work at the same moments.
+    """
+
+    def __init__(self, name: str, *, pause: float, first: float | None = None) -> None:
+        self._name = name
+        self._pause = pause
+        self._first = pause if first is None else first
+        self._log = logging.getLogger(type(self).__module__)
+
+    async def __aenter__(self) -> Self:
+        self._task = asyncio.create_task(self._repeat(), name=f"holdfast {self._name}")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    @abstractmethod
+    async def step(self) -> float | None:
+        """Do the work once. Return the seconds until the next step, or None for the usual pause."""
+
+    async def _repeat(self) -> None:
+        await asyncio.sleep(self._first * (1 + random.random()))
+        while True:
+            pause: float | None = None
+            try:
+                pause = await self.step()
+            except HoldfastError as error:
+                self._log.warning("the %s failed, trying again later: %s", self._name, error)
+            except Exception:  # noqa: BLE001 - a job survives every error of a step
+                self._log.exception("a defect: the %s failed, trying again later", self._name)
+            await asyncio.sleep((self._pause if pause is None else pause) * (0.9 + random.random() / 5))
