@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog,
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "src" / "holdfast" / "server" / "static" / "console" / "index.html"
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
-PACKAGE = "chromium-headless-shell"  # the same browser without windows: it takes a quarter of the CPU time
+PACKAGE = "chromium-headless-shell"  # the same browser without windows: to start it takes a quarter of the CPU time
 PROGRAMS = (PACKAGE, "chromium", "chromium-browser", "google-chrome")
 PATIENCE = 30_000  # milliseconds that a locator waits: two cores are shared with servers, databases and other tests
 INSTALL_PATIENCE = 600  # seconds
