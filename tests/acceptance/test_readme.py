@@ -85,7 +85,7 @@ def test_the_example_of_the_readme_runs(fast_folder: Path, tmp_path: Path) -> No
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
-        "[{'role': 'user', 'content': 'Where is my parcel?'}]",
+        "track gave: Parcel AB-123 is in Cologne.",
         "Ann prefers to be called in the morning",
     ]
 

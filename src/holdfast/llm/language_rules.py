@@ -16,6 +16,7 @@ _STOP_WORDS = """
     who whom whose why will with would yes you your yours hello hi hey
 """
 _STOPS = frozenset(_STOP_WORDS.split())
+_VERBS = frozenset({"like", "need", "want"})  # stop words that are all there is to "What do I like?"
 _STOP_CHARACTERS = (
     "的了是我你您他她它们咱在有和与跟也就都还而及着或个这那些不没吗呢吧啊呀哦嘛么"
     "什谁哪怎为把被给对从到于之其所以但很会要能可请"
@@ -63,3 +64,8 @@ def words(text: str) -> frozenset[str]:
         elif word.lower() not in _STOPS and (len(word) > 1 or word.isdigit()):
             found.add(_stem(word.lower()))
     return frozenset(found)
+
+
+def verbs(text: str) -> frozenset[str]:
+    """Return the stop words of a text that can carry its meaning if it has no other words."""
+    return _VERBS.intersection(_WORD.findall(text.lower()))

@@ -21,7 +21,7 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.core.text import render
-from holdfast.llm.language_rules import is_chinese, said_back, words
+from holdfast.llm.language_rules import is_chinese, said_back, verbs, words
 from holdfast.llm.model import CallPiece, ChatMessage, ModelRequest, Piece, Stop, TextPiece, ToolCall, ToolSpec
 from holdfast.llm.tool_matching import READ, MissingArguments, ToolMatch, fitting, lacking, parameter
 from holdfast.llm.user_facts import lasting_part
@@ -300,10 +300,11 @@ def _told(turn: Sequence[ChatMessage], phrases: Phrases) -> str:
 
 def _cited(messages: Sequence[ChatMessage], asked: str, phrases: Phrases) -> str:
     """Cite the statements that share words with the question, best first."""
-    question = words(asked)
+    terms = words if words(asked) else verbs
+    question = terms(asked)
     found: list[tuple[int, str]] = []
     for said, citation in _known(messages, phrases):
-        shared = len(question & words(said))
+        shared = len(question & terms(said))
         if shared and said != asked.strip() and not said.endswith(QUESTIONS) and not said.startswith(OWN):
             found.append((shared, citation))
     found.sort(key=lambda item: -item[0])
