@@ -25,7 +25,7 @@ async def test_a_cancelled_pause_is_cancelled(engine: Engine, kind: str, monkeyp
     lost: list[int] = []
     for moment in range(MOMENTS):
         notified = asyncio.Event()
-        pause = asyncio.create_task(indexer._rest(notified))  # pyright: ignore[reportPrivateUsage]
+        pause = asyncio.create_task(indexer.rest(60, notified))
         await asyncio.sleep(0)
         notified.set()
         for _ in range(moment):

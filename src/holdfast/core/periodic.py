@@ -23,7 +23,7 @@ class PeriodicJob(ABC):
         self._log = logging.getLogger(type(self).__module__)
 
     async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._repeat(), name=f"holdfast {self._name}")
+        self._task = asyncio.create_task(self.repeat(), name=f"holdfast {self._name}")
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -34,14 +34,20 @@ class PeriodicJob(ABC):
     async def step(self) -> float | None:
         """Do the work once. Return the seconds until the next step, or None for the usual pause."""
 
-    async def _repeat(self) -> None:
+    async def repeat(self) -> None:
+        """Do one step after another."""
         await asyncio.sleep(self._first * (1 + random.random()))
         while True:
-            pause: float | None = None
-            try:
-                pause = await self.step()
-            except HoldfastError as error:
-                self._log.warning("the %s failed, trying again later: %s", self._name, error)
-            except Exception:  # noqa: BLE001 - a job survives every error of a step
-                self._log.exception("a defect: the %s failed, trying again later", self._name)
-            await asyncio.sleep((self._pause if pause is None else pause) * (0.9 + random.random() / 5))
+            pause = await self.try_step()
+            await asyncio.sleep(pause)
+
+    async def try_step(self) -> float:
+        """Do a step, and log its error if it fails. Return the seconds until the next step."""
+        pause: float | None = None
+        try:
+            pause = await self.step()
+        except HoldfastError as error:
+            self._log.warning("the %s failed, trying again later: %s", self._name, error)
+        except Exception:  # noqa: BLE001 - a job survives every error of a step
+            self._log.exception("a defect: the %s failed, trying again later", self._name)
+        return (self._pause if pause is None else pause) * (0.9 + random.random() / 5)

@@ -4,19 +4,17 @@ import asyncio
 import contextlib
 import logging
 import math
-import random
 import time
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, cast
 from uuid import UUID
 
 import msgspec
 
-from holdfast.core.errors import DatabaseAway, HoldfastError
+from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import TenantId, uuid7
 from holdfast.core.pace import slices
 from holdfast.core.settings import MemorySettings
@@ -30,8 +28,11 @@ from holdfast.memory.memory import owner_ids
 from holdfast.memory.previous_turns import stored_texts
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Postgres, Row, Statements, Transaction
+from holdfast.postgres.each_tenant import in_turns
+from holdfast.postgres.notified_job import NotifiedJob
 from holdfast.postgres.sql import statements
 
+NAME = "indexing of memories"
 FIRST = 2.0  # seconds before the first run: a short-lived process does no indexing
 EVERY = 60.0  # seconds between two runs without a notification
 GATHER = 0.3  # seconds between a notification and the run, to batch what arrives meanwhile
@@ -67,7 +68,7 @@ class IndexResult:
     vector: Vector | None
 
 
-class Indexer:
+class Indexer(NotifiedJob):
     """Analyzes memories inserted by plain SQL, and embeds memories without a vector of the current model.
 
     Every process has an indexer. By a lease per tenant, one process at a time works on a tenant. No lock is held while
@@ -79,7 +80,7 @@ class Indexer:
     """
 
     def __init__(self, postgres: Postgres, embeddings: Embeddings, settings: MemorySettings) -> None:
-        self._postgres = postgres
+        super().__init__(NAME, postgres=postgres, channel=CHANNEL, pause=EVERY, first=FIRST, gather=GATHER)
         self._embeddings = embeddings
         self._settings = settings
         self._id = uuid7()
@@ -90,16 +91,8 @@ class Indexer:
         self._look_after = -math.inf
         self._left: dict[TenantId, int] = {}
         self._held: set[TenantId] = set()
-        self._pause = EVERY
+        self._next = EVERY  # seconds until the next run
         self._refused: dict[TenantId, dict[UUID, IndexRefusal]] = {}
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._keep(), name="holdfast memory indexer")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
 
     @property
     def state(self) -> tuple[Literal["ok", "reduced"], str]:
@@ -127,54 +120,31 @@ class Indexer:
         async with self._at_it:
             return await self._index_all(await self._unindexed({}), embed=False)
 
-    async def _unindexed(self, models: Mapping[Language, str | None]) -> deque[TenantId]:
+    async def _unindexed(self, models: Mapping[Language, str | None]) -> list[TenantId]:
         found = await self._postgres.system.all(sql("unindexed_tenants"), list(models), list(models.values()))
-        return deque(row["id"] for row in found)
+        return [row["id"] for row in found]
 
-    async def _index_all(self, tenants: deque[TenantId], *, embed: bool = True) -> int:
-        self._pause = EVERY
-        done = 0
+    async def _index_all(self, tenants: Sequence[TenantId], *, embed: bool = True) -> int:
+        self._next = EVERY
         try:
-            while tenants:
-                tenant = tenants.popleft()
-                some = await self._turn(tenant, embed=embed)
-                done += some
-                if some:
-                    tenants.append(tenant)
+            return await in_turns(tenants, partial(self._turn, embed=embed), name=NAME)
         finally:
             for tenant in tuple(self._held):
                 await self._release(tenant)
-        return done
 
-    async def _keep(self) -> None:
-        await asyncio.sleep(FIRST * (1 + random.random() / 4))
-        async with self._postgres.listen(CHANNEL) as notified:
-            while True:
-                notified.clear()
-                self._embeddings.arrived.clear()
-                try:
-                    # Without a model, missing vectors cannot be computed. They are only counted, once in a while.
-                    if self._can_embed() or time.monotonic() >= self._look_after:
-                        await self.catch_up()
-                    else:
-                        await self._read_all()
-                except HoldfastError as error:
-                    log.warning("memories could not be indexed, trying again later: %s", error)
-                except Exception:
-                    log.exception("a defect: memories could not be indexed, trying again later")
-                await self._rest(notified, self._embeddings.arrived)
-                if notified.is_set():
-                    await asyncio.sleep(GATHER)
+    async def step(self) -> float:
+        """Index what is pending."""
+        self._embeddings.arrived.clear()
+        # Without a model, missing vectors cannot be computed. They are only counted, once in a while.
+        if self._can_embed() or time.monotonic() >= self._look_after:
+            await self.catch_up()
+        else:
+            await self._read_all()
+        return self._next
 
-    async def _rest(self, *wakes: asyncio.Event) -> None:
-        waits = [asyncio.create_task(wake.wait()) for wake in wakes]
-        pause = self._pause * (0.9 + random.random() / 5)
-        try:
-            await asyncio.wait(waits, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.wait(waits)  # asyncio.wait does not swallow the cancellation of this task
+    def wakes(self) -> Sequence[asyncio.Event]:
+        """Return the event of a model that becomes available."""
+        return [self._embeddings.arrived]
 
     async def _agree_on_models(self) -> None:
         """Store the models of this process, if they are new or changed, and read which models are wanted."""
@@ -193,21 +163,16 @@ class Indexer:
         self._held.add(tenant)
         try:
             if not await database.run(sql("lease_indexing"), self._id, LEASE):
-                self._pause = min(self._pause, LEASE.total_seconds())
+                self._next = min(self._next, LEASE.total_seconds())
                 self._held.discard(tenant)
                 return 0
             if is_first:
                 await self._forget_refusals(tenant)
             some = await self._step(tenant, embed=embed)
             self._left[tenant] = max(0, self.left(tenant) - some) if some else await self._count(tenant)
-        except DatabaseAway:
-            raise
-        except HoldfastError as error:
-            log.warning("memories of %s could not be indexed, trying again later: %s", tenant, error)
-        except Exception:
-            log.exception("a defect: memories of %s could not be indexed, trying again later", tenant)
-        if not some:
-            await self._release(tenant)
+        finally:
+            if not some and tenant in self._held:
+                await self._release(tenant)
         return some
 
     async def _release(self, tenant: TenantId) -> None:
@@ -244,7 +209,7 @@ class Indexer:
             written = await self._write(self._postgres.tenant(tenant), worth)
             settled |= written
             if len(written) < len(worth):
-                self._pause = SOON
+                self._next = SOON
         for one in worth:
             if one.vector is not None:
                 self._refused.get(tenant, {}).pop(one.row["id"], None)

@@ -1,9 +1,12 @@
 """Work for several tenants, one after another. The failure of one tenant does not stop the others."""
 
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 
 from holdfast.core.errors import DatabaseAway, HoldfastError
+from holdfast.core.ids import TenantId
 from holdfast.postgres.database import Database, Postgres, Row
 
 log = logging.getLogger(__name__)
@@ -13,17 +16,31 @@ async def for_each_tenant(
     postgres: Postgres, tenants: Iterable[Row], work: Callable[[Database], Awaitable[int]], *, name: str
 ) -> int:
     """Do the work for each tenant, and return the sum of its results. `name` says in the log what failed."""
-    done = 0
-    for row in tenants:
-        try:
-            done += await work(postgres.tenant(row["id"]))
-        except DatabaseAway:
-            raise
-        except HoldfastError as error:
-            log.warning("the %s failed for %s, trying again later: %s", name, row["id"], error)
-        except Exception:
-            log.exception("a defect: the %s failed for %s, trying again later", name, row["id"])
+    return sum([await _try(partial(work, postgres.tenant(row["id"])), row["id"], name) for row in tenants])
+
+
+async def in_turns(tenants: Iterable[TenantId], work: Callable[[TenantId], Awaitable[int]], *, name: str) -> int:
+    """Do one batch of work for each tenant in turn, until no tenant has more. Return the sum of the results."""
+    waiting, done = deque(tenants), 0
+    while waiting:
+        tenant = waiting.popleft()
+        handled = await _try(partial(work, tenant), tenant, name)
+        done += handled
+        if handled:
+            waiting.append(tenant)
     return done
+
+
+async def _try(work: Callable[[], Awaitable[int]], tenant: TenantId, name: str) -> int:
+    try:
+        return await work()
+    except DatabaseAway:
+        raise
+    except HoldfastError as error:
+        log.warning("the %s failed for %s, trying again later: %s", name, tenant, error)
+    except Exception:
+        log.exception("a defect: the %s failed for %s, trying again later", name, tenant)
+    return 0
 
 
 async def in_batches(work: Callable[[], Awaitable[int]], size: int) -> int:

@@ -2,17 +2,14 @@
 
 import asyncio
 import contextlib
-import logging
-import random
 import re
 import time
-from collections import deque
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
-from holdfast.core.errors import DatabaseAway, HoldfastError
+from holdfast.core.errors import HoldfastError
 from holdfast.core.ids import TenantId, uuid7
 from holdfast.core.text import restore
 from holdfast.embeddings import Embeddings
@@ -21,9 +18,12 @@ from holdfast.embeddings.embeddings import WITH_PREVIOUS
 from holdfast.embeddings.language import Language, language_of
 from holdfast.postgres.codecs import encode_halfvec
 from holdfast.postgres.database import Database, Postgres, Row
+from holdfast.postgres.each_tenant import in_turns
+from holdfast.postgres.notified_job import NotifiedJob
 from holdfast.postgres.sql import statements
 from holdfast.skills.registry_terms import terms_of
 
+NAME = "indexing of skills and tools"
 FIRST = 2.5  # seconds before the first run: a process that ends earlier has nothing to index
 EVERY = 60.0  # seconds between two runs without a notification
 GATHER = 0.2  # seconds between a notification and a run, which also includes later changes
@@ -41,10 +41,9 @@ Made = tuple[Row, str | None, Vector | None]  # an entry as it was read, the mod
 _JOINTS = re.compile(r"[_-]+|(?<=[a-z0-9])(?=[A-Z])")
 
 sql = statements(__name__)
-log = logging.getLogger(__name__)
 
 
-class RegistryIndexer:
+class RegistryIndexer(NotifiedJob):
     """Adds terms to skills and tools written by plain SQL, and vectors to all that have none.
 
     Each process has an indexer. One at a time holds the lease on a tenant. It takes no lock while it embeds a text, and
@@ -53,20 +52,12 @@ class RegistryIndexer:
     """
 
     def __init__(self, postgres: Postgres, embeddings: Embeddings) -> None:
-        self._postgres = postgres
+        super().__init__(NAME, postgres=postgres, channel=CHANNEL, pause=EVERY, first=FIRST, gather=GATHER)
         self._embeddings = embeddings
         self._id = uuid7()
         self._at_it = asyncio.Lock()
-        self._pause = EVERY
+        self._next = EVERY  # seconds until the next run
         self._refused: dict[UUID, float] = {}  # by id: until when it is not tried again
-
-    async def __aenter__(self) -> Self:
-        self._task = asyncio.create_task(self._keep(), name="holdfast registry indexer")
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self._task.cancel()
-        await asyncio.wait([self._task])
 
     async def catch_up(self) -> int:
         """Index everything that is due, in batches, the tenants in turn. Return the number of entries.
@@ -74,67 +65,39 @@ class RegistryIndexer:
         Tenants on which another process holds the lease are left out.
         """
         async with self._at_it:
-            self._pause, done = EVERY, 0
+            self._next = EVERY
             self._refused = {id: until for id, until in self._refused.items() if until > time.monotonic()}
             kept = await self._kept_models()
             rows = await self._postgres.system.all(sql("unindexed_registries"), self._can_embed(), kept)
-            tenants: deque[TenantId] = deque(row["id"] for row in rows)
             held = set[TenantId]()
+
+            async def turn(tenant: TenantId) -> int:
+                held.add(tenant)
+                return await self._turn(self._postgres.tenant(tenant), kept)
+
             try:
-                while tenants:
-                    tenant = tenants.popleft()
-                    held.add(tenant)
-                    some = await self._turn(tenant, kept)
-                    done += some
-                    if some:
-                        tenants.append(tenant)
+                return await in_turns([row["id"] for row in rows], turn, name=NAME)
             finally:
                 for tenant in held:
                     with contextlib.suppress(HoldfastError):  # then the lease expires
                         await self._postgres.tenant(tenant).run(sql("release_registry_indexing"), self._id)
-            return done
 
-    async def _keep(self) -> None:
-        await asyncio.sleep(FIRST * (1 + random.random() / 4))
-        async with self._postgres.listen(CHANNEL) as notified:
-            while True:
-                notified.clear()
-                try:
-                    await self.catch_up()
-                except HoldfastError as error:
-                    log.warning("skills and tools could not be indexed, trying again later: %s", error)
-                except Exception:
-                    log.exception("a defect: skills and tools could not be indexed, trying again later")
-                await self._rest(notified)
+    async def step(self) -> float:
+        """Index what is due."""
+        await self.catch_up()
+        return self._next
 
-    async def _rest(self, notified: asyncio.Event) -> None:
-        """Wait for a change, an available model, or the next regular run."""
-        arrived = self._embeddings.arrived  # the memory indexer clears it
-        wakes = [notified] if arrived.is_set() else [notified, arrived]
-        waits = [asyncio.create_task(wake.wait()) for wake in wakes]
-        try:
-            pause = self._pause * (0.9 + random.random() / 5)
-            await asyncio.wait(waits, timeout=pause, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-            await asyncio.wait(waits)  # does not swallow a cancellation of this task
-        if notified.is_set():
-            await asyncio.sleep(GATHER)
+    def wakes(self) -> Sequence[asyncio.Event]:
+        """Return the event of a model that becomes available, unless it is set: the memory indexer clears it."""
+        arrived = self._embeddings.arrived
+        return [] if arrived.is_set() else [arrived]
 
-    async def _turn(self, tenant: TenantId, kept: list[str] | None) -> int:
+    async def _turn(self, database: Database, kept: list[str] | None) -> int:
         """Index a batch of a tenant. Return how many entries it settled; 0: there is nothing more to do now."""
-        database = self._postgres.tenant(tenant)
-        try:
-            if not await database.run(sql("lease_registry_indexing"), self._id, LEASE):
-                self._pause = min(self._pause, LEASE.total_seconds())
-                return 0
-            return await self._step(database, kept)
-        except DatabaseAway:
-            raise
-        except HoldfastError as error:
-            log.warning("skills and tools of %s could not be indexed, trying again later: %s", tenant, error)
+        if not await database.run(sql("lease_registry_indexing"), self._id, LEASE):
+            self._next = min(self._next, LEASE.total_seconds())
             return 0
+        return await self._step(database, kept)
 
     async def _step(self, database: Database, kept: list[str] | None) -> int:
         rows = await database.all(sql("unread_entries"), READ_TOGETHER)
