@@ -8,7 +8,7 @@ import logging
 import re
 import traceback
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any, Literal, cast
@@ -63,7 +63,7 @@ class Outcome:
     `unknown`: the process that ran it stopped, and it may have taken effect. `whole` is the complete answer if the
     result is only a part of it; it is stored separately. `code` is the error's code, if one was raised, and `outward`
     its text for callers that must not see the reason. `content` are the content blocks that the tool returned, if any.
-    `shortened`: the text is not all of the result.
+    `shortened`: the text is not all of the result. `cause` is the exception that the call raised.
     """
 
     status: Status
@@ -77,6 +77,7 @@ class Outcome:
     outward: str | None = None
     content: tuple[Block, ...] | None = None
     shortened: bool = False
+    cause: BaseException | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def refused(cls, text: str, *, code: str | None = None) -> "Outcome":
@@ -143,7 +144,8 @@ def _failed(tool: Tool, run: Run, error: BaseException, latency_ms: float) -> Ou
         outward = f"{tool.name} failed: something broke here. Report it with the id {run.call_id}: {IN_LOG}"
     elif status > HTTPStatus.INTERNAL_SERVER_ERROR and isinstance(error, HoldfastError):
         outward = f"{tool.name} failed: {reason_of(HoldfastError(error.what, next=error.next))}"
-    return Outcome("failed", f"{tool.name} failed: {reason}", None, reason, latency_ms, code=code, outward=outward)
+    told = f"{tool.name} failed: {reason}"
+    return Outcome("failed", told, None, reason, latency_ms, code=code, outward=outward, cause=error)
 
 
 class Failed(Exception):

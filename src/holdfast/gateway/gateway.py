@@ -8,6 +8,7 @@ from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.outcomes import Outcome
 from holdfast.gateway.calls import GatewayCall
+from holdfast.gateway.derived import DerivedObjects
 from holdfast.gateway.inventory import Inventory
 from holdfast.gateway.offerings import Offerings
 from holdfast.gateway.policies.approval import ApprovalPolicy
@@ -32,7 +33,7 @@ class Gateway:
         self.engine = engine
         self.inventory = inventory
         self.offerings = offerings
-        self.kept: dict[str, Any] = {}  # caches of other modules, by key
+        self.derived = DerivedObjects()
         self._settings = engine.config.gateway
         self._proceed = chained(policies, self._run)
 

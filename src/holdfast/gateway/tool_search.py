@@ -1,6 +1,6 @@
 """Tool search: the tools `search_tools` and `call_tool`, which reach all others, however many there are."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -17,7 +17,6 @@ from holdfast.skills.search import RegistrySearch
 from holdfast.skills.tool import Tool
 
 MOST_FOUND = 20
-IDS = "ids"  # key in `View.kept` of the ids that a search may find
 
 _WHAT = """Call a tool that search_tools has found, or any other that you know by name.
 
@@ -83,14 +82,11 @@ def unwrapped(view: CallerView, arguments: Mapping[str, Any]) -> tuple[Listed, M
     return listed, checked["arguments"]
 
 
-def _seen(view: CallerView) -> list[UUID] | None:
+def _seen(view: CallerView) -> Sequence[UUID] | None:
     """Return the ids of the tools that a search may find; None for all tools."""
     if view.who.kind == ADMIN and {"read", "write"} <= view.who.scopes:
         return None
-    found: list[UUID] | None = view.kept.get(IDS)
-    if found is None:
-        found = view.kept[IDS] = [each.tool.id for each in view.tools if each.tool.id is not None]
-    return found
+    return view.ids
 
 
 def _told(listed: Listed) -> dict[str, Any]:

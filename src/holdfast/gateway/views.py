@@ -11,12 +11,13 @@ only the scope `read` sees only the tools whose access is `read`.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from uuid import UUID
 
 from holdfast.access.principals import Principal
+from holdfast.gateway.derived import DerivedObjects
 from holdfast.skills.offers import Offer
 from holdfast.skills.permissions import cap_of, opens, permits
 from holdfast.skills.tool import Tool, ToolEntry
@@ -71,7 +72,7 @@ class CallerView:
     who: ViewKey
     tools: tuple[Listed, ...]
     absent: bool = False
-    kept: dict[str, Any] = field(default_factory=dict[str, Any], compare=False)  # caches of other modules, by key
+    derived: DerivedObjects = field(default_factory=DerivedObjects, compare=False, repr=False)
 
     @cached_property
     def by_name(self) -> Mapping[str, Listed]:
@@ -85,6 +86,11 @@ class CallerView:
         """The tools that are services, sorted by method."""
         found = [each for each in self.tools if each.tool.service is not None]
         return tuple(sorted(found, key=lambda each: each.tool.service or ""))
+
+    @cached_property
+    def ids(self) -> Sequence[UUID]:
+        """The ids of the tools that are registered."""
+        return [each.tool.id for each in self.tools if each.tool.id is not None]
 
     def told(self, most: int) -> tuple[Listed, ...]:
         """Return the tools to list: all of them, or only the engine's own if there are more than `most` others."""

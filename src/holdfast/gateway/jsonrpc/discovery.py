@@ -7,16 +7,16 @@ from holdfast.core.text import render
 from holdfast.gateway.mcp.about import SERVER
 from holdfast.gateway.views import CallerView, Listed
 
-RENDERED = "openrpc"  # key of the document in `View.kept`
 OPENRPC = "1.3.2"
+
+
+class OpenRpcDocument(bytes):
+    """The document of a view, as JSON."""
 
 
 def described(view: CallerView) -> bytes:
     """Return the document of a view. It is rendered once."""
-    found = view.kept.get(RENDERED)
-    if found is None:
-        found = view.kept[RENDERED] = render(_document(view))
-    return found
+    return view.derived.get(OpenRpcDocument, lambda: OpenRpcDocument(render(_document(view))))
 
 
 def _document(view: CallerView) -> dict[str, Any]:

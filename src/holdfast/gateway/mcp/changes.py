@@ -29,7 +29,6 @@ from holdfast.skills.resource_updates import digest_of
 
 REGISTRY = "holdfast_registry"  # notified at each revision of the registry
 CHANNEL = "holdfast_gateway"  # notified when a resource has changed
-KEPT = "mcp changes"  # key in `Gateway.kept`
 LOOK = 1.0  # seconds between two checks
 PAUSE = 0.1  # seconds before each check, so that many changes at a time cause one check
 
@@ -157,10 +156,7 @@ class ListChanges:
     @classmethod
     def of(cls, gateway: Gateway) -> "ListChanges":
         """Return the changes of a gateway."""
-        found = gateway.kept.get(KEPT)
-        if found is None:
-            found = gateway.kept[KEPT] = cls(gateway)
-        return found
+        return gateway.derived.get(cls, lambda: cls(gateway))
 
     @asynccontextmanager
     async def watch(

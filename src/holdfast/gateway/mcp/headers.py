@@ -23,7 +23,6 @@ PARAMETER: Final = b"mcp-param-"
 NAMED: Final[Mapping[str, str]] = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 ANNOTATION: Final = "x-mcp-header"  # keyword of a property that a header repeats
-KEPT: Final = "mcp headers"  # key in `View.kept` of the arguments that headers repeat
 
 _WRAPPED = re.compile(rb"=\?base64\?(.*)\?=", re.DOTALL)
 _PLAIN = re.compile(rb"[\t\x20-\x7e]*")
@@ -40,6 +39,10 @@ class MirroredArgument:
     header: bytes
     path: tuple[str, ...]
     is_integer: bool
+
+
+class MirroredArguments(dict[str, Sequence[MirroredArgument]]):
+    """The arguments that headers repeat, by the name of the tool."""
 
 
 class MirroredHeaders:
@@ -96,7 +99,7 @@ class MirroredHeaders:
 
 def mirrored_in(view: CallerView, listed: Listed) -> Sequence[MirroredArgument]:
     """Return the arguments of a tool that headers repeat; determined once for each view."""
-    known: dict[str, Sequence[MirroredArgument]] = view.kept.setdefault(KEPT, {})
+    known = view.derived.get(MirroredArguments, MirroredArguments)
     found = known.get(listed.name)
     if found is None:
         found = known[listed.name] = mirrored_of(listed.offer.shown.parameters)

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 from holdfast.access.principals import Principal
-from holdfast.core.errors import Unavailable
 from holdfast.gateway.gateway import Gateway
 from holdfast.gateway.mcp.about import CAPABILITIES, INSTRUCTIONS, SERVER
 from holdfast.gateway.mcp.answers import RequestId
@@ -13,6 +12,7 @@ from holdfast.gateway.mcp.headers import NAMED, MirroredHeaders, mirrored_in
 from holdfast.gateway.mcp.methods import METHODS
 from holdfast.gateway.mcp.modern_client import ModernClient
 from holdfast.gateway.mcp.notified_client import Notify
+from holdfast.gateway.mcp.replies import MissingCapability
 from holdfast.gateway.mcp.request_state import Answers, Origin, RequestState, RequestStates, answers_of
 from holdfast.gateway.mcp.requests import McpRequest, Result
 from holdfast.mcp import protocol
@@ -131,12 +131,9 @@ async def answer(
         result = await handler(McpRequest(method, params, gateway, caller, client, MODERN))
     except InputRequired as waiting:
         return await _asked(waiting, client, gateway, Origin(caller, method, params))
-    except Unavailable as error:
-        if error.what != client.refusal:
-            raise
-        raise _undeclared(client) from None
-    if client.undeclared and result.get("isError") and client.refusal in result["content"][0]["text"]:
-        raise _undeclared(client)
+    except MissingCapability as error:
+        required = {"requiredCapabilities": error.missing}
+        raise McpError(protocol.MISSING_CAPABILITY, error.what, required) from None
     return completed(method, result)
 
 
@@ -195,7 +192,3 @@ async def _asked(waiting: InputRequired, client: ModernClient, gateway: Gateway,
         "requestState": RequestStates.of(gateway).seal(origin, waiting.requests, client.used, now=now),
         "_meta": META,
     }
-
-
-def _undeclared(client: ModernClient) -> McpError:
-    return McpError(protocol.MISSING_CAPABILITY, client.refusal, {"requiredCapabilities": client.undeclared})

@@ -7,9 +7,8 @@ with the answers, and the tool runs again from its beginning.
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.core.errors import Unavailable
 from holdfast.gateway.mcp.notified_client import NotifiedClient, Notify
-from holdfast.gateway.mcp.replies import refusal, undeclared, unfit
+from holdfast.gateway.mcp.replies import MissingCapability, undeclared, unfit
 from holdfast.gateway.mcp.request_state import Answers, RequestState
 from holdfast.gateway.policies.approval import QUESTION
 from holdfast.mcp.inputs import Elicit, InputRequest, Reply
@@ -21,8 +20,7 @@ class ModernClient(NotifiedClient):
     """The client of one request.
 
     `answers` came with the request, `state` says what the client was asked before, and `used` are the answers that were
-    read. `undeclared` are capabilities that a question needs and the client has not declared. `refusal` is the error
-    message about them.
+    read.
     """
 
     def __init__(
@@ -42,8 +40,6 @@ class ModernClient(NotifiedClient):
         self._state = state
         self._capabilities = capabilities
         self.used: dict[str, Mapping[str, Any]] = {}
-        self.undeclared: dict[str, Any] = {}
-        self.refusal = ""
 
     async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
         """Return the answers; raise InputRequired if one is missing, or does not fit its question."""
@@ -65,8 +61,7 @@ class ModernClient(NotifiedClient):
     def _refuse_undeclared(self, requests: Mapping[str, InputRequest]) -> None:
         missing = undeclared(self._capabilities, requests.values())
         if missing:
-            self.undeclared, self.refusal = missing, refusal(missing)
-            raise Unavailable(self.refusal, next="Call it by a client that has it.")
+            raise MissingCapability(missing)
 
 
 def _again(request: InputRequest, wrong: str) -> InputRequest:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from holdfast.core.errors import Unavailable
 from holdfast.mcp.inputs import CAPABILITIES, Elicit, InputRequest, ListRoots, Sample
 from holdfast.skills.argument_errors import misfits
 from holdfast.skills.validators import checker_of
@@ -21,9 +22,20 @@ def undeclared(capabilities: Mapping[str, Any], requests: Iterable[InputRequest]
     return {CAPABILITIES[type(each)]: {} for each in requests if not takes(capabilities, each)}
 
 
-def refusal(missing: Iterable[str]) -> str:
-    """Return the error message for capabilities that are not declared."""
-    return f"the client has not declared the capability {' and '.join(missing)}"
+class MissingCapability(Unavailable):
+    """The client has not declared the capabilities that a question needs. `missing` has them by name."""
+
+    def __init__(self, missing: Mapping[str, Any]) -> None:
+        named = " and ".join(missing)
+        super().__init__(f"the client has not declared the capability {named}", next="Call it by a client that has it.")
+        self.missing = missing
+
+
+def missing_capability(error: BaseException | None) -> MissingCapability | None:
+    """Return the missing capability that caused an error, if one did."""
+    while error is not None and not isinstance(error, MissingCapability):
+        error = error.__cause__
+    return error
 
 
 def unfit(request: InputRequest, answer: Mapping[str, Any]) -> str:

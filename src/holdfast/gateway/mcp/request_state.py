@@ -28,7 +28,6 @@ from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 from holdfast.postgres.database import Database
 from holdfast.postgres.sql import statements
 
-KEPT = "mcp request states"  # key in `Gateway.kept`
 PURPOSE = b"holdfast mcp request state 1"
 AGAIN = "make the request anew, without `requestState`"
 
@@ -78,12 +77,9 @@ class RequestStates:
     @classmethod
     def of(cls, gateway: Gateway) -> "RequestStates":
         """Return those of a gateway. Each node can open the states of the other nodes."""
-        found = gateway.kept.get(KEPT)
-        if found is None:
-            engine = gateway.engine
-            lifetime = timedelta(minutes=engine.config.gateway.state_minutes)
-            found = gateway.kept[KEPT] = cls(engine.secret, lifetime=lifetime)
-        return found
+        engine = gateway.engine
+        lifetime = timedelta(minutes=engine.config.gateway.state_minutes)
+        return gateway.derived.get(cls, lambda: cls(engine.secret, lifetime=lifetime))
 
     def seal(self, origin: Origin, asked: Iterable[str], answers: Answers, *, now: datetime) -> str:
         """Return the sealed state of a request, for its client to carry."""

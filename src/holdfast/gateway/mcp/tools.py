@@ -1,5 +1,6 @@
 """`tools/list` and `tools/call`."""
 
+from dataclasses import dataclass
 from typing import Any, cast
 
 import msgspec
@@ -7,13 +8,20 @@ import msgspec
 from holdfast.core.errors import Forbidden, TooLarge
 from holdfast.core.text import render
 from holdfast.execution.outcomes import Outcome, weight_of
+from holdfast.gateway.mcp.replies import missing_capability
 from holdfast.gateway.mcp.requests import Handler, McpRequest, Result
 from holdfast.gateway.views import CallerView, Listed
 from holdfast.mcp.content import builtin
 from holdfast.mcp.protocol import INVALID_PARAMS, McpError
 
 STRUCTURED = (dict, list, int, float)  # types of results that are sent as structured content, too
-RENDERED = "mcp"  # key of the rendered tools in `View.kept`
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedTools:
+    """The tools of a view, as JSON."""
+
+    json: msgspec.Raw
 
 
 async def list_tools(request: McpRequest) -> Result:
@@ -30,17 +38,27 @@ async def call_tool(request: McpRequest) -> Result:
     try:
         outcome = await request.gateway.call(request.caller, name, arguments, client=request.client)
     except Forbidden as error:  # the caller sees the tool, so that this is a result, too
+        _raise_missing_capability(request, error)
         return _failed(str(error))
+    _raise_missing_capability(request, outcome.cause)
     most = request.gateway.engine.config.gateway.max_result_bytes
     return result_of(outcome, modern=request.is_modern, most=most)
 
 
+def _raise_missing_capability(request: McpRequest, error: BaseException | None) -> None:
+    """Raise the missing capability that caused a failure. A modern client gets it as an error of the protocol."""
+    missing = missing_capability(error)
+    if request.is_modern and missing is not None:
+        raise missing
+
+
 def rendered(view: CallerView, most: int) -> msgspec.Raw:
     """Return the tools of a view as JSON. They are rendered once."""
-    found = view.kept.get(RENDERED)
-    if found is None:
-        found = view.kept[RENDERED] = msgspec.Raw(render([definition(each) for each in view.told(most)]))
-    return found
+
+    def render_tools() -> RenderedTools:
+        return RenderedTools(msgspec.Raw(render([definition(each) for each in view.told(most)])))
+
+    return view.derived.get(RenderedTools, render_tools).json
 
 
 def definition(listed: Listed) -> dict[str, Any]:

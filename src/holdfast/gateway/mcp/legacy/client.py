@@ -14,7 +14,7 @@ from holdfast.core.errors import HoldfastError, TimedOut, Unavailable
 from holdfast.core.ids import uuid7
 from holdfast.gateway.mcp.legacy.questions import Answers
 from holdfast.gateway.mcp.notified_client import NotifiedClient
-from holdfast.gateway.mcp.replies import refusal, undeclared, unfit
+from holdfast.gateway.mcp.replies import MissingCapability, undeclared, unfit
 from holdfast.mcp.inputs import InputRequest, Reply, wire_of
 from holdfast.skills.client import InputRequired
 
@@ -116,7 +116,7 @@ class LegacyClient(NotifiedClient):
     def _refuse_undeclared(self, requests: Mapping[str, InputRequest]) -> None:
         missing = undeclared(self._capabilities, requests.values())
         if missing:
-            raise Unavailable(refusal(missing), next="Call it by a client that has it.")
+            raise MissingCapability(missing)
 
     async def _notification(self, method: str, params: Mapping[str, Any]) -> None:
         try:

@@ -31,7 +31,6 @@ REMEMBERED: Final = 10_000  # cached sessions
 MOST: Final = 1000  # sessions of one user
 MOST_SUBSCRIPTIONS: Final = 100  # resources of one session
 UNHELD: Final = timedelta(minutes=3)  # after which an HTTP+SSE session ends whose stream is gone
-KEPT: Final = "mcp sessions"  # key in `Gateway.kept`
 USUAL_LEVEL: Final = "info"  # of logs, until a client sets it
 
 Transport = Literal["http", "sse"]
@@ -82,10 +81,7 @@ class McpSessions:
     @classmethod
     def of(cls, gateway: Gateway) -> "McpSessions":
         """Return the sessions of a gateway's tenant."""
-        found = gateway.kept.get(KEPT)
-        if found is None:
-            found = gateway.kept[KEPT] = cls(gateway)
-        return found
+        return gateway.derived.get(cls, lambda: cls(gateway))
 
     async def begin(
         self, caller: Principal, version: str, client: Mapping[str, Any], *, transport: Transport = "http"

@@ -15,7 +15,6 @@ from holdfast.gateway.gateway import Gateway
 from holdfast.postgres.sql import statements
 
 CHANNELS: Final = 64  # shared by all sessions
-KEPT: Final = "mcp signals"  # key in `Gateway.kept`
 LINGER: Final = 60.0  # seconds between two checks whether a channel is still in use: many listen only for a moment
 
 # What may have changed: the session or the connection that has its stream; its calls (cancelled, or their stream
@@ -47,10 +46,7 @@ class Signals:
     @classmethod
     def of(cls, gateway: Gateway) -> "Signals":
         """Return the signals of a gateway's tenant."""
-        found = gateway.kept.get(KEPT)
-        if found is None:
-            found = gateway.kept[KEPT] = cls(gateway)
-        return found
+        return gateway.derived.get(cls, lambda: cls(gateway))
 
     async def say(self, session: str, *about: About) -> None:
         """Notify the listeners of a session in every process, so that they read its rows."""
