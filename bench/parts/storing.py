@@ -60,8 +60,17 @@ async def service(
     usage = RecallUsage()
     sent: list[tuple[str, tuple[object, ...]]] = []
     places = shared_by_tenant(engine.config.limits, "searches", 1000, setting="limits.searches")
-    recall = Recall(cast(Any, Tapped(engine.database, sent)), owners, embeddings, usage, settings, places=places)
-    yield Service(Memories(engine.database, owners, embeddings, recall, settings), sent)
+    recall = Recall(
+        cast(Any, Tapped(engine.database, sent)),
+        owners=owners,
+        embeddings=embeddings,
+        usage=usage,
+        settings=settings,
+        places=places,
+    )
+    yield Service(
+        Memories(engine.database, owners=owners, embeddings=embeddings, recall=recall, settings=settings), sent
+    )
     await usage.close()
 
 

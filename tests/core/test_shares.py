@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import Overloaded
 from holdfast.core.limits import LimitSettings
-from holdfast.core.process_limits import searches_of
 from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, shared_by_tenant, work_for
+from holdfast.memory.composition import searches_of
 
 ANN: Holder = ("acme", "ann")
 BOB: Holder = ("acme", "bob")

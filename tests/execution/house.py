@@ -44,7 +44,7 @@ class House:
             events=WorkerRunner(engine.commands, Outputs(engine.database)),
             presence=self.presence,
         )
-        self.executions = Executions(engine.database, self.executor, self.tools, engine._shared.background)  # pyright: ignore[reportPrivateUsage]
+        self.executions = Executions(engine.database, self.executor, self.tools, background=engine.background)
         self.functions: dict[str, Tool] = {}
 
     async def put(self, function: Callable[..., Any], *, mode: Mode = "inline", **options: Any) -> Tool:
@@ -85,7 +85,7 @@ class House:
             imports=self._functions.imports,
             max_record_bytes=engine.config.bus.max_record_bytes,
         )
-        return Worker(engine._shop, {}, more=more.skills)  # pyright: ignore[reportPrivateUsage]
+        return Worker(engine._execution.workers, {}, more=more.skills)  # pyright: ignore[reportPrivateUsage]
 
     async def present(self, name: str) -> None:
         """Wait until a worker says that it serves a tool."""

@@ -55,12 +55,12 @@ class Agents:
         self,
         database: Database,
         log: Log,
+        *,
         wakes: Notifications,
         conversations: Conversations,
         definitions: Definitions,
         watching: Broadcast,
         settings: AgentSettings,
-        *,
         places: Shares,
     ) -> None:
         self._database = database

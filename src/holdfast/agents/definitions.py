@@ -124,7 +124,7 @@ class Definition:
 class Definitions:
     """Stores and finds the agents of one tenant."""
 
-    def __init__(self, database: Database, identities: Identities, log: Log, ceilings: "OperatorLimits") -> None:
+    def __init__(self, database: Database, *, identities: Identities, log: Log, ceilings: "OperatorLimits") -> None:
         self.ceilings = ceilings
         self._database = database
         self._identities = identities

@@ -29,6 +29,7 @@ class Serving:
         agents: Agents,
         log: Log,
         runner: AgentRunner,
+        *,
         turns: TurnLoop,
         declared: Iterable[Agent],
         tools: Mapping[str, Tool],

@@ -25,7 +25,7 @@ from holdfast.skills.tool import Tool
 from holdfast.skills.tools import Tools
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnServices:
     """The services that turns use."""
 

@@ -54,8 +54,8 @@ class PostgresBus:
 
 
 @asynccontextmanager
-async def open_bus(
-    settings: BusSettings, postgres: Postgres, tenants: Tenants, wakes: Notifications
+async def open_driver(
+    settings: BusSettings, postgres: Postgres, *, tenants: Tenants, wakes: Notifications
 ) -> AsyncGenerator[Bus]:
     """Open the bus that the settings name."""
     if not settings.url.startswith("kafka://"):
@@ -70,5 +70,5 @@ async def open_bus(
             next="`pip install 'holdfast[kafka]'` installs it.",
             key="bus.url",
         ) from None
-    async with KafkaBus(settings, postgres, tenants, wakes) as bus:
+    async with KafkaBus(settings, postgres, tenants=tenants, wakes=wakes) as bus:
         yield bus

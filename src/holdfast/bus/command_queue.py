@@ -55,7 +55,7 @@ class QueuedCommand:
 class CommandQueue:
     """Stores commands, publishes their invocations, and wakes workers."""
 
-    def __init__(self, database: Database, log: Log, wakes: Notifications, settings: BusSettings) -> None:
+    def __init__(self, database: Database, log: Log, *, wakes: Notifications, settings: BusSettings) -> None:
         self._database = database
         self._log = log
         self._wakes = wakes

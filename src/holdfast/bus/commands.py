@@ -61,7 +61,7 @@ class Commands:
     """Submits commands, waits for their results, and shows their state."""
 
     def __init__(
-        self, database: Database, orders: CommandQueue, completions: Completions, waiters: Waiters, ingest: Ingest
+        self, database: Database, *, orders: CommandQueue, completions: Completions, waiters: Waiters, ingest: Ingest
     ) -> None:
         self._database = database
         self._orders = orders

@@ -58,7 +58,7 @@ class CommandAnswer:
 class Completions:
     """Stores the answers to commands, and wakes the waiting callers."""
 
-    def __init__(self, database: Database, log: Log, wakes: Notifications, settings: BusSettings) -> None:
+    def __init__(self, database: Database, log: Log, *, wakes: Notifications, settings: BusSettings) -> None:
         self._database = database
         self._log = log
         self._wakes = wakes

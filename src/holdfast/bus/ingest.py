@@ -54,7 +54,7 @@ class Ingest:
     """Reads the topics of commands and their answers, from the first `start` until the engine closes."""
 
     def __init__(
-        self, database: Database, log: Log, orders: CommandQueue, completions: Completions, background: Background
+        self, database: Database, log: Log, *, orders: CommandQueue, completions: Completions, background: Background
     ) -> None:
         self._database = database
         self._log = log

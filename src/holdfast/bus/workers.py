@@ -58,7 +58,7 @@ sql = statements(__name__)
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerContext:
     """The objects that the workers of a tenant share."""
 

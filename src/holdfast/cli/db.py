@@ -18,7 +18,7 @@ from holdfast.core.config import Config
 from holdfast.core.errors import HoldfastError, NotFound
 from holdfast.core.ids import TenantId
 from holdfast.core.wires import EXIT_CODE
-from holdfast.engine import login_limits, open_engine, open_place, prepare
+from holdfast.engine import open_engine, prepare
 from holdfast.postgres.address import for_program
 from holdfast.postgres.backup import backup as write_backup
 from holdfast.postgres.backup import restore as restore_backup
@@ -26,7 +26,8 @@ from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import open_owner
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.folder import DataFolder
-from holdfast.postgres.logins import TenantLogin, TenantLogins, tenant_logins
+from holdfast.postgres.location import open_place
+from holdfast.postgres.logins import TenantLogin, TenantLogins, login_limits, tenant_logins
 from holdfast.postgres.migrate import Plan, Schema, pending
 from holdfast.postgres.migrate import migrate as apply
 
@@ -241,7 +242,7 @@ async def _logins(invocation: Invocation) -> AsyncGenerator[tuple[TenantLogins, 
             engine = await stack.enter_async_context(open_engine(config=config, progress=progress))
             tenant = await engine.database.tenant()
             owner = await stack.enter_async_context(engine.postgres.owner())
-        yield TenantLogins(owner, engine.place.owner_url, engine.secret, login_limits(config)), tenant
+        yield TenantLogins(owner, engine.place.owner_url, engine.secret, login_limits(config.database)), tenant
 
 
 async def _run_psql(address: str, arguments: list[str]) -> int:

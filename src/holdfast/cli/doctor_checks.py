@@ -26,12 +26,12 @@ from holdfast.core.config import Config
 from holdfast.core.errors import BadSetting, DataFolderUnusable, Forbidden, HoldfastError, ModelFailed
 from holdfast.core.issuers import Issuer
 from holdfast.embeddings import Embeddings
-from holdfast.engine import DatabaseLocation, open_place
 from holdfast.execution.issuer_connections import open_fetch
 from holdfast.llm import Caller, ChatMessage, ModelRequest
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.database import OwnerConnection, Postgres, Row, open_owner
 from holdfast.postgres.folder import DataFolder
+from holdfast.postgres.location import DatabaseLocation, open_place
 from holdfast.postgres.logins import TEMP_FILES, tenant_logins
 from holdfast.postgres.migrate import Schema, pending
 from holdfast.postgres.sql import statements

@@ -96,8 +96,8 @@ class Executions:
         database: Database,
         executor: Executor,
         tools: Tools,
-        background: Background,
         *,
+        background: Background,
         timeout: float = TIMEOUT,
         max_output_bytes: int = MAX_OUTPUT_BYTES,
     ) -> None:

@@ -6,25 +6,12 @@ from contextlib import asynccontextmanager
 from yarl import URL
 
 from holdfast.access.jwks import Fetch
-from holdfast.access.tenants import Tenants
-from holdfast.access.tokens import Tokens
 from holdfast.core.config import Config
 from holdfast.core.issuers import is_address
 from holdfast.execution.documents import Documents
 from holdfast.execution.egress import AllowedHosts, Egress
 
 TIMEOUT = 5.0  # seconds for an issuer's document: callers wait for it
-
-
-@asynccontextmanager
-async def open_tokens(config: Config, tenants: Tenants) -> AsyncGenerator[Tokens]:
-    """Open the verifier for tokens of the issuers in the settings."""
-    async with open_fetch(config) as fetch:
-        tokens = Tokens(config.access, tenants, fetch, resource=config.resource)
-        try:
-            yield tokens
-        finally:
-            await tokens.close()
 
 
 @asynccontextmanager

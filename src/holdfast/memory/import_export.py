@@ -94,7 +94,7 @@ class IdMapping:
 class MemoryTransfer:
     """Exports and imports any number of memories, one page at a time."""
 
-    def __init__(self, database: Database, owners: Owners, embeddings: Embeddings, settings: MemorySettings) -> None:
+    def __init__(self, database: Database, *, owners: Owners, embeddings: Embeddings, settings: MemorySettings) -> None:
         self._database = database
         self._owners = owners
         self._embeddings = embeddings

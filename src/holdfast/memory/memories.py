@@ -82,7 +82,7 @@ class Memories:
     """Stores, finds and changes memories."""
 
     def __init__(
-        self, database: Database, owners: Owners, embeddings: Embeddings, recall: Recall, settings: MemorySettings
+        self, database: Database, *, owners: Owners, embeddings: Embeddings, recall: Recall, settings: MemorySettings
     ) -> None:
         self._database = database
         self._owners = owners

@@ -106,11 +106,11 @@ class Recall:
     def __init__(
         self,
         database: Database,
+        *,
         owners: Owners,
         embeddings: Embeddings,
         usage: RecallUsage,
         settings: MemorySettings,
-        *,
         places: Shares,
     ) -> None:
         self._database = database

@@ -18,6 +18,7 @@ from typing import Final, Protocol
 from holdfast.core.errors import NotFound
 from holdfast.core.ids import TenantId
 from holdfast.core.periodic import PeriodicJob
+from holdfast.core.settings import DatabaseSettings
 from holdfast.postgres.address import with_login
 from holdfast.postgres.database import OwnerConnection
 from holdfast.postgres.sql import statements
@@ -50,6 +51,11 @@ class LoginLimits:
             "work_mem": WORK_MEM,
             "temp_file_limit": TEMP_FILES,
         }
+
+
+def login_limits(settings: DatabaseSettings) -> LoginLimits:
+    """Return the limits of the settings."""
+    return LoginLimits(settings.login_connections, settings.login_statement_timeout, settings.login_idle_timeout)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,10 +20,10 @@ import uvloop
 
 from holdfast.app import App
 from holdfast.core.config import Config
-from holdfast.engine import Engine, login_limits
+from holdfast.engine import Engine
 from holdfast.gateway.mcp.legacy.sweeper import SessionSweeper
 from holdfast.postgres.address import place_of
-from holdfast.postgres.logins import LoginWatch
+from holdfast.postgres.logins import LoginWatch, login_limits
 from holdfast.server.app import OPERATIONS, build_app
 from holdfast.server.connections import KEEP_ALIVE, ConnectionLimits, HttpConnection
 from holdfast.server.operations import ApiOperation
@@ -63,7 +63,7 @@ async def serve(
     traffic = RequestLimits(config.limits)
     served = build_app(engine, address, token=file.token, traffic=traffic, operations=operations, app=app)
     server = _Server(served, traffic, config)
-    async with SessionSweeper(engine.postgres), LoginWatch(engine.postgres.owner, login_limits(config)):
+    async with SessionSweeper(engine.postgres), LoginWatch(engine.postgres.owner, login_limits(config.database)):
         with _signals(server.stop):
             listeners = [listener, *(listener.dup() for _ in range(ACCEPTED - 1))]
             running = asyncio.create_task(server.serve(sockets=listeners))

@@ -20,7 +20,7 @@ from holdfast.postgres.database import Database, Postgres
 class KafkaBus:
     """Provides logs in PostgreSQL that groups read from Kafka."""
 
-    def __init__(self, settings: BusSettings, postgres: Postgres, tenants: Tenants, wakes: Notifications) -> None:
+    def __init__(self, settings: BusSettings, postgres: Postgres, *, tenants: Tenants, wakes: Notifications) -> None:
         self._settings = settings
         self._postgres = postgres
         self._tenants = tenants

@@ -1,0 +1,156 @@
+"""Opens the part of the execution of tools that all tenants share, and composes the part of each tenant."""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from holdfast.bus.background import Background
+from holdfast.bus.composition import TenantBus
+from holdfast.bus.handlers import Handler
+from holdfast.bus.workers import Worker, WorkerContext
+from holdfast.core.config import Config
+from holdfast.core.settings import AgentSettings, ExecutionSettings
+from holdfast.core.shares import Shares, shared_by_tenant
+from holdfast.execution.admission import Admission
+from holdfast.execution.documents import Documents
+from holdfast.execution.egress import AllowedHosts, Egress
+from holdfast.execution.event_tools import EventTools
+from holdfast.execution.executions import Executions
+from holdfast.execution.executor import Executor
+from holdfast.execution.function_runner import FunctionRunner
+from holdfast.execution.outputs import Outputs
+from holdfast.execution.presence import ToolPresence
+from holdfast.execution.rest.runner import RestRunner
+from holdfast.execution.secrets import Secrets
+from holdfast.execution.sweeper import ExecutionSweeper
+from holdfast.execution.usage import ToolUsage
+from holdfast.execution.worker_runner import WorkerRunner
+from holdfast.postgres.database import Database, Postgres
+from holdfast.skills.declarations import Declarations
+from holdfast.skills.skill import DeclaredSkill
+from holdfast.skills.tool import Kind, Tool
+from holdfast.skills.tools import Tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantExecution:
+    """Runs and records the tool calls of a tenant, and stores its secrets."""
+
+    database: Database
+    tools: Tools
+    secrets: Secrets
+    executor: Executor
+    executions: Executions
+    functions: FunctionRunner
+    workers: WorkerContext
+
+    async def declare(
+        self,
+        app_name: str,
+        *,
+        tools: Iterable[Tool],
+        skills: Iterable[DeclaredSkill],
+        assignments: Mapping[str, Sequence[str]],
+    ) -> None:
+        """Store all tools and skills that an app declares. Its functions run here."""
+        declarations = Declarations(self.database)
+        stored = await declarations.declare(app_name, tools, skills, assignments, whole=True)
+        self.functions.declare(stored.values())
+
+    def worker(
+        self, app_name: str, *, skills: Mapping[str, Handler], tools: Mapping[str, Tool], concurrency: int
+    ) -> Worker:
+        """Return a worker that runs an app's handlers, its event tools, and those that other programs have stored."""
+        more = EventTools(
+            self.executor,
+            self.tools,
+            self.database,
+            functions=tools,
+            imports=self.functions.imports,
+            max_record_bytes=self.workers.settings.max_record_bytes,
+        )
+        declared = False
+
+        async def event_tools() -> Mapping[str, Handler]:
+            nonlocal declared
+            if not declared:  # the tools must be stored before they are first listed
+                await Declarations(self.database).declare(app_name, tools.values())
+                declared = True
+            return await more.skills()
+
+        return Worker(self.workers, skills, more=event_tools, concurrency=concurrency)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedExecution:
+    """The connections to back ends, the functions of apps, the counts of calls, and their limit."""
+
+    settings: ExecutionSettings
+    agents: AgentSettings
+    sealing: bytes  # the encryption key of stored secrets is derived from it
+    egress: Egress
+    documents: Documents
+    usage: ToolUsage
+    functions: FunctionRunner
+    tool_calls: Shares
+
+    def runs(self, kind: Kind) -> bool:
+        """Whether tools of a kind run in this process."""
+        return kind in ("function", "rest")
+
+    def of(self, database: Database, *, tools: Tools, bus: TenantBus, background: Background) -> TenantExecution:
+        """Return the part of a tenant."""
+        most = self.settings.max_response_bytes
+        secrets = Secrets(database, self.sealing)
+        executor = Executor(
+            {
+                "function": self.functions,
+                "rest": RestRunner(self.egress, secrets.values, max_response_bytes=most),
+            },
+            admission=Admission(database, tools, self.usage),
+            events=WorkerRunner(bus.commands, Outputs(database)),
+            presence=ToolPresence(database),
+            max_whole_bytes=most,
+            places=self.tool_calls,
+        )
+        executions = Executions(
+            database,
+            executor,
+            tools,
+            background=background,
+            timeout=self.agents.tool_timeout,
+            max_output_bytes=self.agents.max_output_bytes,
+        )
+        return TenantExecution(
+            database=database,
+            tools=tools,
+            secrets=secrets,
+            executor=executor,
+            executions=executions,
+            functions=self.functions,
+            workers=bus.workers,
+        )
+
+
+@asynccontextmanager
+async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -> AsyncGenerator[SharedExecution]:
+    """Open it. Stored secrets are encrypted by the key of the settings, else by the installation's `secret`."""
+    settings, limits = config.execution, config.limits
+    async with AsyncExitStack() as stack:
+        egress = Egress(
+            AllowedHosts.parse(settings.allow_private), connections=settings.connections, limits=config.limits
+        )
+        await stack.enter_async_context(egress)
+        usage = ToolUsage()
+        stack.push_async_callback(usage.close)
+        await stack.enter_async_context(ExecutionSweeper(postgres, settings))
+        yield SharedExecution(
+            settings=settings,
+            agents=config.agents,
+            sealing=settings.secret_key.get_secret_value().encode() if settings.secret_key else secret,
+            egress=egress,
+            documents=Documents(egress),
+            usage=usage,
+            functions=FunctionRunner(settings.functions),
+            tool_calls=shared_by_tenant(limits, "calls of tools", limits.tool_calls, setting="limits.tool_calls"),
+        )

@@ -1,0 +1,63 @@
+"""Opens the part of the registry of skills and tools that all tenants share, and composes the part of each tenant."""
+
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from holdfast.embeddings import Embeddings
+from holdfast.postgres.database import Database, Postgres
+from holdfast.skills.catalog import Catalogs
+from holdfast.skills.history import ChangeHistory
+from holdfast.skills.registry_indexer import RegistryIndexer
+from holdfast.skills.resource_updates import ResourceUpdates
+from holdfast.skills.runnable_kinds import Runs
+from holdfast.skills.search import RegistrySearch
+from holdfast.skills.skill_transfer import SkillTransfer
+from holdfast.skills.skills import Skills
+from holdfast.skills.sources.sources import Fetch, Sources
+from holdfast.skills.tools import Tools
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantSkills:
+    """The skills and tools of a tenant: stored, listed for agents, searched, imported."""
+
+    tools: Tools
+    skills: Skills
+    transfer: SkillTransfer
+    history: ChangeHistory
+    catalogs: Catalogs
+    search: RegistrySearch
+    sources: Sources
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedSkills:
+    """The embeddings for searches, and the announcements that resources have changed."""
+
+    embeddings: Embeddings
+    updates: ResourceUpdates
+
+    def of(self, database: Database, *, runs: Runs, fetch: Fetch) -> TenantSkills:
+        """Return the part of a tenant. `runs` says which kinds of tools run here. `fetch` reads documents of APIs."""
+        tools = Tools(database, runs)
+        catalogs = Catalogs(database, tools)
+        return TenantSkills(
+            tools=tools,
+            skills=Skills(database, tools),
+            transfer=SkillTransfer(database, runs),
+            history=ChangeHistory(database),
+            catalogs=catalogs,
+            search=RegistrySearch(database, self.embeddings, catalogs),
+            sources=Sources(database, tools, fetch),
+        )
+
+
+@asynccontextmanager
+async def open_skills(*, postgres: Postgres, embeddings: Embeddings) -> AsyncGenerator[SharedSkills]:
+    """Open it, and start the indexer."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(RegistryIndexer(postgres, embeddings))
+        updates = ResourceUpdates(postgres.system)
+        stack.push_async_callback(updates.close)
+        yield SharedSkills(embeddings=embeddings, updates=updates)
