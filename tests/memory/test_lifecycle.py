@@ -1,5 +1,6 @@
 import asyncio
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 from uuid import uuid4
 
@@ -20,6 +21,13 @@ KEPT_ROWS = """
 select (select count(*) from memory where id = $1) + (select count(*) from memory_vector where memory_id = $1)
   + (select count(*) from memory_term where memory_id = $1)
   + (select count(*) from memory_revision where memory_id = $1)
+"""
+
+RETENTION = """
+select power(2, -least(1000, holdfast.half_lives(greatest(0, 86400 * age), half_life, importance, uses))) as retention
+from unnest($2::float8[], $3::float8[], $4::float8[], $5::int[])
+  with ordinality as grid (age, half_life, importance, uses, place)
+where $1::uuid is not null order by place
 """
 
 
@@ -83,6 +91,19 @@ def test_a_memory_halves_every_half_life_and_use_and_importance_stretch_it(
     assert left(age=half_life, importance=0.5, uses=0) == pytest.approx(0.5, abs=1e-6)
     assert left(importance=1) >= left() >= left(age=age + 1)
     assert left(uses=uses + 100) >= left()
+
+
+@pytest.mark.req("MEM-10")
+async def test_python_and_sql_compute_the_same_retention(engine: Engine) -> None:
+    grid = list(product((-1, 0, 0.5, 30, 365, 4000), (0.1, 30, 4000), (0.0, 0.5, 1.0), (0, 1, 1000, 2**31 - 1)))
+
+    rows = await engine.database.all(RETENTION, *map(list, zip(*grid, strict=True)))
+
+    wanted = [
+        retention(timedelta(days=age), half_life=timedelta(days=half_life), importance=importance, uses=uses)
+        for age, half_life, importance, uses in grid
+    ]
+    assert [row["retention"] for row in rows] == pytest.approx(wanted, abs=1e-6)
 
 
 @pytest.mark.req("MEM-10")

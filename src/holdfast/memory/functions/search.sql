@@ -160,8 +160,8 @@ begin
         w_words * 2.2 / (1 + 1.2 * sqrt(greatest(1, m.length / case m.language when 'en' then english_length else chinese_length end)))
           as per_word,
         (m.author_terms && names or first_person and m.by_owner) as named,
-        case when fades then power(2, -least(1000, greatest(0, date_part('epoch', moment - m.last_accessed)) -- a larger exponent would underflow
-          / (86400 * half_life * (0.5 + m.importance) * (1 + ln(1 + m.access_count::float8))))) else 1 end as retention,
+        case when fades then power(2, -least(1000, holdfast.half_lives( -- a larger exponent would underflow
+          greatest(0, date_part('epoch', moment - m.last_accessed)), half_life, m.importance, m.access_count))) else 1 end as retention,
         m.importance >= min_importance and (not filtered
           or (types is null or m.type = any(types)) and m.metadata @> containing
           and (since is null or coalesce(m.said_at, m.created_at) >= since)

@@ -4,7 +4,7 @@ select holdfast.delete_memories($1, $2, $3, array(
   select m.id from memory m
   where m.tenant_id = $1 and m.scope = $2 and m.owner = $3 and m.id = any($4::uuid[])
     and case $5 when 'expired' then m.expires_at <= holdfast.now()
-      else not m.pinned and extract(epoch from holdfast.now() - m.last_accessed)::float8
-        > 86400 * $6::float8 * $7::float8 * (0.5 + m.importance) * (1 + ln(1 + m.access_count::float8)) end
+      else not m.pinned and holdfast.half_lives(
+        extract(epoch from holdfast.now() - m.last_accessed)::float8, $6, m.importance, m.access_count) > $7::float8 end
   for update skip locked
 ), $5)
