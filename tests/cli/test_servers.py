@@ -106,6 +106,7 @@ def test_a_command_that_asks_no_server_takes_none(here: Program, words: list[str
     refused = here(*words, "--server", NOWHERE, "--json")
 
     assert (refused.code, refused.error["what"]) == (2, "this command asks no server")
+    assert "--server" not in here(*words, "--help").stdout
 
 
 def test_which_server_is_asked_is_said_on_demand(prepared: Program, remote_desk: Remote) -> None:

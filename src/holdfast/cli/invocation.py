@@ -70,6 +70,8 @@ def _shared(
 
 
 SHARED = tuple(inspect.signature(_shared).parameters.values())
+# The `--server` of a local command: the help does not list it, and its use gets an explanation.
+UNLISTED = Annotated[str | None, typer.Option(hidden=True)]
 
 
 def single(**settings: Any) -> typer.Typer:
@@ -118,7 +120,8 @@ def _called(work: Callable[..., Any], *, local: bool = False) -> Callable[..., A
         return asyncio.run(done) if inspect.iscoroutine(done) else done
 
     context = inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)
-    options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in (*own, *SHARED)]
+    shared = [option.replace(annotation=UNLISTED) if local and option.name == "server" else option for option in SHARED]
+    options = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in (*own, *shared)]
     run.__signature__ = inspect.Signature([context, *options])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (context, *options)}
     run.__name__ = work.__name__
