@@ -1,9 +1,8 @@
 """Serves agents in this process: those that an app declares, and those that are stored as rows."""
 
-import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, suppress
 from typing import Self
 
 from holdfast.agents.agents import Agents
@@ -14,6 +13,7 @@ from holdfast.agents.runner import AgentRunner
 from holdfast.agents.turn_loop import TurnLoop
 from holdfast.bus.log import Log
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound
+from holdfast.core.periodic import PeriodicCall
 from holdfast.skills.tool import Tool
 
 LOOK = 2.0  # seconds between two polls of the stored agents
@@ -73,7 +73,10 @@ class Serving:
                     await self._serve(agent)
             await self._follow_rows()
             await stack.enter_async_context(self._channels)
-            await stack.enter_async_context(self._following())
+            stack.push_async_callback(self._vanish)
+            await stack.enter_async_context(
+                PeriodicCall("poll of stored agents", self._follow, pause=LOOK, first=LOOK / 2)
+            )
             await self._tell()
             self._stack = stack.pop_all()
         return self
@@ -97,25 +100,13 @@ class Serving:
         for name in list(self._mailboxes):
             await self._leave(name)
 
-    @asynccontextmanager
-    async def _following(self) -> AsyncGenerator[None]:
-        task = asyncio.create_task(self._follow(), name="stored agents")
-        try:
-            yield
-        finally:
-            task.cancel()
-            await asyncio.wait([task])
-            with suppress(HoldfastError):  # other processes notice it by themselves
-                await self._announced.end()
-
     async def _follow(self) -> None:
-        while True:
-            await asyncio.sleep(LOOK)
-            try:
-                await self._follow_rows()
-                await self._tell()
-            except HoldfastError as error:
-                log.warning("stored agents cannot be read, trying again: %s", error)
+        await self._follow_rows()
+        await self._tell()
+
+    async def _vanish(self) -> None:
+        with suppress(HoldfastError):  # other processes notice it by themselves
+            await self._announced.end()
 
     async def _tell(self) -> None:
         """Report to other processes which agents are served here."""

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import random
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
@@ -29,6 +28,7 @@ from holdfast.bus.notifications import POLL, Notifications, until
 from holdfast.bus.retry_policy import wait_before
 from holdfast.core.errors import HoldfastError, InvalidInput, Overloaded, TooLarge, Unavailable
 from holdfast.core.ids import uuid7
+from holdfast.core.periodic import PeriodicCall
 from holdfast.core.settings import BusSettings
 from holdfast.core.text import loads, restore, store
 from holdfast.postgres.database import Database, Postgres, Row
@@ -129,8 +129,9 @@ class Worker:
             await self._look()
             stack.push_async_callback(self._vanish)
             self._start(stack, self._stay())
-            self._start(stack, self._sweep())
-            self._start(stack, self._tidy())
+            every = min(SWEEP, self._lease.total_seconds() / 3)
+            await stack.enter_async_context(PeriodicCall("sweep of lost commands", self.sweep, pause=every, first=0))
+            await stack.enter_async_context(PeriodicCall("deletion of commands", self._tidy, pause=FORGET, first=0))
             self._taking = self._start(stack, self._take())
             self._stack = stack.pop_all()
         return self
@@ -260,16 +261,6 @@ class Worker:
             await self._database.run(sql("release_commands"), ids, tokens)
             self._shop.wakes.send(commands_channel(await self._database.tenant()))
 
-    async def _sweep(self) -> None:
-        """Call `sweep` periodically."""
-        every = min(SWEEP, self._lease.total_seconds() / 3)
-        while True:
-            try:
-                await self.sweep()
-            except HoldfastError as error:
-                log.warning("commands of lost workers cannot be looked for, trying again: %s", error)
-            await asyncio.sleep(every * (0.8 + random.random() / 5))
-
     async def sweep(self) -> int:
         """Fail the attempts of dead workers, so that their commands are retried. Return how many there were."""
         found = await self._database.all(sql("lapsed_commands"))
@@ -317,13 +308,8 @@ class Worker:
     async def _tidy(self) -> None:
         """Delete commands that finished long ago."""
         keep = timedelta(days=self._shop.settings.keep_commands_days)
-        while True:
-            try:
-                while await self._database.value(sql("forget_commands"), keep):
-                    pass
-            except HoldfastError as error:
-                log.warning("finished commands cannot be forgotten, trying again later: %s", error)
-            await asyncio.sleep(FORGET * (0.9 + random.random() / 5))
+        while await self._database.value(sql("forget_commands"), keep):
+            pass
 
     def _start(self, stack: AsyncExitStack, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work, name="holdfast worker")

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import random
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import Self
 
 from holdfast.core.errors import HoldfastError
@@ -51,3 +52,18 @@ class PeriodicJob(ABC):
         except Exception:  # noqa: BLE001 - a job survives every error of a step
             self._log.exception("a defect: the %s failed, trying again later", self._name)
         return (self._pause if pause is None else pause) * (0.9 + random.random() / 5)
+
+
+class PeriodicCall(PeriodicJob):
+    """A periodic job that calls a function."""
+
+    def __init__(
+        self, name: str, call: Callable[[], Awaitable[object]], *, pause: float, first: float | None = None
+    ) -> None:
+        super().__init__(name, pause=pause, first=first)
+        self._call = call
+        self._log = logging.getLogger(call.__module__)
+
+    async def step(self) -> None:
+        """Call the function."""
+        await self._call()
