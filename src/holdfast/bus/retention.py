@@ -1,15 +1,13 @@
 """Retention of the log: creates daily partitions in advance, and drops old ones that no group needs."""
 
 import logging
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import cast
 
 from holdfast.core.periodic import PeriodicJob
 from holdfast.core.settings import BusSettings
-from holdfast.postgres.database import OwnerConnection, Row
+from holdfast.postgres.database import OpenOwner, OwnerConnection, Row
 from holdfast.postgres.sql import statements
 
 FIRST = 60.0  # seconds before the first run: a process that ends earlier does none
@@ -42,9 +40,7 @@ async def tend(owner: OwnerConnection, settings: BusSettings) -> RetentionReport
 class Retention(PeriodicJob):
     """Runs `tend` periodically."""
 
-    def __init__(
-        self, owner: Callable[[], AbstractAsyncContextManager[OwnerConnection]], settings: BusSettings
-    ) -> None:
+    def __init__(self, owner: OpenOwner, settings: BusSettings) -> None:
         super().__init__("maintenance of the log", pause=EVERY, first=FIRST)
         self._owner = owner
         self._settings = settings

@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Literal, Protocol, cast, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 from uuid import UUID
 
 from holdfast.conversations.errors import lapsed, unknown
@@ -22,6 +22,9 @@ from holdfast.core.errors import Busy, HoldfastError, InvalidInput, TimedOut
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row
 from holdfast.postgres.sql import statements
+
+if TYPE_CHECKING:
+    from holdfast.conversations.conversations import Conversations
 
 Policy = Literal["reject", "enqueue", "merge", "interrupt", "fork"]
 POLICIES: tuple[Policy, ...] = get_args(Policy)
@@ -33,12 +36,6 @@ CHANNEL = "holdfast_turns"
 sql = statements(__name__)
 
 Listen = Callable[[str], AbstractAsyncContextManager[asyncio.Event]]
-
-
-class Forks(Protocol):
-    """Copies conversations."""
-
-    async def fork(self, id: UUID, *, at: int | None = None, session_id: str | None = None) -> Any: ...
 
 
 @dataclass(slots=True)
@@ -63,9 +60,9 @@ class ClaimedTurn:
 class TurnClaims:
     """Lets one turn at a time work on a conversation."""
 
-    def __init__(self, database: Database, forks: Forks, listen: Listen) -> None:
+    def __init__(self, database: Database, conversations: "Conversations", listen: Listen) -> None:
         self._database = database
-        self._forks = forks
+        self._conversations = conversations
         self._listen = listen
 
     @asynccontextmanager
@@ -111,7 +108,7 @@ class TurnClaims:
                 await self._wake()
             return ClaimedTurn(conversation, row["number"], row["outcome"] == "held")
         if busy == "fork":
-            return await self.claim((await self._forks.fork(conversation)).id, holder=holder, lease=lease)
+            return await self.claim((await self._conversations.fork(conversation)).id, holder=holder, lease=lease)
         other = restore(row["holder"])
         raise Busy(
             "another turn works on the conversation",

@@ -2,15 +2,14 @@
 
 import logging
 import zlib
-from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
 from holdfast.core.errors import DatabaseAway, HoldfastError
 from holdfast.core.periodic import PeriodicJob
 from holdfast.core.settings import MemorySettings
-from holdfast.postgres.database import OwnerConnection
+from holdfast.postgres.database import OpenOwner, OwnerConnection
 from holdfast.postgres.sql import statements
 
 FIRST = 60.0  # seconds before the first check: a short-lived process creates no index
@@ -78,9 +77,7 @@ def changes(
 class Indexes(PeriodicJob):
     """Creates an index for a tenant with many organizational memories, and drops it when few are left."""
 
-    def __init__(
-        self, owner: Callable[[], AbstractAsyncContextManager[OwnerConnection]], settings: MemorySettings
-    ) -> None:
+    def __init__(self, owner: OpenOwner, settings: MemorySettings) -> None:
         super().__init__("maintenance of vector indexes", pause=EVERY, first=FIRST)
         self._owner = owner
         self._from = settings.scoring.index_from

@@ -378,6 +378,9 @@ class Postgres:
         await self._system_pool.close()
 
 
+OpenOwner = Callable[[], AbstractAsyncContextManager[OwnerConnection]]  # opens a connection as the schema's owner
+
+
 @asynccontextmanager
 async def open_owner(url: str, options: Options) -> AsyncGenerator[OwnerConnection]:
     """Connect as the schema's owner, without a statement timeout."""

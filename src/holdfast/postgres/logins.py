@@ -10,17 +10,16 @@ of connections and the size of temporary files. So `LoginWatch` ends sessions th
 import logging
 import secrets
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Final, Protocol
+from typing import Final
 
 from holdfast.core.errors import NotFound
 from holdfast.core.ids import TenantId
 from holdfast.core.periodic import PeriodicJob
 from holdfast.core.settings import DatabaseSettings
 from holdfast.postgres.address import with_login
-from holdfast.postgres.database import OwnerConnection
+from holdfast.postgres.database import OpenOwner, OwnerConnection
 from holdfast.postgres.sql import statements
 from holdfast.postgres.tenancy import derive
 
@@ -120,12 +119,6 @@ class TenantLogins:
         await self._owner.value(sql("renew_tenant_login"), login, password)
         await limit(self._owner, login, self._limits)
         return with_login(self._url, login, password, options=f"-c holdfast.tenant={tenant}")
-
-
-class OpenOwner(Protocol):
-    """Opens a connection as the schema's owner."""
-
-    def __call__(self) -> AbstractAsyncContextManager[OwnerConnection]: ...
 
 
 class LoginWatch(PeriodicJob):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import InvalidInput
 from holdfast.skills.sources.openapi import OpenAPI, read_document
 from holdfast.skills.sources.openapi.yaml_reader import MOST_ALIASED, read_yaml
-from holdfast.skills.sources.source import Choice, Source
+from holdfast.skills.sources.source import Choice
 
 pytestmark = pytest.mark.req("MCP-03")
 
@@ -146,7 +146,7 @@ def test_what_a_database_cannot_hold_is_replaced() -> None:
 
 
 def test_a_source_reads_bytes_and_gives_tools() -> None:
-    source: Source = OpenAPI()
+    source = OpenAPI()
     data = b"openapi: 3.0.0\ninfo: {title: Pets, version: '2'}\npaths:\n  /pets: {get: {}}\n"
 
     found = source.read(data, Choice(everything=True), location="https://pets.example/openapi.yaml")

@@ -1,1 +1,1 @@
-"""Sources of tools: documents of back ends, each kind read by a `Source`."""
+"""Sources of tools: documents of back ends. `openapi` reads those of REST APIs."""

@@ -1,8 +1,8 @@
-"""The protocol of sources: a document is read, and the chosen operations become tools."""
+"""What is imported from a document: the chosen operations become tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from holdfast.skills.tool import Tool
 
@@ -55,14 +55,3 @@ class ImportedDocument:
     version: str
     tools: tuple[ImportedTool, ...]
     skipped: tuple[Skipped, ...]
-
-
-class Source(Protocol):
-    """Reads documents of one kind. The same bytes give the same tools. Nothing is fetched."""
-
-    def read(self, data: bytes, choice: Choice, *, location: str = "", base_url: str | None = None) -> ImportedDocument:
-        """Return the tools of a document. An InvalidInput names the place of an error.
-
-        `location` is the address of the document. With a `base_url`, the URLs of the tools are paths below it.
-        """
-        ...

@@ -20,7 +20,7 @@ from holdfast.skills.request import AuthScheme, Backend
 from holdfast.skills.sources.openapi import OpenAPI
 from holdfast.skills.sources.reports import ChangedTool, SourceDetails, SourceEntry, SourceReport, SourceTool
 from holdfast.skills.sources.settings import SourceSettings, check_location, checked, settings_of
-from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped, Source
+from holdfast.skills.sources.source import Choice, ImportedDocument, ImportedTool, Skipped
 from holdfast.skills.tools import Diff, Tools, by_of
 
 MAX_DOCUMENT_BYTES = 50_000_000
@@ -80,11 +80,10 @@ class _Rehearsed(Exception):
 class Sources:
     """Stores and finds the sources of one tenant. An import is all or nothing."""
 
-    def __init__(self, database: Database, tools: Tools, fetch: Fetch, *, reader: Source | None = None) -> None:
+    def __init__(self, database: Database, tools: Tools, fetch: Fetch) -> None:
         self._database = database
         self._tools = tools
         self._fetch = fetch
-        self._reader = reader or OpenAPI()
 
     async def add(
         self,
@@ -232,7 +231,7 @@ class Sources:
         if len(document) > MAX_DOCUMENT_BYTES:
             why = f"it has {len(document)} bytes, at most {MAX_DOCUMENT_BYTES} are taken"
             raise TooLarge("the document is too large", why=why, next="Take what is needed of it into one of its own.")
-        read = partial(_imported, self._reader, document, settings, location)
+        read = partial(_imported, document, settings, location)
         imported, hash = await in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
         return _Reading(imported, location, hash)
 
@@ -337,12 +336,10 @@ def unknown_source(name: str) -> NotFound:
     return NotFound(f"there is no source {name!r:.200}", next="`holdfast sources ls` and `GET /api/sources` list them.")
 
 
-def _imported(
-    reader: Source, document: bytes, settings: SourceSettings, location: str
-) -> tuple[ImportedDocument, bytes]:
+def _imported(document: bytes, settings: SourceSettings, location: str) -> tuple[ImportedDocument, bytes]:
     """Parse a document. Tools that cannot be stored are skipped, with the reason."""
     backend = settings.backend
-    imported = reader.read(document, settings.choice, location=location, base_url=backend.base_url)
+    imported = OpenAPI().read(document, settings.choice, location=location, base_url=backend.base_url)
     if imported.tools and backend.base_url is None and not any(map(_is_absolute, imported.tools)):
         raise InvalidInput(
             "the document does not say where its service is",
