@@ -1,11 +1,13 @@
 """Opens the part of memory that all tenants share, and composes the part of each tenant."""
 
+import logging
 import os
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
 from holdfast.access.identities import Identities
+from holdfast.core.errors import HoldfastError
 from holdfast.core.limits import LimitSettings
 from holdfast.core.settings import MemorySettings
 from holdfast.core.shares import Shares
@@ -17,10 +19,13 @@ from holdfast.memory.memories import Memories
 from holdfast.memory.memory_indexer import Indexer
 from holdfast.memory.owners import Owners
 from holdfast.memory.recall import Recall
-from holdfast.memory.sql_settings import tell_settings
 from holdfast.memory.sweeper import Sweeper
 from holdfast.memory.usage import RecallUsage
-from holdfast.postgres.database import Database, Postgres
+from holdfast.postgres.database import Database, Postgres, Statements
+from holdfast.postgres.sql import statements
+
+sql = statements(__name__)
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +86,18 @@ async def open_memory(
             gauges=MemoryGauges(postgres.system, embeddings),
             searches=searches_of(limits, cores=len(os.sched_getaffinity(0))),
         )
+
+
+async def tell_settings(system: Statements, settings: MemorySettings) -> None:
+    """Store the lifetime of session memories for plain SQL, which has no access to the settings.
+
+    The views of `functions/spec_names.sql` read it, and use a default if it is missing. It is one value for the
+    installation, from the process that opened last.
+    """
+    try:
+        await system.run(sql("tell_setting"), "session_lifetime", f"{settings.short_term.ttl_minutes} minutes")
+    except HoldfastError as error:  # a read-only server also refuses inserts by plain SQL
+        log.warning("plain SQL is not told how long memories of sessions live: %s", error)
 
 
 def searches_of(limits: LimitSettings, *, cores: int) -> Shares:
