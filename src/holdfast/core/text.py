@@ -42,6 +42,7 @@ _NON_FINITE = {ESCAPE + "nan": math.nan, ESCAPE + "inf": math.inf, ESCAPE + "-in
 _MAY_BE_BIG_FLOAT = re.compile(rb"e\d\d\d?(?:[,\]}]|\Z)")
 _BIG_FLOAT = 1e16
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+TRUNCATED = "truncated"  # in the message of the decoder, which then names no position
 _BYTE_OFFSET = re.compile(r"\s*\(byte (\d+)\)$")
 
 
@@ -133,8 +134,8 @@ def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VA
         _refuse_encoding(data)
     except (msgspec.DecodeError, ValueError) as error:
         why = _one_line(error)
-        offset = _BYTE_OFFSET.search(why)
-        details = {"offset": int(offset[1])} if offset else {}
+        found = _BYTE_OFFSET.search(why)
+        details = {"offset": int(found[1])} if found else {"offset": len(data)} if TRUNCATED in why else {}
         raise InvalidInput("this is not JSON", why=why, next="Send one JSON value in UTF-8.", **details) from None
     return value
 

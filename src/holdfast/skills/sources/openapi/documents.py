@@ -87,7 +87,7 @@ def _json(data: bytes) -> Any:
     try:
         return parse(data, limit=MAX_DOCUMENT_BYTES, most_values=MAX_DOCUMENT_VALUES)
     except HoldfastError as error:
-        offset = error.details.get("offset", len(data) if "truncated" in error.why else None)
+        offset = error.details.get("offset")
         if not isinstance(offset, int):
             raise
         place = _place(data, offset)
