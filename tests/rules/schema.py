@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from holdfast.core.errors import HoldfastError
 from holdfast.postgres.database import OwnerConnection
 from tests.rules.plans import OWNER, SYSTEM, roles_of
+from tests.rules.tree import beyond
 
 # Tables without a tenant of their own to be held to, and why.
 GLOBAL_TABLES = {
@@ -191,6 +192,25 @@ RULES = (
         """,
     ),
     Rule(
+        "no function takes the row of a table",
+        """
+        select name from functions f where exists (
+          select from unnest(f.proargtypes::oid[]) argument join pg_type t on t.oid = argument or t.typarray = argument
+            join ours on ours.oid = t.typrelid)
+        """,
+    ),
+    Rule(
+        "no function forces a generic plan",
+        "select name from functions where proconfig && array['plan_cache_mode=force_generic_plan']",
+    ),
+    Rule(
+        "no global table has a foreign key",
+        """
+        select name || '.' || conname from ours join pg_constraint on conrelid = ours.oid
+        where contype = 'f' and name = any($1)
+        """,
+    ),
+    Rule(
         "not everybody may call a function",
         """
         select name from functions f where not name = any($3) and exists (
@@ -227,18 +247,35 @@ RULES = (
         """,
     ),
 )
+# What breaks a rule today, by rule; a cluster of Citus refuses it. What is mended is removed here.
+KNOWN = {
+    "no function takes the row of a table": """
+        holdfast.embed_next_anew holdfast.fold_memory holdfast.follow_memory holdfast.invocation_of
+        holdfast.mark_unanswered holdfast.observe_rest holdfast.skill_told holdfast.tool_schema holdfast.tool_told
+        holdfast.write_agent
+    """,
+    "no function forces a generic plan": """
+        holdfast.change_memory holdfast.delete_memories holdfast.delete_session_memories holdfast.embed_next_anew
+        holdfast.fold_memory holdfast.follow_memory holdfast.index_memories holdfast.index_registry
+        holdfast.memory_neighbours holdfast.remember holdfast.search_memories holdfast.search_registry holdfast.unindex
+    """,
+    "no global table has a foreign key": """
+        holdfast.tenant_login.tenant_login_tenant_id_fkey public.api_key.api_key_tenant_id_fkey
+    """,
+}
 
 
 async def violations(owner: OwnerConnection) -> list[str]:
-    """What breaks a rule in this database, a sentence each."""
+    """What breaks a rule in this database and is not known, a sentence each."""
     lists = [list(GLOBAL_TABLES), list(SYSTEM_TABLES), list(PUBLIC_FUNCTIONS)]
     # Each parameter is named once more, for the server must know the type of those that a rule does not use.
     typed = "select * from broken where $1::text[] is not null and $2::text[] is not null and $3::text[] is not null"
-    return [
+    found = [
         f"{rule.name}: {row[0]}"
         for rule in RULES
         for row in await owner.all(f"{_OURS}, broken as ({rule.broken_by}) {typed}", *lists)
     ]
+    return beyond(KNOWN, found)
 
 
 async def unprepared(owner: OwnerConnection, sources: Iterable[tuple[str, str]]) -> list[str]:

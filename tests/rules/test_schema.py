@@ -84,6 +84,25 @@ PLANTED = [
         "create function holdfast.planted() returns int language plpgsql security definer as 'begin return 1; end'",
     ),
     (
+        "no function takes the row of a table",
+        GOOD + "create function holdfast.planted(uuid, public.planted) returns int language plpgsql as 'begin end'; "
+        "revoke execute on function holdfast.planted from public",
+    ),
+    (
+        "no function takes the row of a table",
+        GOOD + "create function holdfast.planted(public.planted[]) returns int language plpgsql as 'begin end'; "
+        "revoke execute on function holdfast.planted from public",
+    ),
+    (
+        "no function forces a generic plan",
+        GOOD + "create function holdfast.planted() returns int language plpgsql as 'begin end' "
+        "set plan_cache_mode = force_generic_plan; revoke execute on function holdfast.planted from public",
+    ),
+    (
+        "no global table has a foreign key",
+        GOOD + "alter table public.relay_lease add planted uuid references public.tenant (id)",
+    ),
+    (
         "not everybody may call a function",
         "create function public.planted() returns int language plpgsql as 'begin return 1; end'",
     ),

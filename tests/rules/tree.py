@@ -1,7 +1,7 @@
 """The files that the rules read."""
 
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +33,19 @@ def project(root: Path) -> Iterator[tuple[str, str]]:
 def line_of(text: str, position: int) -> int:
     """The line, counted from one, in which a position lies."""
     return text.count("\n", 0, position) + 1
+
+
+def beyond(known: Mapping[str, str], found: Iterable[str]) -> list[str]:
+    """What was found and is not known, and what is known and was not found: a list of known violations only shrinks.
+
+    A violation is `rule: place`, and may say after a semicolon what to do; places are listed by rule.
+    """
+    listed = {f"{rule}: {place}" for rule, places in known.items() for place in places.split()}
+    seen = {violation.partition(";")[0]: violation for violation in found}
+    return [
+        *(violation for place, violation in seen.items() if place not in listed),
+        *(f"{place} is mended; remove it from the list of known ones" for place in sorted(listed - set(seen))),
+    ]
 
 
 def plant(root: Path, name: str, text: str) -> Path:
