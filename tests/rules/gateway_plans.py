@@ -1,34 +1,26 @@
 """Plans of the statements of the gateway, and enough rows that a missing index shows."""
 
-from datetime import timedelta
-
 from tests.rules.plan import ID, MINUTE, NOON, Cold, Plan
 
 OF_A_TENANT: dict[str, Plan | Cold] = {
     "gateway/mcp/legacy/sql/answer.sql": Plan("mcp_question_pkey", ("key 7", "q", "{}")),
     "gateway/mcp/legacy/sql/answers.sql": Plan("mcp_question_pkey", ("key 7", ["q"])),
     "gateway/mcp/legacy/sql/ask.sql": Plan("mcp_session_pkey", ("key 7", "q")),
-    "gateway/mcp/legacy/sql/begin_session.sql": Plan(
-        "", ("key 7", "ann", None, "http", "2025-11-25", {}, timedelta(hours=1), 1000)
-    ),
     "gateway/mcp/legacy/sql/end_session.sql": Plan("mcp_session_pkey", ("key 7",)),
     "gateway/mcp/legacy/sql/end_sessions.sql": Plan("mcp_session_by_end", (500,)),
     "gateway/mcp/legacy/sql/end_stream.sql": Plan("mcp_stream_pkey", ("key 7", "s", 1, "{}")),
     "gateway/mcp/legacy/sql/events.sql": Plan("mcp_event_pkey", ("key 7", "s", 0, 100)),
     "gateway/mcp/legacy/sql/forget_questions.sql": Plan("mcp_question_pkey", ("key 7", ["q"])),
     "gateway/mcp/legacy/sql/introduce_session.sql": Plan("mcp_session_pkey", ("key 7", "2025-11-25", {})),
-    "gateway/mcp/legacy/sql/open_stream.sql": Plan("", ("key 7", "s", "1", MINUTE, MINUTE)),
     "gateway/mcp/legacy/sql/renew_stream.sql": Plan("mcp_stream_pkey", ("key 7", "s", MINUTE)),
     "gateway/mcp/legacy/sql/session.sql": Plan("mcp_session_pkey", ("key 7",)),
     "gateway/mcp/legacy/sql/set_log_level.sql": Plan("mcp_session_pkey", ("key 7", "info")),
-    "gateway/mcp/legacy/sql/signal.sql": Plan("", (["holdfast_mcp_1"],)),
     "gateway/mcp/legacy/sql/cancel_request.sql": Plan("mcp_session_pkey", ("key 7", "1", 1000)),
     "gateway/mcp/legacy/sql/forget_cancellations.sql": Plan("mcp_cancellation_pkey", ("key 7", MINUTE)),
     "gateway/mcp/legacy/sql/call_states.sql": Plan("mcp_session_pkey", ("key 7", ["1"], MINUTE, "s")),
     "gateway/mcp/legacy/sql/listen.sql": Plan("mcp_session_pkey", ("key 7", "token")),
     "gateway/mcp/legacy/sql/take_up_stream.sql": Plan("mcp_stream_pkey", ("key 7", "s", "token")),
     "gateway/mcp/sql/resource_versions.sql": Plan("resource_update_pkey", ([b"digest"],)),
-    "skills/sql/count_updates.sql": Plan("", ([b"digest"],)),
     "skills/sql/forget_updates.sql": Plan("resource_update_by_age", (MINUTE,)),
     "gateway/mcp/legacy/sql/store_event.sql": Plan("mcp_session_pkey", ("key 7", "s", 1, "{}")),
     "gateway/mcp/legacy/sql/stream.sql": Plan("mcp_stream_pkey", ("key 7", "s")),
@@ -44,7 +36,6 @@ OF_A_TENANT: dict[str, Plan | Cold] = {
 
 OF_THE_SYSTEM: dict[str, Plan | Cold] = {
     "gateway/mcp/legacy/sql/tenants_with_ended_sessions.sql": Plan("mcp_session_by_end", whole=("tenant",)),
-    "skills/sql/tell_updated.sql": Plan(""),
 }
 
 ROWS = """

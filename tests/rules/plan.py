@@ -14,9 +14,9 @@ NO_NODES = (NOTHING,) * 9
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What stands in the plan of a hot statement ("" where nothing is looked up), and arguments to ask for it.
+    """What stands in the plan of a hot statement, and arguments to ask for it.
 
-    `whole`: small tables that it may read whole.
+    `whole`: small tables that it may read whole; where it reads no others, nothing has to stand in the plan.
     """
 
     has: str

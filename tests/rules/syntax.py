@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from pglast import parse_sql
-from pglast.ast import FuncCall, Node, RangeVar, String
+from pglast.ast import CommonTableExpr, FuncCall, InsertStmt, Node, RangeVar, String
 from pglast.parser import scan
 
 # What stands before the first word of a statement or subquery in plpgsql, and the words that one begins with.
@@ -55,6 +55,17 @@ def walk(node: object) -> Iterator[Node]:
 def tables(node: object) -> set[str]:
     """The names of what a statement reads or writes: tables, views, parts of its `with`."""
     return {str(part.relname) for part in walk(node) if isinstance(part, RangeVar)}
+
+
+def tables_read(statement: Node) -> set[str]:
+    """The names of the tables in which a statement looks for rows: not those that it only inserts into."""
+    made = {part.ctename for part in walk(statement) if isinstance(part, CommonTableExpr)}
+    filled = {id(part.relation) for part in walk(statement) if isinstance(part, InsertStmt)}
+    return {
+        str(part.relname)
+        for part in walk(statement)
+        if isinstance(part, RangeVar) and part.relname not in made and id(part) not in filled
+    }
 
 
 def calls(node: object) -> set[str]:

@@ -9,7 +9,7 @@ from holdfast.engine import Engine
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.sql import statements
 from tests.conftest import drop_database, make_template
-from tests.rules.plans import ENOUGH, PACKAGE, RUN_BY, unindexed, unplanned
+from tests.rules.plans import ENOUGH, PACKAGE, RUN_BY, WITHOUT_LOOKUP, unindexed, unplanned
 from tests.rules.tree import ROOT, source
 
 # The key stays unique, for a statement names it in its `on conflict`, and no longer leads with the tenant.
@@ -78,15 +78,30 @@ def test_of_every_statement_somebody_said_how_it_finds_its_rows() -> None:
     "name", ["access/sql/planted.sql", "memory/knowledge/sql/planted.sql", "memory/sql/any_key.sql"]
 )
 def test_a_statement_that_nobody_thought_of_is_found(name: str) -> None:
-    found = unplanned([(PACKAGE + name, "select")])
+    found = unplanned([(PACKAGE + name, "select from node")])
 
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select holdfast.append($1)",
+        "insert into node (tenant_id) values ($1) on conflict (tenant_id) do update set place = 1",
+        "with given as (select $1 as id) insert into node (tenant_id, id) select $1, id from given",
+    ],
+)
+def test_a_statement_that_reads_no_table_needs_no_plan_and_has_none(text: str) -> None:
+    unlisted, listed = PACKAGE + "access/sql/planted.sql", PACKAGE + "access/sql/identity_name.sql"
+
+    assert unplanned([(unlisted, text)]) == []
+    assert len(unplanned([(listed, text)])) == 1
 
 
 def test_no_listed_statement_is_gone_and_each_has_one_role() -> None:
     written = {name.removeprefix(PACKAGE) for name, _ in source(ROOT, ".sql")}
 
-    listed = [name for statements in RUN_BY.values() for name in statements]
+    listed = [name for lists in (RUN_BY, WITHOUT_LOOKUP) for statements in lists.values() for name in statements]
 
     assert set(listed) <= written
     assert sorted(listed) == sorted(set(listed))
