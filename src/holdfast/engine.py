@@ -10,6 +10,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import Literal, TypeVar
 
+import msgspec
+
 from holdfast.access.composition import SharedAccess, open_access
 from holdfast.access.identities import Identities
 from holdfast.agents.composition import SharedAgents, open_agents
@@ -37,19 +39,19 @@ from holdfast.postgres.version import check_server
 from holdfast.skills.composition import SharedSkills, open_skills
 
 Result = TypeVar("Result")
+PartState = Literal["ok", "reduced", "down"]
 
 REMEMBERED = 1000  # tenants whose engines are cached
 
 sql = statements("holdfast.postgres.sql")
 
 
-@dataclass(frozen=True, slots=True)
-class EnginePart:
+class EnginePart(msgspec.Struct, frozen=True, omit_defaults=True):
     """A part of the engine and its state. `reduced` means degraded."""
 
     name: str
-    state: Literal["ok", "reduced", "down"]
-    detail: str
+    state: PartState
+    detail: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -82,7 +82,7 @@ class Machine(RuleBasedStateMachine):
         assert (found.revision, found.last_seq) == (talk.revision, len(talk.nodes) - 1)
         assert [seen(node) for node in nodes] == [expected(node) for node in talk.nodes]
         assert [node.id for node in tree] == [node.id for node in talk.below(talk.nodes[0])]
-        assert {key: tuple(value) for key, value in state.items()} == {
+        assert {key: (held.value, held.version) for key, held in state.items()} == {
             key: (value, values.versions[key])
             for values in (talk.own, talk.users)
             for key, value in values.values.items()

@@ -11,7 +11,7 @@ from holdfast.engine import Engine
 from holdfast.skills.folders import MAX_BYTES, write_folder
 from holdfast.skills.history import ChangeHistory
 from holdfast.skills.registry_columns import MAX_INSTRUCTIONS
-from holdfast.skills.skill import SkillContent
+from holdfast.skills.skill import SkillContent, SkillFile
 from holdfast.skills.skills import Skills
 from holdfast.skills.tools import Tools
 
@@ -322,7 +322,7 @@ async def test_a_file_is_read_alone_and_sizes_without_contents(skills: Skills) -
 
     sizes = await skills.file_sizes("returns")
 
-    assert sizes == {"a.py": (2, True), "b": (0, False), "c": (1, False)}
+    assert sizes == [SkillFile("a.py", 2, True), SkillFile("b", 0, False), SkillFile("c", 1, False)]
     assert await skills.file("returns", "a.py") == SkillContent(b"12", True)
     with pytest.raises(NotFound, match=r"has no file 'd'.*lists them"):
         await skills.file("returns", "d")

@@ -130,6 +130,18 @@ export type Burial = {
   readonly buried?: boolean;
 };
 
+export type ChangeRecord = {
+  readonly revision: number;
+  readonly number: number;
+  readonly kind: "agent" | "agent_skill" | "secret" | "skill" | "skill_dependency" | "skill_tool" | "source" | "tool";
+  readonly name: string;
+  readonly operation: "changed" | "created" | "removed";
+  readonly before: Record<string, unknown> | null;
+  readonly after: Record<string, unknown> | null;
+  readonly by: string;
+  readonly at: string;
+};
+
 export type ChangedTool = {
   readonly name: string;
   readonly what: ReadonlyArray<string>;
@@ -308,6 +320,12 @@ export type DirectCall = {
 
 export type Ending = {
   readonly session_id: string;
+};
+
+export type EnginePart = {
+  readonly name: string;
+  readonly state: "down" | "ok" | "reduced";
+  readonly detail?: string;
 };
 
 export type Event = {
@@ -527,10 +545,6 @@ export type Memory = {
   readonly access_count: number;
   readonly last_accessed: string;
   readonly version: number;
-};
-
-export type MemoryChain = {
-  readonly memories: ReadonlyArray<Memory>;
 };
 
 export type MemoryDraft = {
@@ -812,12 +826,6 @@ export type OwnerName = {
   readonly agent?: string | null;
 };
 
-export type PartState = {
-  readonly name: string;
-  readonly state: "down" | "ok" | "reduced";
-  readonly detail?: string;
-};
-
 export type Pinning = {
   readonly pinned?: boolean;
 };
@@ -857,7 +865,7 @@ export type PublishedRecord = {
 
 export type Readiness = {
   readonly state: "down" | "ok" | "reduced";
-  readonly parts: ReadonlyArray<PartState>;
+  readonly parts: ReadonlyArray<EnginePart>;
 };
 
 export type RecordPage = {
@@ -874,20 +882,8 @@ export type Redriven = {
   readonly redriven: number;
 };
 
-export type RegistryChange = {
-  readonly revision: number;
-  readonly number: number;
-  readonly kind: "agent" | "agent_skill" | "secret" | "skill" | "skill_dependency" | "skill_tool" | "source" | "tool";
-  readonly name: string;
-  readonly operation: "changed" | "created" | "removed";
-  readonly before: Record<string, unknown> | null;
-  readonly after: Record<string, unknown> | null;
-  readonly by: string;
-  readonly at: string;
-};
-
 export type RegistryHistory = {
-  readonly changes: ReadonlyArray<RegistryChange>;
+  readonly changes: ReadonlyArray<ChangeRecord>;
   readonly cursor: string | null;
 };
 
@@ -1237,10 +1233,10 @@ export type StateChanges = {
 };
 
 export type StateEntries = {
-  readonly state: Record<string, StateEntry>;
+  readonly state: Record<string, StateValue>;
 };
 
-export type StateEntry = {
+export type StateValue = {
   readonly value: unknown;
   readonly version: number;
 };
@@ -1503,7 +1499,7 @@ export interface Operations {
   "GET /api/memories/{id}": { path: { id: string }; query: {}; body: undefined; answer: Memory };
   "PATCH /api/memories/{id}": { path: { id: string }; query: {}; body: MemoryEdit; answer: Memory };
   "POST /api/memories/{id}/bury": { path: { id: string }; query: {}; body: Burial; answer: Memory };
-  "GET /api/memories/{id}/chain": { path: { id: string }; query: {}; body: undefined; answer: MemoryChain };
+  "GET /api/memories/{id}/chain": { path: { id: string }; query: {}; body: undefined; answer: MemoryList };
   "GET /api/memories/{id}/history": { path: { id: string }; query: { before?: number | null; limit?: number }; body: undefined; answer: MemoryHistory };
   "POST /api/memories/{id}/pin": { path: { id: string }; query: {}; body: Pinning; answer: Memory };
   "POST /api/memories/{id}/supersede": { path: { id: string }; query: {}; body: Successor; answer: Memory };

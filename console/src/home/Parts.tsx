@@ -1,4 +1,4 @@
-import type { PartState } from "../api/schema.ts";
+import type { EnginePart } from "../api/schema.ts";
 import { Read } from "../design/Read.tsx";
 import { Tag, type Tone } from "../design/Tag.tsx";
 import { Words } from "../design/Words.tsx";
@@ -7,7 +7,7 @@ import { useHealth } from "../shell/health.ts";
 import { Block } from "./Block.tsx";
 import styles from "./Parts.module.css";
 
-const STATES: Record<PartState["state"], { tone: Tone; word: string }> = {
+const STATES: Record<EnginePart["state"], { tone: Tone; word: string }> = {
   ok: { tone: "good", word: "works" },
   reduced: { tone: "warn", word: "works, with less" },
   down: { tone: "bad", word: "down" },

@@ -1,4 +1,4 @@
-import type { KeyList, PartState } from "../api/schema.ts";
+import type { KeyList, EnginePart } from "../api/schema.ts";
 
 /** What is known so far; undefined: not yet, or not to this person. */
 export interface Facts {
@@ -6,7 +6,7 @@ export interface Facts {
   readonly owners: readonly unknown[] | undefined;
   readonly visits: readonly string[];
   readonly keys: KeyList["keys"] | undefined;
-  readonly parts: readonly PartState[] | undefined;
+  readonly parts: readonly EnginePart[] | undefined;
 }
 
 export const STEPS = ["talk", "look", "remember", "model", "meaning", "programs"] as const;

@@ -5,8 +5,9 @@ own. A key with `temp:` lasts for one turn and is never stored.
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 from uuid import UUID
 
 import msgspec
@@ -45,7 +46,8 @@ class StateChanged(msgspec.Struct, frozen=True):
     deleted: list[str]
 
 
-class StateValue(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class StateValue:
     """A value and its version."""
 
     value: Any

@@ -22,6 +22,15 @@ class SkillContent:
 
 
 @dataclass(frozen=True, slots=True)
+class SkillFile:
+    """A file of a skill in a list: its size instead of its content."""
+
+    path: str
+    bytes: int
+    executable: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Skill:
     """A stored skill. `label` is the version that people see, `parent` the skill that it is part of.
 

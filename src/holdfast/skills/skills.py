@@ -24,7 +24,7 @@ from holdfast.skills.registry_columns import (
 )
 from holdfast.skills.registry_terms import terms_of
 from holdfast.skills.runnable_kinds import check_runnable
-from holdfast.skills.skill import Assignment, Skill, SkillContent, SkillDependency, ToolLink
+from holdfast.skills.skill import Assignment, Skill, SkillContent, SkillDependency, SkillFile, ToolLink
 from holdfast.skills.tool import LEVELS, Access
 from holdfast.skills.tools import Tools, by_of, check_limit, declared_next, unknown_tool
 
@@ -107,10 +107,10 @@ class Skills:
             )
         return SkillContent(row["content"], row["executable"])
 
-    async def file_sizes(self, name: str) -> dict[str, tuple[int, bool]]:
-        """Return the size in bytes of each file of a skill, and whether it is executable, by path."""
+    async def file_sizes(self, name: str) -> list[SkillFile]:
+        """List the files of a skill, without their contents."""
         rows = await self._rows("skill_file_sizes", name, "path")
-        return {restore(row["path"]): (row["size"], row["executable"]) for row in rows}
+        return [SkillFile(restore(row["path"]), row["size"], row["executable"]) for row in rows]
 
     async def remove(self, name: str, *, version: int | None = None, by: str = "") -> None:
         """Remove a skill, also from its agents. Refuse if other skills need it or are parts of it."""

@@ -3,6 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
+from msgspec.structs import asdict
 
 from holdfast.agents import Definition, Limits
 from holdfast.agents.agents import likeliest
@@ -77,19 +78,7 @@ async def get_agent(call: ApiCall, name: str) -> Definition:
 @operations.declare("PUT", "/api/agents/{name}", needs="admin", errors=[AlreadyExists, Conflict])
 async def put_agent(call: ApiCall, name: AgentName, body: AgentChange) -> Definition:
     """Create or change a stored agent. An agent declared in an app can only be changed there."""
-    return await call.engine.definitions.put(
-        name,
-        instructions=body.instructions,
-        description=body.description,
-        model=body.model,
-        tools=body.tools,
-        memory=body.memory,
-        approve=body.approve,
-        limits=body.limits,
-        active=body.active,
-        version=body.version,
-        by=call.principal.user,
-    )
+    return await call.engine.definitions.put(name, **asdict(body), by=call.principal.user)
 
 
 @operations.declare("DELETE", "/api/agents/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists])

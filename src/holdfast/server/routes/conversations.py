@@ -1,12 +1,11 @@
 """Conversations: those of the caller's user; with the scope `admin`, all of the tenant."""
 
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
+from msgspec.structs import asdict
+from starlette.responses import Response
 
 from holdfast.conversations.contexts import ASSISTANT
 from holdfast.conversations.conversation import Conversation, NodeHit
@@ -14,6 +13,7 @@ from holdfast.conversations.conversations import APP
 from holdfast.conversations.messages import ModelMessage, as_messages
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, TooLarge
+from holdfast.server.attachments import json_lines
 from holdfast.server.fields import Cursor, stated
 from holdfast.server.operations import JSON_LINES, ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
@@ -167,7 +167,7 @@ async def remove_conversation(call: ApiCall, id: UUID) -> None:
 async def fork_conversation(call: ApiCall, id: UUID, body: ConversationFork) -> Conversation:
     """Copy a conversation up to a node, with the state at that node."""
     await call.authorization.conversation(id)
-    return await call.engine.conversations.fork(id, at=body.at, session_id=body.session_id)
+    return await call.engine.conversations.fork(id, **asdict(body))
 
 
 @operations.declare(
@@ -176,7 +176,7 @@ async def fork_conversation(call: ApiCall, id: UUID, body: ConversationFork) -> 
 async def export_conversation(call: ApiCall, id: UUID) -> Response:
     """Export a conversation as JSON lines: first the conversation, then its nodes with their former versions."""
     await call.authorization.conversation(id)
-    return StreamingResponse(_lines(call.engine.conversations.export(id)), media_type=JSON_LINES)
+    return json_lines(call.engine.conversations.export(id))
 
 
 @operations.declare("GET", "/api/conversations/{id}/messages", needs="read", errors=[NotFound])
@@ -195,9 +195,3 @@ async def read_messages(
 
     newest_first, _ = await listed(older, lambda node: node.seq, limit=limit)
     return Messages(as_messages(newest_first[::-1], reader or agent or ASSISTANT, tools=tools))
-
-
-async def _lines(exported: AsyncGenerator[str]) -> AsyncGenerator[str]:
-    async with aclosing(exported):
-        async for line in exported:
-            yield line + "\n"

@@ -131,12 +131,6 @@ class MemoryOwners(msgspec.Struct, frozen=True):
     cursor: str | None
 
 
-class MemoryChain(msgspec.Struct, frozen=True):
-    """A chain of supersessions, in the order in which its memories became valid; at most 100 memories."""
-
-    memories: list[Memory]
-
-
 class MemoryHistory(msgspec.Struct, frozen=True):
     """Versions of a memory, newest first. Pass `cursor` as `before` to get the next page; null on the last page."""
 
@@ -245,10 +239,10 @@ async def memory_history(
 
 
 @operations.declare("GET", "/api/memories/{id}/chain", needs="read", errors=[NotFound])
-async def memory_chain(call: ApiCall, id: UUID) -> MemoryChain:
-    """List the chain of supersessions of a memory, oldest first."""
+async def memory_chain(call: ApiCall, id: UUID) -> MemoryList:
+    """List the chain of supersessions of a memory, oldest first; at most 100 memories."""
     await call.authorization.memory(id)
-    return MemoryChain(await call.engine.memory.chain(id))
+    return MemoryList(await call.engine.memory.chain(id))
 
 
 def _check_size(drafts: Sequence[MemoryDraft]) -> None:

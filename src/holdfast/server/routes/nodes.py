@@ -4,6 +4,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import asdict
 
 from holdfast.conversations.nodes import Node, NodeInput, NodeRevision
 from holdfast.conversations.turn_claims import HeldTurn
@@ -183,7 +184,7 @@ async def edit_node(call: ApiCall, id: UUID, body: NodeEdit) -> Node:
     await call.authorization.node_to_change(id)
     if body.payload:
         call.authorization.check_role(body.payload.get("role"))
-    return await call.engine.conversations.edit(id, body.content, version=body.version, payload=body.payload)
+    return await call.engine.conversations.edit(id, **asdict(body))
 
 
 @operations.declare("DELETE", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
@@ -197,7 +198,7 @@ async def delete_node(call: ApiCall, id: UUID, version: Version) -> Node:
 async def move_node(call: ApiCall, id: UUID, body: NodeMove) -> Node:
     """Move a node and all nodes below it to another position in the tree."""
     await call.authorization.node_to_change(id)
-    return await call.engine.conversations.move(id, version=body.version, parent=body.parent, before=body.before)
+    return await call.engine.conversations.move(id, **asdict(body))
 
 
 @operations.declare("GET", "/api/nodes/{id}/subtree", needs="read", errors=[NotFound, TooLarge])

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, get_args
 
 import msgspec
+from msgspec.structs import asdict
 
 from holdfast.conversations.notes import MAX_REVISIONS, OF_SECTIONS, WITH_CONTENT, Note, NoteRevision, Operation
 from holdfast.core.errors import Conflict, NotFound, TooLarge
@@ -60,14 +61,7 @@ async def edit_notes(
     call: ApiCall, agent_id: Name, body: Annotated[NoteEdit, ARGUMENTS], user: Name | None = None
 ) -> Note:
     """Edit the notes, and return the result."""
-    return await call.engine.notes.edit(
-        user=await call.authorization.user(user),
-        agent=agent_id,
-        operation=body.operation,
-        content=body.content,
-        section_header=body.section_header,
-        version=body.version,
-    )
+    return await call.engine.notes.edit(user=await call.authorization.user(user), agent=agent_id, **asdict(body))
 
 
 @operations.declare("GET", "/api/notes/revisions", needs="read", errors=[TooLarge])
@@ -84,6 +78,4 @@ async def list_note_revisions(
 @operations.declare("POST", "/api/notes/restore", needs="write", errors=[NotFound, Conflict])
 async def restore_notes(call: ApiCall, agent_id: Name, body: NoteRestore, user: Name | None = None) -> Note:
     """Restore a former version of the notes, as a new version."""
-    return await call.engine.notes.restore(
-        user=await call.authorization.user(user), agent=agent_id, revision=body.revision, version=body.version
-    )
+    return await call.engine.notes.restore(user=await call.authorization.user(user), agent=agent_id, **asdict(body))

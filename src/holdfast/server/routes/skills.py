@@ -5,15 +5,14 @@ percent sign in a name twice: as %252F and %2525.
 """
 
 import asyncio
-from dataclasses import asdict
-from datetime import datetime
+from dataclasses import dataclass, fields
 from pathlib import PurePosixPath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import unquote
-from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 from starlette.responses import Response
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
@@ -22,11 +21,11 @@ from holdfast.server.fields import HistoryCursor, NotBlank, SkillName, stated
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.routes.tools import ActiveChange
 from holdfast.skills.folders import read_folder, write_folder
-from holdfast.skills.history import ChangeKind
+from holdfast.skills.history import ChangeKind, ChangeRecord
 from holdfast.skills.overlays import CONFIG_SCHEMA
 from holdfast.skills.registry_columns import MAX_LABEL
 from holdfast.skills.search import MAX_LIMIT, MAX_QUERY
-from holdfast.skills.skill import Assignment, Skill, SkillContent, SkillDependency, ToolLink
+from holdfast.skills.skill import Assignment, Skill, SkillContent, SkillDependency, SkillFile, ToolLink
 from holdfast.skills.skill_transfer import ImportedSkill
 from holdfast.skills.skills import LARGEST_NUMBER
 from holdfast.skills.tool import Access
@@ -70,30 +69,10 @@ class SkillPage(msgspec.Struct, frozen=True):
     reduced: str = ""
 
 
-class SkillFile(msgspec.Struct, frozen=True):
-    """A file of a skill, beside its instructions."""
-
-    path: str
-    bytes: int
-    executable: bool
-
-
-class SkillDetail(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class SkillDetail(Skill):
     """A skill with its instructions, files, tools, dependencies and agents."""
 
-    id: UUID
-    name: str
-    description: str
-    instructions: str
-    label: str
-    parent: str | None
-    front_matter: dict[str, Any]
-    origin: Literal["code", "db"]
-    active: bool
-    version: int
-    created_at: datetime
-    updated_at: datetime
-    updated_by: str
     files: list[SkillFile]
     tools: list[ToolLink]
     needs: list[SkillDependency]
@@ -168,24 +147,10 @@ class AgentSkillList(msgspec.Struct, frozen=True):
     skills: list[Assignment]
 
 
-class RegistryChange(msgspec.Struct, frozen=True):
-    """A change of the registry, with the old and the new value."""
-
-    revision: int
-    number: int
-    kind: ChangeKind
-    name: str
-    operation: Literal["created", "changed", "removed"]
-    before: dict[str, Any] | None
-    after: dict[str, Any] | None
-    by: str
-    at: datetime
-
-
 class RegistryHistory(msgspec.Struct, frozen=True):
     """Changes, newest first. Pass `cursor` as `before` to get the next page; it is null on the last page."""
 
-    changes: list[RegistryChange]
+    changes: list[ChangeRecord]
     cursor: str | None
 
 
@@ -238,8 +203,7 @@ async def get_skill(call: ApiCall, name: str) -> SkillDetail:
 )
 async def put_skill(call: ApiCall, name: SkillName, body: SkillChange) -> SkillDetail:
     """Create or change a stored skill. A skill declared in an app can only be changed there."""
-    given = {field: getattr(body, field) for field in body.__struct_fields__}
-    return await _detail(call, await call.engine.skills.put(unquote(name), **given, by=call.principal.user))
+    return await _detail(call, await call.engine.skills.put(unquote(name), **asdict(body), by=call.principal.user))
 
 
 @operations.declare(
@@ -253,7 +217,7 @@ async def remove_skill(call: ApiCall, name: str, version: Version | None = None)
 @operations.declare("PUT", "/api/skills/{name}/active", needs="admin", errors=[NotFound, Conflict])
 async def activate_skill(call: ApiCall, name: str, body: ActiveChange) -> SkillDetail:
     """Enable or disable a skill, stored or declared in an app."""
-    skill = await call.engine.skills.activate(unquote(name), body.active, version=body.version, by=call.principal.user)
+    skill = await call.engine.skills.activate(unquote(name), **asdict(body), by=call.principal.user)
     return await _detail(call, skill)
 
 
@@ -276,15 +240,7 @@ async def export_skill(call: ApiCall, name: str) -> SkillFolder:
 @operations.declare("PUT", "/api/skills/{name}/tools/{tool}", needs="admin", errors=[NotFound, Conflict])
 async def link_tool(call: ApiCall, name: str, tool: str, body: SkillTool) -> ToolLink:
     """Link a tool to a skill, or change the link."""
-    return await call.engine.skills.link(
-        unquote(name),
-        tool,
-        access=body.access,
-        config=body.config,
-        active=body.active,
-        version=body.version,
-        by=call.principal.user,
-    )
+    return await call.engine.skills.link(unquote(name), tool, **asdict(body), by=call.principal.user)
 
 
 @operations.declare("DELETE", "/api/skills/{name}/tools/{tool}", needs="admin", status=204, errors=[NotFound, Conflict])
@@ -296,14 +252,7 @@ async def unlink_tool(call: ApiCall, name: str, tool: str, version: Version | No
 @operations.declare("PUT", "/api/skills/{name}/needs/{other}", needs="admin", errors=[NotFound, Conflict])
 async def need_skill(call: ApiCall, name: str, other: str, body: SkillNeed) -> SkillDependency:
     """Add or change a dependency on another skill. Circular dependencies are rejected."""
-    return await call.engine.skills.depend(
-        unquote(name),
-        unquote(other),
-        required=body.required,
-        active=body.active,
-        version=body.version,
-        by=call.principal.user,
-    )
+    return await call.engine.skills.depend(unquote(name), unquote(other), **asdict(body), by=call.principal.user)
 
 
 @operations.declare(
@@ -323,16 +272,7 @@ async def list_agent_skills(call: ApiCall, agent: str) -> AgentSkillList:
 @operations.declare("PUT", "/api/agents/{agent}/skills/{name}", needs="admin", errors=[NotFound, Conflict])
 async def assign_skill(call: ApiCall, agent: str, name: str, body: AgentSkill) -> Assignment:
     """Assign a skill to an agent, or change the assignment."""
-    return await call.engine.skills.assign(
-        agent,
-        unquote(name),
-        config=body.config,
-        priority=body.priority,
-        sequence=body.sequence,
-        active=body.active,
-        version=body.version,
-        by=call.principal.user,
-    )
+    return await call.engine.skills.assign(agent, unquote(name), **asdict(body), by=call.principal.user)
 
 
 @operations.declare(
@@ -356,8 +296,7 @@ async def registry_history(
     A link is listed under the name of its skill or agent.
     """
     found = await call.engine.history.of(kind, name, limit=limit + 1, before=before)
-    changes = [msgspec.convert(change, RegistryChange, from_attributes=True) for change in found[:limit]]
-    return RegistryHistory(changes, found[limit - 1].cursor if len(found) > limit else None)
+    return RegistryHistory(found[:limit], found[limit - 1].cursor if len(found) > limit else None)
 
 
 async def _detail(call: ApiCall, skill: Skill) -> SkillDetail:
@@ -368,5 +307,5 @@ async def _detail(call: ApiCall, skill: Skill) -> SkillDetail:
         skills.needs(skill.name),
         skills.agents_of(skill.name),
     )
-    beside = [SkillFile(path, size, executable) for path, (size, executable) in files.items()]
-    return SkillDetail(**asdict(skill), files=beside, tools=tools, needs=needs, agents=agents)
+    known = {field.name: getattr(skill, field.name) for field in fields(Skill)}
+    return SkillDetail(**known, files=files, tools=tools, needs=needs, agents=agents)

@@ -1,8 +1,9 @@
 """Sources: documents of REST services, whose operations become tools. Needs the scope `admin`."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from holdfast.core.errors import (
     AlreadyExists,
@@ -123,17 +124,7 @@ async def add_source(
     if body.document is None and body.url is None:
         raise InvalidInput("there is no document", next="Give it as `document`, or its address as `url`.")
     call.visit.stay(IMPORT_SECONDS)
-    return await call.engine.sources.add(
-        body.name,
-        document=_bytes(body.document),
-        url=body.url,
-        choice=_choice(body.choice),
-        base_url=body.base_url,
-        auth=body.auth,
-        headers=body.headers,
-        timeout=body.timeout,
-        by=call.principal.user,
-    )
+    return await call.engine.sources.add(**_given(body), by=call.principal.user)
 
 
 @operations.declare("GET", "/api/sources/{name}", needs="admin", errors=[NotFound])
@@ -148,19 +139,7 @@ async def get_source(call: ApiCall, name: str) -> SourceDetails:
 async def change_source(call: ApiCall, name: str, body: SourceChange) -> SourceReport:
     """Change which operations a source imports, or how its back end is called."""
     call.visit.stay(IMPORT_SECONDS)
-    return await call.engine.sources.change(
-        name,
-        version=body.version,
-        choice=_choice(body.choice),
-        base_url=body.base_url,
-        auth=body.auth,
-        headers=body.headers,
-        timeout=body.timeout,
-        document=_bytes(body.document),
-        url=body.url,
-        accept_address=body.accept_address,
-        by=call.principal.user,
-    )
+    return await call.engine.sources.change(name, **_given(body), by=call.principal.user)
 
 
 @operations.declare("DELETE", "/api/sources/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
@@ -177,20 +156,14 @@ async def remove_source(call: ApiCall, name: str, force: bool = False, version: 
 async def reload_source(call: ApiCall, name: str, body: Reloading) -> SourceReport:
     """Reload the document of a source, and report the differences; with `dry_run`, change nothing."""
     call.visit.stay(IMPORT_SECONDS)
-    return await call.engine.sources.reload(
-        name,
-        document=_bytes(body.document),
-        url=body.url,
-        version=body.version,
-        accept_address=body.accept_address,
-        dry_run=body.dry_run,
-        by=call.principal.user,
-    )
+    return await call.engine.sources.reload(name, **_given(body), by=call.principal.user)
 
 
-def _choice(chosen: Chosen | None) -> Choice | None:
-    return None if chosen is None else Choice(**msgspec.structs.asdict(chosen))
-
-
-def _bytes(document: str | None) -> bytes | None:
-    return None if document is None else document.encode(errors="surrogatepass")
+def _given(body: NewSource | SourceChange | Reloading) -> dict[str, Any]:
+    """Return the fields of a body as the engine takes them: the document in bytes, the choice as a `Choice`."""
+    given = asdict(body)
+    if given["document"] is not None:
+        given["document"] = given["document"].encode(errors="surrogatepass")
+    if given.get("choice") is not None:
+        given["choice"] = Choice(**asdict(given["choice"]))
+    return given

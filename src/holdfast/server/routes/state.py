@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from holdfast.conversations.state import DELETED, MAX_CHANGES, StateChanged
+from holdfast.conversations.state import DELETED, MAX_CHANGES, StateChanged, StateValue
 from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
@@ -25,17 +25,10 @@ class StateChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expect: dict[str, Version] = {}
 
 
-class StateEntry(msgspec.Struct, frozen=True):
-    """A value and its version."""
-
-    value: Any
-    version: int
-
-
 class StateEntries(msgspec.Struct, frozen=True):
     """The state that a conversation sees: its own, that of its user (`user:`) and that of its app (`app:`)."""
 
-    state: dict[str, StateEntry]
+    state: dict[str, StateValue]
 
 
 class StateChanges(msgspec.Struct, frozen=True):
@@ -49,8 +42,7 @@ class StateChanges(msgspec.Struct, frozen=True):
 async def read_state(call: ApiCall, id: UUID) -> StateEntries:
     """Get the state, each value with its version."""
     await call.authorization.conversation(id)
-    found = await call.engine.state.versions(id)
-    return StateEntries({name: StateEntry(entry.value, entry.version) for name, entry in found.items()})
+    return StateEntries(await call.engine.state.versions(id))
 
 
 @operations.declare("GET", "/api/conversations/{id}/state/changes", needs="read", errors=[NotFound])

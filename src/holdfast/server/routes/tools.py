@@ -6,6 +6,7 @@ from uuid import UUID
 
 import msgspec
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict, replace
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.fields import NotBlank, ToolName, WebAddress, matching, stated
@@ -177,8 +178,7 @@ async def get_tool(call: ApiCall, name: str) -> ToolDetail:
 @operations.declare("PUT", "/api/tools/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
 async def put_tool(call: ApiCall, name: ToolName, body: Annotated[ToolChange, FUNCTION_RULE]) -> ToolDetail:
     """Register or change a tool. A tool of an app or of a source can only be changed there."""
-    given = {field: getattr(body, field) for field in body.__struct_fields__}
-    return _detail(call, await call.engine.tools.put(name, **given, by=call.principal.user))
+    return _detail(call, await call.engine.tools.put(name, **asdict(body), by=call.principal.user))
 
 
 @operations.declare(
@@ -192,15 +192,13 @@ async def remove_tool(call: ApiCall, name: str, version: Version | None = None) 
 @operations.declare("PUT", "/api/tools/{name}/permissions", needs="admin", errors=[NotFound, Conflict])
 async def permit_tool(call: ApiCall, name: str, body: ToolPermissions) -> ToolDetail:
     """Set the permissions of a tool, registered or from an app or a source."""
-    entry = await call.engine.tools.permit(name, body.permissions, version=body.version, by=call.principal.user)
-    return _detail(call, entry)
+    return _detail(call, await call.engine.tools.permit(name, **asdict(body), by=call.principal.user))
 
 
 @operations.declare("PUT", "/api/tools/{name}/active", needs="admin", errors=[NotFound, Conflict])
 async def activate_tool(call: ApiCall, name: str, body: ActiveChange) -> ToolDetail:
     """Enable or disable a tool, registered or from an app or a source."""
-    entry = await call.engine.tools.activate(name, body.active, version=body.version, by=call.principal.user)
-    return _detail(call, entry)
+    return _detail(call, await call.engine.tools.activate(name, **asdict(body), by=call.principal.user))
 
 
 async def _search(call: ApiCall, query: str, *, source: str | None, kind: Kind | None, limit: int) -> ToolPage:
@@ -231,34 +229,6 @@ def _summary(entry: ToolEntry) -> ToolSummary:
 
 
 def _detail(call: ApiCall, entry: ToolEntry) -> ToolDetail:
-    tool, told = entry.tool, call.authorization.is_admin
-    return ToolDetail(
-        id=entry.id,
-        name=tool.name,
-        description=tool.description,
-        parameters=dict(tool.parameters),
-        kind=tool.kind,
-        access=tool.access,
-        mode=tool.mode,
-        idempotent=tool.idempotent,
-        approve=tool.approve,
-        timeout=tool.timeout,
-        label=entry.label,
-        app_name=entry.app_name,
-        display_name=entry.display_name,
-        origin=entry.origin,
-        source=entry.source,
-        operation=entry.operation,
-        service=tool.service,
-        active=entry.active,
-        version=entry.version,
-        calls=entry.calls,
-        failures=entry.failures,
-        latency_ms=entry.latency_ms,
-        created_at=entry.created_at,
-        updated_at=entry.updated_at,
-        updated_by=entry.updated_by,
-        reference=tool.reference if told else None,
-        request=tool.request if told else None,
-        permissions=dict(entry.permissions) if told else None,
-    )
+    told = {name: getattr(entry if hasattr(entry, name) else entry.tool, name) for name in ToolDetail.__struct_fields__}
+    detail = ToolDetail(**told)
+    return detail if call.authorization.is_admin else replace(detail, reference=None, request=None, permissions=None)

@@ -1,19 +1,18 @@
 """Export and import of memories, and the sweep that deletes expired and faded ones."""
 
 import io
-from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Annotated
 from uuid import UUID
 
 import msgspec
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 
 from holdfast.authorization import Name, OwnerName
 from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Owner, Scope
 from holdfast.memory.import_export import ImportReport
 from holdfast.memory.sweeper import Reason
+from holdfast.server.attachments import json_lines
 from holdfast.server.operations import JSON_LINES, ApiCall, ApiOperations
 
 operations = ApiOperations("memories")
@@ -56,7 +55,7 @@ async def export_memories(
         whose: Owner | Scope = scope
     else:
         whose = await call.authorization.owner(OwnerName(scope, name))
-    return StreamingResponse(_lines(call.engine.memory_transfer.export(whose)), media_type=JSON_LINES)
+    return json_lines(call.engine.memory_transfer.export(whose))
 
 
 @operations.declare("POST", "/api/memories/import", needs="write", errors=[NotFound, Conflict], body_format=JSON_LINES)
@@ -86,9 +85,3 @@ async def sweep_memories(call: ApiCall, body: SweepRequest) -> SweepReport:
     swept = await call.engine.memory.sweep(dry_run=body.dry_run)
     counts = [SweptCount(scope, reason, count) for (scope, reason), count in sorted(swept.counts.items())]
     return SweepReport(body.dry_run, swept.total, counts, swept.ids)
-
-
-async def _lines(exported: AsyncGenerator[str]) -> AsyncGenerator[str]:
-    async with aclosing(exported):
-        async for line in exported:
-            yield line + "\n"
