@@ -1,6 +1,9 @@
 """Built-in tools: an agent's notes about its user, and the memories that it may read and write.
 
 The run determines the user and the agent. A model cannot name others.
+
+The gateway has tools of the same names (see gateway/builtin/memory.py). `stored_fact` and `recalled` are what both do;
+the tools differ in what they take and return: a model that has this turn's context reads text, a program reads JSON.
 """
 
 from typing import Annotated
@@ -9,7 +12,7 @@ from msgspec import Meta
 
 from holdfast.conversations.notes import Notes, Operation
 from holdfast.core.errors import InvalidInput
-from holdfast.memory import Hit, Memories, Scope, user
+from holdfast.memory import Hit, Memories, Memory, Scope, user
 from holdfast.memory.drafts import Draft
 from holdfast.skills.function_tools import tool_of
 from holdfast.skills.run import Run
@@ -17,6 +20,10 @@ from holdfast.skills.tool import Tool
 
 IMPORTANCE = 0.8  # of a memory that a model stores, unless it says otherwise
 MOST_RECALLED = 50
+
+Text = Annotated[str, Meta(min_length=1)]
+Importance = Annotated[float, Meta(ge=0, le=1)]
+RecallLimit = Annotated[int, Meta(ge=1, le=MOST_RECALLED)]
 
 
 def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
@@ -45,42 +52,51 @@ def builtin_tools(notes: Notes, memory: Memories) -> list[Tool]:
             return note.notes or "(nothing has been noted yet)"
         return f"Done. The notes are at version {note.version} and have {len(note.notes)} characters."
 
-    async def remember(
-        run: Run,
-        content: Annotated[str, Meta(min_length=1)],
-        importance: Annotated[float, Meta(ge=0, le=1)] = IMPORTANCE,
-    ) -> str:
+    async def remember(run: Run, content: Text, importance: Importance = IMPORTANCE) -> str:
         """Remember a fact about the user for later conversations.
 
         Args:
             content: one statement that can be understood alone, such as "Ann is allergic to peanuts".
             importance: from 0 to 1.
         """
-        owner = user(_user(run), agent=run.agent)
-        draft = Draft(content, importance=importance, trust="agent", source=run.conversation_id, key=run.key, once=True)
-        [stored] = await memory.remember_many(owner, [draft])
+        # A model repeats itself in the turns of a conversation, so the same sentence is stored once.
+        stored = await stored_fact(memory, run, content, importance, once=True)
         return f"Remembered: {stored.content}"
 
-    async def recall(
-        run: Run,
-        query: Annotated[str, Meta(min_length=1)],
-        limit: Annotated[int, Meta(ge=1, le=MOST_RECALLED)] = 5,
-    ) -> str:
+    async def recall(run: Run, query: Text, limit: RecallLimit = 5) -> str:
         """Search what is remembered about the user, and what you and the organization know.
 
         Args:
             query: a question or a few words.
             limit: how many memories, at most.
         """
-        limits: dict[Scope, int] = {"session": 0, "user": limit, "agent": limit, "organization": limit}
-        hits = await memory.context(query, user=run.user, agent=run.agent, limits=limits)
-        return "\n".join(map(_line, hits[:limit])) or "Nothing is remembered yet."
+        hits, _ = await recalled(memory, run, query, limit)
+        return "\n".join(map(_line, hits)) or "Nothing is remembered yet."
 
     return [
         tool_of(manage_long_term_memory, idempotent=True),
         tool_of(remember, idempotent=True),
         tool_of(recall, idempotent=True, access="read"),
     ]
+
+
+async def stored_fact(memory: Memories, run: Run, content: str, importance: float, *, once: bool = False) -> Memory:
+    """Store a fact about the user of a run. `once`: a repetition of the sentence is the same memory."""
+    draft = Draft(content, importance=importance, trust="agent", source=run.conversation_id, key=run.key, once=once)
+    [stored] = await memory.remember_many(user(_user(run), agent=run.agent), [draft])
+    return stored
+
+
+async def recalled(memory: Memories, run: Run, query: str, limit: int) -> tuple[list[Hit], str]:
+    """Search the memories of the user, the agent and the organization; also say why a search was degraded."""
+    limits: dict[Scope, int] = {"session": 0, "user": limit, "agent": limit, "organization": limit}
+    hits = await memory.context(query, user=run.user, agent=run.agent, limits=limits)
+    return hits[:limit], hits.reduced
+
+
+def day_of(memory: Memory) -> str:
+    """Return the day of a memory: when it was said or, if that is unknown, when it was stored."""
+    return f"{memory.at or memory.created_at:%Y-%m-%d}"
 
 
 def _user(run: Run) -> str:
@@ -98,4 +114,4 @@ def _line(hit: Hit) -> str:
     """Return a memory as a line, with its date and author."""
     memory = hit.memory
     by = f", {memory.author}" if memory.author else ""
-    return f"- [{memory.at or memory.created_at:%Y-%m-%d}{by}] {' '.join(memory.content.split())}"
+    return f"- [{day_of(memory)}{by}] {' '.join(memory.content.split())}"

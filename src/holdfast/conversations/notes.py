@@ -17,15 +17,10 @@ from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row, Statements, Transaction
 from holdfast.postgres.sql import statements
 
-Operation = Literal[
-    "read",
-    "overwrite",
-    "append",
-    "prepend",
-    "delete_section_by_header",
-    "replace_section_by_header",
-    "delete_all_notes",
+Change = Literal[
+    "overwrite", "append", "prepend", "delete_section_by_header", "replace_section_by_header", "delete_all_notes"
 ]
+Operation = Literal["read", Change]
 
 MAX_NOTES_BYTES = 64 * 1024  # they are part of every prompt
 MAX_REVISIONS = 100  # per page

@@ -21,7 +21,7 @@ def own_tools(engine: Engine) -> list[Tool]:
     tools = [
         *memory_tools(engine),
         *conversation_tools(engine),
-        *skill_tools(engine.skills, engine.catalogs, engine.finding),
+        *skill_tools(engine),
         *agent_tools(engine),
     ]
     return [search_tool(engine.finding), CALL, *sorted(tools, key=lambda tool: tool.name)]

@@ -1,12 +1,11 @@
 """Agents as tools: a caller hands a task to an agent, and gets its answer."""
 
 import asyncio
-from typing import Annotated, Any
-
-from msgspec import Meta
+from typing import Any
 
 from holdfast.agents import Agents, Event, Sent
 from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved
+from holdfast.agents.builtin_tools import Text
 from holdfast.core.errors import Unavailable
 from holdfast.engine import Engine
 from holdfast.gateway.runs import authorization_of, caller_of, seconds_left
@@ -16,8 +15,6 @@ from holdfast.skills.tool import Tool
 
 MARGIN = 2.0  # seconds before the deadline of a call at which ask_agent stops waiting for the answer
 SHOWN = 200  # characters of a thought in a progress message
-
-Text = Annotated[str, Meta(min_length=1)]
 
 
 def agent_tools(engine: Engine) -> list[Tool]:

@@ -1,62 +1,52 @@
-"""Memory and notes as tools."""
+"""Memory and notes as tools.
 
-from typing import Annotated, Any, Literal
+They do the same as the tools of agents (see agents/builtin_tools.py), but return JSON: their caller is a program, which
+may also name the agent whose notes it means.
+"""
 
-from msgspec import Meta
+from typing import Any
 
+from holdfast.agents.builtin_tools import IMPORTANCE, Importance, RecallLimit, Text, day_of, recalled, stored_fact
+from holdfast.conversations.notes import Change, Note
 from holdfast.engine import Engine
 from holdfast.gateway.runs import authorization_of, caller_of
 from holdfast.gateway.tool_search import note_of
-from holdfast.memory import Scope, user
 from holdfast.skills.function_tools import tool_of
 from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
-
-IMPORTANCE = 0.8  # default importance of a memory that a model stores
-MOST_RECALLED = 50
-
-Text = Annotated[str, Meta(min_length=1)]
-Change = Literal[
-    "overwrite", "append", "prepend", "delete_section_by_header", "replace_section_by_header", "delete_all_notes"
-]
 
 
 def memory_tools(engine: Engine) -> list[Tool]:
     """Return the tools that store and recall memories, and those that read and edit notes."""
 
-    async def remember(
-        run: Run, content: Text, importance: Annotated[float, Meta(ge=0, le=1)] = IMPORTANCE
-    ) -> dict[str, Any]:
+    async def remember(run: Run, content: Text, importance: Importance = IMPORTANCE) -> dict[str, Any]:
         """Remember a fact about the user, for later conversations with any agent.
 
         Args:
             content: one statement that can be understood alone, such as "Ann is allergic to peanuts".
             importance: from 0 to 1.
         """
-        owner = user(caller_of(run).user, agent=run.agent)
-        stored = await engine.memory.remember(owner, content, importance=importance, trust="agent", key=run.key)
+        stored = await stored_fact(engine.memory, run, content, importance)
         return {"id": str(stored.id), "content": stored.content}
 
-    async def recall(run: Run, query: Text, limit: Annotated[int, Meta(ge=1, le=MOST_RECALLED)] = 5) -> dict[str, Any]:
+    async def recall(run: Run, query: Text, limit: RecallLimit = 5) -> dict[str, Any]:
         """Search what is remembered about the user, and what the organization knows.
 
         Args:
             query: a question or a few words.
             limit: how many memories, at most.
         """
-        agents = 0 if run.agent is None else limit
-        limits: dict[Scope, int] = {"session": 0, "user": limit, "agent": agents, "organization": limit}
-        hits = await engine.memory.context(query, user=caller_of(run).user, agent=run.agent, limits=limits)
+        hits, reduced = await recalled(engine.memory, run, query, limit)
         memories = [
             {
                 "content": hit.memory.content,
                 "scope": hit.memory.owner.scope,
-                "date": f"{hit.memory.at or hit.memory.created_at:%Y-%m-%d}",
+                "date": day_of(hit.memory),
                 **({"author": hit.memory.author} if hit.memory.author else {}),
             }
-            for hit in hits[:limit]
+            for hit in hits
         ]
-        return {"memories": memories, **note_of(hits.reduced)}
+        return {"memories": memories, **note_of(reduced)}
 
     async def read_notes(run: Run, agent: Text) -> dict[str, Any]:
         """Read what an agent has noted about the user: a Markdown text that it sees at every turn.
@@ -64,8 +54,9 @@ def memory_tools(engine: Engine) -> list[Tool]:
         Args:
             agent: its name, as list_agents tells it.
         """
-        note = await engine.notes.read(user=caller_of(run).user, agent=authorization_of(engine, run).agent(agent))
-        return {"notes": note.notes, "version": note.version}
+        return _told(
+            await engine.notes.read(user=caller_of(run).user, agent=authorization_of(engine, run).agent(agent))
+        )
 
     async def edit_notes(
         run: Run, agent: Text, operation: Change, content: str | None = None, section_header: str | None = None
@@ -87,7 +78,7 @@ def memory_tools(engine: Engine) -> list[Tool]:
             section_header=section_header,
             key=run.key,
         )
-        return {"notes": note.notes, "version": note.version}
+        return _told(note)
 
     return [
         tool_of(remember, access="write"),
@@ -95,3 +86,7 @@ def memory_tools(engine: Engine) -> list[Tool]:
         tool_of(read_notes, idempotent=True, access="read"),
         tool_of(edit_notes, access="write"),
     ]
+
+
+def _told(note: Note) -> dict[str, Any]:
+    return {"notes": note.notes, "version": note.version}

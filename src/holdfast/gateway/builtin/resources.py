@@ -4,12 +4,11 @@ from collections.abc import Iterable
 
 from holdfast.engine import Engine
 from holdfast.gateway.builtin.conversations import MOST_READ, own_conversation, said
-from holdfast.gateway.builtin.skills import instructions_of
+from holdfast.gateway.builtin.skills import opened_skill
 from holdfast.gateway.runs import authorization_of, caller_of, view_in
 from holdfast.gateway.views import USER
 from holdfast.skills.resource import McpResource, resource_of
 from holdfast.skills.run import Run
-from holdfast.skills.skills import unknown_skill
 from holdfast.skills.tools import MAX_LISTED
 
 MARKDOWN = "text/markdown"
@@ -24,12 +23,8 @@ def own_resources(engine: Engine) -> list[McpResource]:
 
     async def skill(name: str, run: Run) -> str:
         """The instructions of a skill."""
-        if run.agent is not None:
-            opened = await engine.catalogs.open(run.agent, [name])
-            return "\n\n".join(each.instructions for each in opened.skills)
-        if view_in(run).who.kind == USER:
-            raise unknown_skill(name)
-        return await instructions_of(engine.skills, name)
+        instructions, _ = await opened_skill(engine, run, name)
+        return instructions
 
     async def notes(agent: str, run: Run) -> str:
         """What an agent has noted about you."""

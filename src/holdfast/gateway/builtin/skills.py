@@ -4,21 +4,20 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from holdfast.agents.builtin_tools import Text
+from holdfast.engine import Engine
 from holdfast.gateway.runs import view_in
 from holdfast.gateway.tool_search import note_of
-from holdfast.skills.catalog import Catalogs
+from holdfast.gateway.views import USER
 from holdfast.skills.function_tools import tool_of
 from holdfast.skills.run import Run
-from holdfast.skills.search import RegistrySearch
 from holdfast.skills.skills import Skills, unknown_skill
 from holdfast.skills.tool import Tool
 
 MOST_FOUND = 20
 
-Text = Annotated[str, Meta(min_length=1)]
 
-
-def skill_tools(skills: Skills, catalogs: Catalogs, finding: RegistrySearch) -> list[Tool]:
+def skill_tools(engine: Engine) -> list[Tool]:
     """Return the tools that find and open skills."""
 
     async def search_skills(
@@ -30,7 +29,7 @@ def skill_tools(skills: Skills, catalogs: Catalogs, finding: RegistrySearch) -> 
             query: what you want to do, in a few words.
             limit: how many, at most.
         """
-        found = await finding.search(query, kinds=["skill"], agent=run.agent, limit=limit)
+        found = await engine.finding.search(query, kinds=["skill"], agent=run.agent, limit=limit)
         told = [{"name": each.name, "description": each.description} for each in found]
         return {"skills": told, **note_of(found.reduced)}
 
@@ -40,13 +39,7 @@ def skill_tools(skills: Skills, catalogs: Catalogs, finding: RegistrySearch) -> 
         Args:
             name: as search_skills tells it.
         """
-        if run.agent is not None:
-            opened = await catalogs.open(run.agent, [name])
-            instructions = "\n\n".join(skill.instructions for skill in opened.skills)
-            tools = [*opened.disclosed]
-        else:
-            instructions = await instructions_of(skills, name)
-            tools = [link.tool for link in await skills.tools_of(name) if link.active]
+        instructions, tools = await opened_skill(engine, run, name)
         seen = view_in(run).by_name
         return {
             "name": name,
@@ -60,7 +53,18 @@ def skill_tools(skills: Skills, catalogs: Catalogs, finding: RegistrySearch) -> 
     ]
 
 
-async def instructions_of(skills: Skills, name: str) -> str:
+async def opened_skill(engine: Engine, run: Run, name: str) -> tuple[str, list[str]]:
+    """Return the instructions of a skill that the caller may read, and the names of its tools."""
+    if run.agent is not None:
+        opened = await engine.catalogs.open(run.agent, [name])
+        return "\n\n".join(skill.instructions for skill in opened.skills), [*opened.disclosed]
+    if view_in(run).who.kind == USER:
+        raise unknown_skill(name)
+    instructions = await _instructions(engine.skills, name)
+    return instructions, [link.tool for link in await engine.skills.tools_of(name) if link.active]
+
+
+async def _instructions(skills: Skills, name: str) -> str:
     """Return the instructions of an active skill, after those of the skills that it requires."""
     found: dict[str, str] = {}
     begun: set[str] = set()
