@@ -279,6 +279,24 @@ async def test_an_old_cancellation_does_not_end_a_request_that_begins_now(
     assert (fresh.cancelled, long.cancelled) == ([], ["1"])
 
 
+@pytest.mark.req("MCP-08")
+async def test_a_new_cancellation_replaces_the_oldest_of_too_many(
+    gateway: Gateway, sessions: McpSessions, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.gateway.mcp.legacy.call_states.MOST", 2)
+    states, clock = CallStates(gateway), Clock(gateway.engine)
+    (_, session), (_, other) = [await sessions.begin(ann, LEGACY[0], CLIENT) for _ in range(2)]
+    await states.cancel(other, "0")
+
+    for request in ("1", "2", "3"):
+        await states.cancel(session, request)
+        await clock.advance(timedelta(seconds=1))
+
+    mine = await states.look(session, ["1", "2", "3"], worked=timedelta(minutes=1), stream=None)
+    theirs = await states.look(other, ["0"], worked=timedelta(minutes=1), stream=None)
+    assert (sorted(mine.cancelled), theirs.cancelled) == (["2", "3"], ["0"])
+
+
 @pytest.mark.req("MCP-01")
 async def test_a_call_that_cannot_tell_its_client_that_it_ended_leaves_nothing_behind(
     gateway: Gateway, sessions: McpSessions, ann: Principal, monkeypatch: pytest.MonkeyPatch

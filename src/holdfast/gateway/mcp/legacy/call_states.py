@@ -34,9 +34,9 @@ class CallStates:
         self._signals = Signals.of(gateway)
 
     async def cancel(self, session: McpSession, request: str) -> None:
-        """Cancel a request in the process that works on it."""
-        await self._database.run(sql("forget_cancellations"), session.key, KEPT)
-        await self._database.run(sql("cancel_request"), session.key, request, MOST)
+        """Cancel a request in the process that works on it. If the session has too many, forget the oldest ones."""
+        await self._database.run(sql("forget_cancellations"), session.key, KEPT, MOST - 1)
+        await self._database.run(sql("cancel_request"), session.key, request)
         await self._signals.say(session.key, "calls")
 
     async def look(
