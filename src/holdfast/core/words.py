@@ -26,7 +26,7 @@ _STOP_WORDS = """
     only own same so than too very can cannot will would could shall should might must just also now let s t
 """
 _STOPS = frozenset(_STOP_WORDS.split())
-_STOP_CHARACTERS = frozenset(
+STOP_CHARACTERS = frozenset(
     "的了是我你您他她它们咱在有和与跟也就都还而及着或个这那些不没吗呢吧啊呀哦嘛么什谁哪怎为把被给对从到于之其所以但很会要能可请"
 )
 
@@ -142,5 +142,5 @@ def _grams(run: str, longest: int) -> Iterator[str]:
 def _grams_that_count(run: str) -> Iterator[str]:
     """Yield characters and bigrams, without stop characters."""
     for gram in _grams(run, 2):
-        if not _STOP_CHARACTERS.issuperset(gram):
+        if not STOP_CHARACTERS.issuperset(gram):
             yield gram

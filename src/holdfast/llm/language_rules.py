@@ -6,8 +6,11 @@ from typing import cast
 
 import Stemmer  # pyright: ignore[reportMissingTypeStubs]
 
+from holdfast.core.words import STOP_CHARACTERS
+
 HAN = "\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
 
+# More than the stop words of searches: also what people say to a model in a chat.
 _STOP_WORDS = """
     a about again all also am an and any are as at be been but by can could did do does doing else ever every for from
     get give got had has have he her here hers him his how i if in into is it its just know let like may me mine more
@@ -17,14 +20,10 @@ _STOP_WORDS = """
 """
 _STOPS = frozenset(_STOP_WORDS.split())
 _VERBS = frozenset({"like", "need", "want"})  # stop words that are all there is to "What do I like?"
-_STOP_CHARACTERS = (
-    "的了是我你您他她它们咱在有和与跟也就都还而及着或个这那些不没吗呢吧啊呀哦嘛么"
-    "什谁哪怎为把被给对从到于之其所以但很会要能可请"
-)
 _WORD = re.compile(rf"[{HAN}]+|[^\W_{HAN}]+")
 _JOINTS = re.compile(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])")
 _HAN = re.compile(f"[{HAN}]")
-_HAN_STOPS = re.compile(f"[{_STOP_CHARACTERS}]")
+_HAN_STOPS = re.compile(f"[{''.join(STOP_CHARACTERS)}]")
 
 _TO_YOU = {
     "i am": "you are", "i'm": "you're", "i was": "you were", "am i": "are you", "was i": "were you", "i": "you",

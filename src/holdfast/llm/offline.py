@@ -20,6 +20,7 @@ import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from dataclasses import dataclass
 
+from holdfast.core.sentences import sentences
 from holdfast.core.text import render
 from holdfast.llm.language_rules import is_chinese, said_back, verbs, words
 from holdfast.llm.model import CallPiece, ChatMessage, ModelRequest, Piece, Stop, TextPiece, ToolCall, ToolSpec
@@ -37,7 +38,6 @@ SHOWN = 4000  # characters of a tool's result
 
 _PART = re.compile(r"<(memories|notes)>\n(.*?)\n</\1>", re.DOTALL)  # their format in a prompt
 _MEMORY = re.compile(r"- (?:(\d{4}-\d\d-\d\d(?:, [^:]{1,100})?): )?(.+)")
-_SENTENCE = re.compile(r"[^.!?\n\u3002\uff01\uff1f]+[.!?\u3002\uff01\uff1f]*")
 _SKILLS = re.compile(r"^## Skills\n[^\n]*\n((?:- [^\n]*\n?)+)", re.MULTILINE)  # the format of the list in a prompt
 _LINE = re.compile(r"^- ([^:\n]+)(?:: (.*))?$", re.MULTILINE)
 _LOADED = re.compile(r"^## Skill: (.+)$", re.MULTILINE)
@@ -332,5 +332,5 @@ def _known(messages: Sequence[ChatMessage], phrases: Phrases) -> Iterator[tuple[
             if line and not line.startswith("#"):
                 yield line, phrases.skilled.format(skill, line)
     *earlier, _ = [message.content for message in messages if message.role == "user"] or [""]
-    for sentence in map(str.strip, _SENTENCE.findall("\n".join(earlier)[-READ:])):
+    for sentence in sentences("\n".join(earlier)[-READ:]):
         yield sentence, phrases.said.format(sentence)

@@ -7,15 +7,12 @@ just said, pasted code and statements that are true only for the moment are not 
 
 import re
 
+from holdfast.core.sentences import sentences
+
 MAX_TEXT = 8_000  # characters that are read
 MAX_SENTENCE = 400  # characters; a longer sentence is pasted text
 
 _FENCED = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)", re.DOTALL | re.MULTILINE)
-_END = re.compile(
-    r"(?<=[\u3002\uff01\uff1f\uff1b])"
-    r"|(?<!\bMr\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bSt\.)(?<!\bMrs\.)(?<!\be\.g\.)(?<!\bi\.e\.)(?<=[.!?])\s+"
-    r"|\n+"
-)
 _CODE = re.compile(
     r"^\s*(?:Traceback|File \"|at \w+[.(]|\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?(?:ERROR|WARN|INFO|DEBUG)\b"
     r"|(?:def|class|import|function|const|let|var|public|return|SELECT|INSERT|UPDATE|DELETE|CREATE)\b.*[(=;*:{]"
@@ -129,7 +126,7 @@ def is_lasting(text: str) -> bool:
 def lasting_part(text: str) -> str | None:
     """Return the sentences that are worth remembering, without introductory words; None if there are none."""
     plain = _FENCED.sub("\n", text[:MAX_TEXT])
-    kept = [part for sentence in _END.split(plain) if (part := _kept(sentence.strip())) is not None]
+    kept = [part for sentence in sentences(plain) if (part := _kept(sentence)) is not None]
     return " ".join(kept) or None
 
 
