@@ -8,7 +8,7 @@ service registry.
 """
 
 import asyncio
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from uuid import UUID
 from weakref import WeakValueDictionary
 
@@ -23,7 +23,7 @@ from typing_extensions import override
 
 from holdfast.adapters.adk_events import FORM, drafts_of, events_of, plain
 from holdfast.adapters.adk_memory import PostgresMemoryService
-from holdfast.adapters.engine_thread import SCHEME, SharedEngine
+from holdfast.adapters.engine_thread import SCHEME, EngineUser, SharedEngine
 from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.conversations.snapshots import Snapshot
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
@@ -55,22 +55,12 @@ class SessionMarker(NamedTuple):
             return None
 
 
-class PostgresSessionService(BaseSessionService):
+class PostgresSessionService(EngineUser, BaseSessionService):
     """ADK's session service, on an open engine or on the database at an address."""
 
     def __init__(self, engine_or_url: Engine | str | None = None, *, tenant: str | None = None) -> None:
-        self._hosted = SharedEngine.of(engine_or_url, tenant)
+        super().__init__(SharedEngine.of(engine_or_url, tenant))
         self._locks: WeakValueDictionary[tuple[str, str, str], asyncio.Lock] = WeakValueDictionary()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Release the engine. An engine that was passed in stays open."""
-        await self._hosted.close()
 
     @override
     async def create_session(

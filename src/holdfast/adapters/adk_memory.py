@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Self
+from typing import Any
 from uuid import UUID
 
 from google.adk.events.event import Event
@@ -21,7 +21,7 @@ from google.genai.types import Content, Part
 from typing_extensions import override
 
 from holdfast.adapters.adk_events import USER, plain
-from holdfast.adapters.engine_thread import SharedEngine
+from holdfast.adapters.engine_thread import EngineUser, SharedEngine
 from holdfast.core.errors import AlreadyExists, InvalidInput, NotFound
 from holdfast.core.names import MAX_NAME_BYTES, stored_name
 from holdfast.core.text import store
@@ -39,7 +39,7 @@ MAX_AUTHOR = MAX_NAME_BYTES // 8
 OPTIONS = ("type", "importance", "ttl", "trust")  # keys of custom metadata that set attributes of the memory
 
 
-class PostgresMemoryService(BaseMemoryService):
+class PostgresMemoryService(EngineUser, BaseMemoryService):
     """ADK's memory service, on an open engine or on the database at an address.
 
     A search returns at most `max_results` memories, by default the setting `memory.long_term.max_results`.
@@ -48,18 +48,8 @@ class PostgresMemoryService(BaseMemoryService):
     def __init__(
         self, engine_or_url: Engine | str | None = None, *, tenant: str | None = None, max_results: int | None = None
     ) -> None:
-        self._hosted = SharedEngine.of(engine_or_url, tenant)
+        super().__init__(SharedEngine.of(engine_or_url, tenant))
         self._max_results = max_results
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.close()
-
-    async def close(self) -> None:
-        """Release the engine. An engine that was passed in stays open."""
-        await self._hosted.close()
 
     @override
     async def add_session_to_memory(self, session: Session) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, NoReturn, TypeVar
+from typing import Any, Generic, NamedTuple, NoReturn, Self, TypeVar
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import uvloop
@@ -267,3 +267,20 @@ def _refuse(why: str) -> NoReturn:
         why=why,
         next="Write it like `holdfast://`, `holdfast:///data/folder` or `postgresql://user:password@host/database`.",
     )
+
+
+class EngineUser:
+    """The part of a framework's service that releases its engine."""
+
+    def __init__(self, hosted: SharedEngine) -> None:
+        self._hosted = hosted
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Release the engine. An engine that was passed in stays open."""
+        await self._hosted.close()

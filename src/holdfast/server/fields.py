@@ -21,8 +21,11 @@ from holdfast.execution.secrets import HOST_NAME
 from holdfast.execution.secrets import NAME as SECRET_NAME
 from holdfast.skills.history import CURSOR as HISTORY_CURSOR
 from holdfast.skills.registry_columns import SKILL_NAME, TOOL_NAME
+from holdfast.skills.search import MAX_QUERY
 from holdfast.skills.sources.settings import NAME as SOURCE_NAME
+from holdfast.skills.tool import LONGEST_TIMEOUT
 
+MAX_PAGE = 200  # items of most lists
 LEAST_SECONDS = 1e-6  # the smallest time span above zero
 YEARS = r"^(?!000[01]|9999)"  # the first and the last year can overflow in other time zones
 # Stricter than the engine, which also tries other addresses.
@@ -44,9 +47,18 @@ def present(*names: str) -> list[dict[str, object]]:
     return [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in names]
 
 
+ShortName = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
 NotBlank = Annotated[str, stated(minLength=1, pattern=r"[^\s\x1c-\x1f\x85]")]
 Moment = Annotated[datetime, stated(format="date-time", pattern=YEARS)]
 ZonedMoment = Annotated[Moment, msgspec.Meta(tz=True)]
+
+Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
+Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # of a node, a revision, a turn
+CallSeconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
+RegistryQuery = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUERY)]
+RegistryVersion = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
+RowVersion = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 
 AgentName = Annotated[str, matching(AGENT_NAME)]
 ContextText = Annotated[str, matching(CONTEXT_FORM)]

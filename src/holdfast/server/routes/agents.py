@@ -1,6 +1,6 @@
 """Agents: every caller can list the active ones; their definitions need the scope `admin`."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
 from msgspec.structs import asdict
@@ -8,13 +8,10 @@ from msgspec.structs import asdict
 from holdfast.agents import Definition, Limits
 from holdfast.agents.agents import likeliest
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
-from holdfast.server.fields import AgentName
+from holdfast.server.fields import AgentName, RegistryVersion, ShortName
 from holdfast.server.operations import ApiCall, ApiOperations
 
 operations = ApiOperations("agents")
-
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
 
 class AgentChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,13 +22,13 @@ class AgentChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     instructions: str
     description: str = ""
-    model: Name | None = None
-    tools: list[Name] = []
+    model: ShortName | None = None
+    tools: list[ShortName] = []
     memory: bool = True
-    approve: list[Name] = []
+    approve: list[ShortName] = []
     limits: Limits = Limits()
     active: bool = True
-    version: Version | None = None
+    version: RegistryVersion | None = None
 
 
 class AgentEntry(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -18,6 +18,7 @@ from holdfast.agents import Approval, Event, Sent
 from holdfast.agents.agents import UNSERVED_AFTER, start_of, unserved
 from holdfast.agents.broadcast import Watch
 from holdfast.agents.events import parse_cursor
+from holdfast.authorization import Name
 from holdfast.conversations.turn_claims import Policy
 from holdfast.core.errors import Busy, InvalidInput, LimitReached, ModelFailed, NotFound, ShuttingDown
 from holdfast.server.fields import EventCursor, NotBlank
@@ -29,8 +30,6 @@ from holdfast.server.streams import EVENT_STREAM, SIGN_OF_LIFE, EventStream, fol
 operations = ApiOperations("chat")
 
 MARGIN = 10.0  # seconds that a response can take beyond the limit of its turn
-
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class ChatRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -7,6 +7,7 @@ import msgspec
 from msgspec.structs import asdict
 from starlette.responses import Response
 
+from holdfast.authorization import Name
 from holdfast.conversations.contexts import ASSISTANT
 from holdfast.conversations.conversation import Conversation, NodeHit
 from holdfast.conversations.conversations import APP
@@ -14,7 +15,7 @@ from holdfast.conversations.messages import ModelMessage, as_messages
 from holdfast.conversations.nodes import Node
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, TooLarge
 from holdfast.server.attachments import json_lines
-from holdfast.server.fields import Cursor, stated
+from holdfast.server.fields import Cursor, Number, stated
 from holdfast.server.operations import JSON_LINES, ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
 from holdfast.server.routes.state import change
@@ -24,8 +25,6 @@ operations = ApiOperations("conversations")
 MAX_PAGE = 1000
 
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
-Number = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]  # of a node, a revision, a turn
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class NewConversation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
 """Executions of tools: those of the caller and of its conversations; with the scope `admin`, all of the tenant."""
 
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import msgspec
@@ -9,27 +9,22 @@ from starlette.responses import Response
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound, Unavailable
 from holdfast.execution.executions import Execution, Status
 from holdfast.server.attachments import attachment
+from holdfast.server.fields import CallSeconds, Limit, ShortName
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
-from holdfast.skills.tool import LONGEST_TIMEOUT
 
 operations = ApiOperations("executions")
 
-MAX_PAGE = 200
 ANY_TYPE = "*/*"  # the media type that the tool's back end returned
 MARGIN = 30.0  # seconds that a request can take beyond the timeout of its call
-
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
 
 
 class DirectCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Arguments of a direct call. `key` is an idempotency key: the same key returns the result of the first call."""
 
     arguments: dict[str, Any] = {}
-    key: Name | None = None
-    timeout: Seconds | None = None
+    key: ShortName | None = None
+    timeout: CallSeconds | None = None
 
 
 class ExecutionDecision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -62,9 +57,9 @@ async def call_tool(call: ApiCall, name: str, body: DirectCall) -> Execution:
 @operations.declare("GET", "/api/executions", needs="read", errors=[NotFound])
 async def list_executions(
     call: ApiCall,
-    tool: Name | None = None,
+    tool: ShortName | None = None,
     status: Status | None = None,
-    user: Name | None = None,
+    user: ShortName | None = None,
     limit: Limit = 50,
     before: UUID | None = None,
 ) -> ExecutionPage:

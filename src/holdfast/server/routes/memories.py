@@ -11,7 +11,19 @@ from holdfast.authorization import Name, OwnerName
 from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.memory import Draft, Memory, MemoryRevision, OwnerMemories, Scope, Trust
 from holdfast.memory.drafts import LONGEST_TTL, MAX_CONTENT_BYTES
-from holdfast.server.fields import LEAST_SECONDS, Cursor, Moment, NamedOwner, NotBlank, present, stated
+from holdfast.server.fields import (
+    LEAST_SECONDS,
+    MAX_PAGE,
+    Cursor,
+    Importance,
+    Limit,
+    Moment,
+    NamedOwner,
+    NotBlank,
+    RowVersion,
+    present,
+    stated,
+)
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
 
@@ -20,13 +32,9 @@ operations = ApiOperations("memories")
 MAX_AT_ONCE = 1000
 MAX_AT_ONCE_BYTES = 1_000_000  # of all texts: indexing more can exceed the request timeout
 
-MAX_PAGE = 200
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 Content = Annotated[NotBlank, msgspec.Meta(min_length=1, max_length=MAX_CONTENT_BYTES)]
-Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Seconds = Annotated[float, msgspec.Meta(ge=LEAST_SECONDS, le=LONGEST_TTL.total_seconds())]
-Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 Place = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 
 
@@ -66,7 +74,7 @@ class MemoryEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ttl: Seconds | None = None
     trust: Trust | None = None
     metadata: dict[str, Any] | None = None
-    version: Version | None = None
+    version: RowVersion | None = None
 
 
 EDITABLE = tuple(name for name in MemoryEdit.__struct_fields__ if name != "version")
@@ -77,7 +85,7 @@ class Successor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     content: Content
     at: Moment | None = None
-    version: Version | None = None
+    version: RowVersion | None = None
 
 
 class Pinning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -227,7 +235,7 @@ async def bury_memory(call: ApiCall, id: UUID, body: Burial) -> Memory:
 
 @operations.declare("GET", "/api/memories/{id}/history", needs="read", errors=[NotFound])
 async def memory_history(
-    call: ApiCall, id: UUID, before: Version | None = None, limit: Limit = MAX_PAGE
+    call: ApiCall, id: UUID, before: RowVersion | None = None, limit: Limit = MAX_PAGE
 ) -> MemoryHistory:
     """List the versions of a memory, newest first; with `before`, those before a version."""
     await call.authorization.memory(id)

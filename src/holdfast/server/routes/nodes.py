@@ -6,18 +6,18 @@ from uuid import UUID
 import msgspec
 from msgspec.structs import asdict
 
+from holdfast.authorization import Name
 from holdfast.conversations.nodes import Node, NodeInput, NodeRevision
 from holdfast.conversations.turn_claims import HeldTurn
 from holdfast.core.errors import Busy, Conflict, InvalidInput, NotFound, TooLarge
-from holdfast.server.fields import ContextText
+from holdfast.server.fields import ContextText, Number, RowVersion
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
-from holdfast.server.routes.conversations import MAX_PAGE, Limit, Name, Number
+from holdfast.server.routes.conversations import MAX_PAGE, Limit
 from holdfast.server.routes.state import change
 
 operations = ApiOperations("nodes")
 
-Version = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 AfterVersion = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
@@ -58,14 +58,14 @@ class NodeEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """New content for this version of a node. An omitted payload is unchanged; null removes it."""
 
     content: str
-    version: Version
+    version: RowVersion
     payload: dict[str, Any] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class NodeMove(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A new position for this version of a node: under `parent`, before one of its children or as the last."""
 
-    version: Version
+    version: RowVersion
     parent: UUID
     before: UUID | None = None
 
@@ -188,7 +188,7 @@ async def edit_node(call: ApiCall, id: UUID, body: NodeEdit) -> Node:
 
 
 @operations.declare("DELETE", "/api/nodes/{id}", needs="write", errors=[NotFound, Conflict])
-async def delete_node(call: ApiCall, id: UUID, version: Version) -> Node:
+async def delete_node(call: ApiCall, id: UUID, version: RowVersion) -> Node:
     """Empty a node and all nodes below it. Their numbers stay, and former versions stay readable."""
     await call.authorization.node_to_change(id)
     return await call.engine.conversations.delete(id, version=version)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, get_args
 import msgspec
 from msgspec.structs import asdict
 
+from holdfast.authorization import Name
 from holdfast.conversations.notes import MAX_REVISIONS, OF_SECTIONS, WITH_CONTENT, Note, NoteRevision, Operation
 from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.server.fields import NotBlank, stated
@@ -12,7 +13,6 @@ from holdfast.server.operations import ApiCall, ApiOperations
 
 operations = ApiOperations("notes")
 
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 Version = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_REVISIONS)]
 

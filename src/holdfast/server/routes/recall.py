@@ -10,7 +10,7 @@ from holdfast.core.errors import Conflict, NotFound
 from holdfast.memory import Hit, Hits, Scope, WhyNot
 from holdfast.memory.query import MAX_QUESTION
 from holdfast.memory.recall import MAX_LIMIT
-from holdfast.server.fields import Moment, NamedOwner, NotBlank, stated
+from holdfast.server.fields import Importance, Moment, NamedOwner, NotBlank, stated
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import within_a_page
 
@@ -18,7 +18,6 @@ operations = ApiOperations("memories")
 
 Question = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUESTION)]
 Limit = Annotated[int, msgspec.Meta(ge=0, le=MAX_LIMIT)]
-Importance = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class MemoryQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -10,18 +10,16 @@ import msgspec
 from holdfast.agents import Run
 from holdfast.agents.journal import RequestedApproval, RunExecution, RunStep
 from holdfast.agents.runs import RunState
+from holdfast.authorization import Name
 from holdfast.core.errors import NotFound
-from holdfast.server.fields import Cursor
+from holdfast.server.fields import Cursor, Limit
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed, page_of
 
 operations = ApiOperations("runs")
 
-MAX_PAGE = 200
 MAX_STEPS = 1000
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 StepNumber = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 

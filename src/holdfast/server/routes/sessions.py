@@ -1,17 +1,15 @@
 """Active sessions of the caller, one with each agent."""
 
 from datetime import datetime
-from typing import Annotated
 
 import msgspec
 
+from holdfast.authorization import Name
 from holdfast.conversations.sessions import ActiveSession
 from holdfast.core.errors import Conflict, NotFound, TooLarge
 from holdfast.server.operations import ApiCall, ApiOperations
 
 operations = ApiOperations("sessions")
-
-Name = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 class Active(msgspec.Struct, frozen=True):

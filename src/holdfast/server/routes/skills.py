@@ -17,14 +17,23 @@ from starlette.responses import Response
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.server.attachments import BYTES, attachment
-from holdfast.server.fields import HistoryCursor, NotBlank, SkillName, stated
+from holdfast.server.fields import (
+    HistoryCursor,
+    Limit,
+    NotBlank,
+    Number,
+    RegistryQuery,
+    RegistryVersion,
+    SkillName,
+    stated,
+)
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.routes.tools import ActiveChange
 from holdfast.skills.folders import read_folder, write_folder
 from holdfast.skills.history import ChangeKind, ChangeRecord
 from holdfast.skills.overlays import CONFIG_SCHEMA
 from holdfast.skills.registry_columns import MAX_LABEL
-from holdfast.skills.search import MAX_LIMIT, MAX_QUERY
+from holdfast.skills.search import MAX_LIMIT
 from holdfast.skills.skill import Assignment, Skill, SkillContent, SkillDependency, SkillFile, ToolLink
 from holdfast.skills.skill_transfer import ImportedSkill
 from holdfast.skills.skills import LARGEST_NUMBER
@@ -32,19 +41,14 @@ from holdfast.skills.tool import Access
 
 operations = ApiOperations("skills")
 
-MAX_PAGE = 200
 LISTED, FOUND = 100, 10  # default limits of a list and of a search
 MAX_FOLDER_BYTES = 16 * 1024 * 1024  # of a request with a skill's files, in base64
 MAX_CHANGES = 100  # each includes the old and the new value
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
 ChangeLimit = Annotated[int, msgspec.Meta(ge=1, le=MAX_CHANGES)]
-Number = Annotated[int, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
-Query = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUERY)]
+Rank = Annotated[int, msgspec.Meta(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER)]
 Label = Annotated[NotBlank, msgspec.Meta(max_length=MAX_LABEL)]
 Config = Annotated[dict[str, Any], stated(**CONFIG_SCHEMA)]
-Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-LinkVersion = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 
 
 class SkillSummary(msgspec.Struct, frozen=True):
@@ -92,7 +96,7 @@ class SkillChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     front_matter: dict[str, Any] | None = None
     files: dict[str, SkillContent] | None = None
     active: bool | UnsetType = UNSET
-    version: Version | None = None
+    version: RegistryVersion | None = None
 
 
 class SkillFolder(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -114,7 +118,7 @@ class SkillTool(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     access: Access | UnsetType | None = UNSET
     config: Config | UnsetType = UNSET
     active: bool | UnsetType = UNSET
-    version: LinkVersion | None = None
+    version: Number | None = None
 
 
 class SkillNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -125,7 +129,7 @@ class SkillNeed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     required: bool | UnsetType = UNSET
     active: bool | UnsetType = UNSET
-    version: LinkVersion | None = None
+    version: Number | None = None
 
 
 class AgentSkill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,10 +139,10 @@ class AgentSkill(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     config: Config | UnsetType = UNSET
-    priority: Number | UnsetType = UNSET
-    sequence: Number | UnsetType = UNSET
+    priority: Rank | UnsetType = UNSET
+    sequence: Rank | UnsetType = UNSET
     active: bool | UnsetType = UNSET
-    version: LinkVersion | None = None
+    version: Number | None = None
 
 
 class AgentSkillList(msgspec.Struct, frozen=True):
@@ -156,7 +160,7 @@ class RegistryHistory(msgspec.Struct, frozen=True):
 
 @operations.declare("GET", "/api/skills", needs="read")
 async def list_skills(
-    call: ApiCall, query: Query | None = None, limit: Limit | None = None, after: str | None = None
+    call: ApiCall, query: RegistryQuery | None = None, limit: Limit | None = None, after: str | None = None
 ) -> SkillPage:
     """List skills by name, or search them with `query`. Only an admin gets inactive ones."""
     if query is not None:
@@ -209,7 +213,7 @@ async def put_skill(call: ApiCall, name: SkillName, body: SkillChange) -> SkillD
 @operations.declare(
     "DELETE", "/api/skills/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists, Conflict]
 )
-async def remove_skill(call: ApiCall, name: str, version: Version | None = None) -> None:
+async def remove_skill(call: ApiCall, name: str, version: RegistryVersion | None = None) -> None:
     """Remove a skill, also from its agents. No other skill may depend on it or have it as its parent."""
     await call.engine.skills.remove(unquote(name), version=version, by=call.principal.user)
 
@@ -244,7 +248,7 @@ async def link_tool(call: ApiCall, name: str, tool: str, body: SkillTool) -> Too
 
 
 @operations.declare("DELETE", "/api/skills/{name}/tools/{tool}", needs="admin", status=204, errors=[NotFound, Conflict])
-async def unlink_tool(call: ApiCall, name: str, tool: str, version: Version | None = None) -> None:
+async def unlink_tool(call: ApiCall, name: str, tool: str, version: RegistryVersion | None = None) -> None:
     """Remove the link of a skill to a tool."""
     await call.engine.skills.unlink(unquote(name), tool, version=version, by=call.principal.user)
 
@@ -258,7 +262,7 @@ async def need_skill(call: ApiCall, name: str, other: str, body: SkillNeed) -> S
 @operations.declare(
     "DELETE", "/api/skills/{name}/needs/{other}", needs="admin", status=204, errors=[NotFound, Conflict]
 )
-async def spare_skill(call: ApiCall, name: str, other: str, version: Version | None = None) -> None:
+async def spare_skill(call: ApiCall, name: str, other: str, version: RegistryVersion | None = None) -> None:
     """Remove a dependency on another skill."""
     await call.engine.skills.undepend(unquote(name), unquote(other), version=version, by=call.principal.user)
 
@@ -278,7 +282,7 @@ async def assign_skill(call: ApiCall, agent: str, name: str, body: AgentSkill) -
 @operations.declare(
     "DELETE", "/api/agents/{agent}/skills/{name}", needs="admin", status=204, errors=[NotFound, Conflict]
 )
-async def unassign_skill(call: ApiCall, agent: str, name: str, version: Version | None = None) -> None:
+async def unassign_skill(call: ApiCall, agent: str, name: str, version: RegistryVersion | None = None) -> None:
     """Remove a skill from an agent."""
     await call.engine.skills.unassign(agent, unquote(name), version=version, by=call.principal.user)
 

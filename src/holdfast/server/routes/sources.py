@@ -16,12 +16,20 @@ from holdfast.core.errors import (
     TooLarge,
     Unavailable,
 )
-from holdfast.server.fields import SecretName, SourceName, WebAddress, matching, present, stated
+from holdfast.server.fields import (
+    CallSeconds,
+    RegistryVersion,
+    SecretName,
+    SourceName,
+    WebAddress,
+    matching,
+    present,
+    stated,
+)
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.skills.sources.reports import SourceDetails, SourceEntry, SourceReport
 from holdfast.skills.sources.settings import HEADER_NAME, HEADER_VALUE, MAX_ENTRIES, MAX_ENTRY
 from holdfast.skills.sources.source import Choice
-from holdfast.skills.tool import LONGEST_TIMEOUT
 
 operations = ApiOperations("sources")
 
@@ -34,8 +42,6 @@ Entry = Annotated[str, stated(minLength=1, maxLength=MAX_ENTRY, pattern=r"^[^\x0
 Entries = Annotated[tuple[Entry, ...], stated(maxItems=MAX_ENTRIES)]
 Secrets = dict[Entry, SecretName]
 Headers = dict[Annotated[str, matching(HEADER_NAME)], Annotated[str, matching(HEADER_VALUE)]]
-Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
 
 
 class Chosen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +66,7 @@ class NewSource(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base_url: WebAddress | None = None
     auth: Secrets = {}
     headers: Headers = {}
-    timeout: Seconds | None = None
+    timeout: CallSeconds | None = None
 
 
 class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,12 +77,12 @@ class SourceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     before.
     """
 
-    version: Version
+    version: RegistryVersion
     choice: Chosen | None = None
     base_url: WebAddress | msgspec.UnsetType | None = msgspec.UNSET
     auth: Secrets | None = None
     headers: Headers | None = None
-    timeout: Seconds | msgspec.UnsetType | None = msgspec.UNSET
+    timeout: CallSeconds | msgspec.UnsetType | None = msgspec.UNSET
     document: Text | None = None
     url: WebAddress | None = None
     accept_address: bool = False
@@ -90,7 +96,7 @@ class Reloading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     document: Text | None = None
     url: WebAddress | None = None
-    version: Version | None = None
+    version: RegistryVersion | None = None
     accept_address: bool = False
     dry_run: bool = False
 
@@ -143,7 +149,9 @@ async def change_source(call: ApiCall, name: str, body: SourceChange) -> SourceR
 
 
 @operations.declare("DELETE", "/api/sources/{name}", needs="admin", errors=[NotFound, AlreadyExists, Conflict])
-async def remove_source(call: ApiCall, name: str, force: bool = False, version: Version | None = None) -> RemovedSource:
+async def remove_source(
+    call: ApiCall, name: str, force: bool = False, version: RegistryVersion | None = None
+) -> RemovedSource:
     """Remove a source and its tools. If skills link one of the tools, this needs `force`."""
     removed = await call.engine.sources.remove(name, force=force, version=version, by=call.principal.user)
     return RemovedSource([*removed])

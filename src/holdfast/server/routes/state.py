@@ -8,12 +8,12 @@ import msgspec
 
 from holdfast.conversations.state import DELETED, MAX_CHANGES, StateChanged, StateValue
 from holdfast.core.errors import Conflict, NotFound, TooLarge
+from holdfast.server.fields import Number
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.server.pages import listed
 
 operations = ApiOperations("state")
 
-Version = Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
 Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_CHANGES)]
 
 
@@ -22,7 +22,7 @@ class StateChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     state: dict[str, Any] = {}
     delete: list[str] = []
-    expect: dict[str, Version] = {}
+    expect: dict[str, Number] = {}
 
 
 class StateEntries(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ async def read_state(call: ApiCall, id: UUID) -> StateEntries:
 
 @operations.declare("GET", "/api/conversations/{id}/state/changes", needs="read", errors=[NotFound])
 async def list_state_changes(
-    call: ApiCall, id: UUID, since: Version | None = None, limit: Limit = MAX_CHANGES
+    call: ApiCall, id: UUID, since: Number | None = None, limit: Limit = MAX_CHANGES
 ) -> StateChanges:
     """List the changes of state that were made in this conversation, in order; with `since`, after a revision.
 

@@ -9,26 +9,31 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict, replace
 
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
-from holdfast.server.fields import NotBlank, ToolName, WebAddress, matching, stated
+from holdfast.server.fields import (
+    CallSeconds,
+    Limit,
+    NotBlank,
+    RegistryQuery,
+    RegistryVersion,
+    ShortName,
+    ToolName,
+    WebAddress,
+    matching,
+    stated,
+)
 from holdfast.server.operations import ApiCall, ApiOperations
 from holdfast.skills.permissions import PERMISSIONS_SCHEMA
 from holdfast.skills.registry_columns import MAX_LABEL, METHODS, REFERENCE
 from holdfast.skills.request import RequestTemplate
-from holdfast.skills.search import MAX_LIMIT, MAX_QUERY
+from holdfast.skills.search import MAX_LIMIT
 from holdfast.skills.service import METHOD
-from holdfast.skills.tool import KINDS, LONGEST_TIMEOUT, Access, Kind, Mode, Origin, Tool, ToolEntry
+from holdfast.skills.tool import KINDS, Access, Kind, Mode, Origin, Tool, ToolEntry
 from holdfast.skills.tools import MAX_SHOWN_NAME
 
 operations = ApiOperations("tools")
 
-MAX_PAGE = 200
 LISTED, FOUND = 100, 10  # default limits of a list and of a search
 
-Limit = Annotated[int, msgspec.Meta(ge=1, le=MAX_PAGE)]
-Name = Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
-Seconds = Annotated[float, msgspec.Meta(gt=0, le=LONGEST_TIMEOUT)]
-Version = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
-Query = Annotated[NotBlank, msgspec.Meta(max_length=MAX_QUERY)]
 Label = Annotated[NotBlank, stated(maxLength=MAX_LABEL)]
 Shown = Annotated[str, stated(maxLength=MAX_SHOWN_NAME)]
 Method = Annotated[str, stated(enum=[*METHODS])]
@@ -109,7 +114,7 @@ class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mode: Mode | UnsetType | None = UNSET
     idempotent: bool | UnsetType = UNSET
     approve: bool | UnsetType = UNSET
-    timeout: Seconds | UnsetType | None = UNSET
+    timeout: CallSeconds | UnsetType | None = UNSET
     endpoint: WebAddress | None = None
     method: Method | None = None
     request: RequestTemplate | None = None
@@ -122,7 +127,7 @@ class ToolChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     permissions: Permissions | None = None
     service: ServiceMethod | UnsetType | None = UNSET
     active: bool | UnsetType = UNSET
-    version: Version | None = None
+    version: RegistryVersion | None = None
 
 
 FUNCTION_RULE = stated(
@@ -140,21 +145,21 @@ class ToolPermissions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     permissions: Permissions
-    version: Version | None = None
+    version: RegistryVersion | None = None
 
 
 class ActiveChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Whether a tool or a skill is enabled."""
 
     active: bool
-    version: Version | None = None
+    version: RegistryVersion | None = None
 
 
 @operations.declare("GET", "/api/tools", needs="read")
 async def list_tools(
     call: ApiCall,
-    query: Query | None = None,
-    source: Name | None = None,
+    query: RegistryQuery | None = None,
+    source: ShortName | None = None,
     kind: Kind | None = None,
     limit: Limit | None = None,
     after: str | None = None,
@@ -184,7 +189,7 @@ async def put_tool(call: ApiCall, name: ToolName, body: Annotated[ToolChange, FU
 @operations.declare(
     "DELETE", "/api/tools/{name}", needs="admin", status=204, errors=[NotFound, AlreadyExists, Conflict]
 )
-async def remove_tool(call: ApiCall, name: str, version: Version | None = None) -> None:
+async def remove_tool(call: ApiCall, name: str, version: RegistryVersion | None = None) -> None:
     """Remove a registered tool, also from the skills that link it."""
     await call.engine.tools.remove(name, version=version, by=call.principal.user)
 

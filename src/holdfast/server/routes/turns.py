@@ -8,9 +8,8 @@ import msgspec
 
 from holdfast.conversations.turn_claims import LEASE, ClaimedTurn, Policy
 from holdfast.core.errors import Busy, NotFound
-from holdfast.server.fields import LEAST_SECONDS
+from holdfast.server.fields import LEAST_SECONDS, Number
 from holdfast.server.operations import ApiCall, ApiOperations
-from holdfast.server.routes.conversations import Number
 
 operations = ApiOperations("turns")
 
