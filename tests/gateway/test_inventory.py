@@ -129,7 +129,7 @@ async def test_whoever_speaks_for_an_agent_that_is_switched_off_or_removed_reach
             with pytest.raises(NotFound):
                 await gateway.call(helper, name, arguments)
         for method, params in (("resources/read", {"uri": "shop://hours"}), ("prompts/get", {"name": "greet"})):
-            with pytest.raises(Forbidden, match="there is no agent 'helper', or it is switched off"):
+            with pytest.raises(Forbidden, match="there is no agent 'helper', or it is disabled"):
                 await ask(gateway, helper, method, params)
 
     later(SECOND)

@@ -34,7 +34,7 @@ BEYOND_THE_DOCUMENT = (
     ("PUT /api/skills/{name}", "path|file", "`files` are a skill's folder"),
     # What concerns two parameters of a query at once, for which OpenAPI has no words.
     ("GET /api/memories(/export)?", "are meant is not said|has no name here", "`name` goes with `scope`"),
-    ("GET /api/conversations/{id}/nodes", "do not go together", "`before` and `since` are alternatives"),
+    ("GET /api/conversations/{id}/nodes", "cannot be combined", "`before` and `since` are alternatives"),
     ("GET /api/topics/{name}/records", "said twice where to begin", "the ways to begin are alternatives"),
 )  # fmt: skip
 

@@ -538,7 +538,7 @@ async def test_an_answer_that_is_none_fails_the_call_with_the_reason(client: Old
             await client.post({"jsonrpc": "2.0", "id": question["id"], **answer})
             told.append(text_of((await rest(stream))[-1].message))
 
-    assert "does not fit what it was asked" in told[0]
+    assert "does not match the request" in told[0]
     assert "not now" in told[1]
 
 

@@ -75,9 +75,9 @@ class Gateway:
         view = await self.inventory.view(caller)
         if view.absent:
             raise Forbidden(
-                "nothing is given to this caller",
-                why=f"there is no agent {caller.agent!r:.200}, or it is switched off",
-                next="Switch it on, or use the key of another.",
+                "this caller has no access",
+                why=f"there is no agent {caller.agent!r:.200}, or it is disabled",
+                next="Enable it, or use the key of another agent.",
             )
         return run_of(caller, client, view, seconds=self._settings.timeout)
 
@@ -94,4 +94,4 @@ class Gateway:
 
 def unknown(name: str) -> NotFound:
     """Return the error for a tool that the caller does not see. It does not reveal whether others see it."""
-    return NotFound(f"there is no tool {name!r:.200}", next="`tools/list` lists those that there are.")
+    return NotFound(f"there is no tool {name!r:.200}", next="`tools/list` lists the tools.")

@@ -96,23 +96,21 @@ def _argument(parameter: ApiParameter, request: Request) -> Any:
         return parameter.default
     if len(given) != 1:
         raise InvalidInput(
-            f"{parameter.name!r} is needed exactly once", why=f"it was given {len(given)} times", next="Give it once."
+            f"the parameter {parameter.name!r} must be given exactly once",
+            why=f"it was given {len(given)} times",
+            next="Give it once.",
         )
     try:
         return msgspec.convert(given[0], parameter.type, strict=False)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"{parameter.name!r} cannot be used", why=str(error), next="Correct it.") from None
+        raise InvalidInput(f"the parameter {parameter.name!r} is invalid", why=str(error), next="Correct it.") from None
 
 
 async def _body(operation: ApiOperation, request: Request, limit: int) -> Any:
     data = await request.body()
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if data and media_type != operation.body_format:
-        raise WrongMediaType(
-            "the body is not of a kind that is read here",
-            why=f"Content-Type is {media_type[:100]!a}" if media_type else "it has no Content-Type",
-            next=f"Send {operation.body_format}.",
-        )
+        raise WrongMediaType(media_type, operation.body_format)
     if operation.body is bytes:
         return data
     is_form = operation.body_format != "application/json"
@@ -121,9 +119,9 @@ async def _body(operation: ApiOperation, request: Request, limit: int) -> Any:
         return _converted(value, operation.body, strict=not is_form)
     except (msgspec.ValidationError, UnicodeEncodeError) as error:
         half = isinstance(error, UnicodeEncodeError)  # msgspec cannot look up a name that contains a lone surrogate
-        why = "a name in it has half a character" if half else str(error)
+        why = "a name in it contains a lone surrogate" if half else str(error)
         raise InvalidInput(
-            "the body does not fit", why=why, next="/api/openapi.json says what it should be like."
+            "the body does not match the schema", why=why, next="See /api/openapi.json for the schema."
         ) from None
 
 

@@ -140,7 +140,11 @@ class CallerSession:
     def compare(self, caller: Principal) -> None:
         """Raise an error if the caller or its scopes have changed."""
         if caller != self.caller:
-            raise Unauthenticated("this access has ended", why="its key is not what it was", next="Come in anew.")
+            raise Unauthenticated(
+                "your access has ended",
+                why="the key, token or session was revoked or has expired",
+                next="Authenticate again.",
+            )
 
 
 class AccessWatch:

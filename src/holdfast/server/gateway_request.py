@@ -50,11 +50,7 @@ class GatewayRequest:
         given = next((value for name, value in self.scope["headers"] if name == b"content-type"), b"")
         kind = given.partition(b";")[0].strip().lower()
         if kind != JSON:
-            raise WrongMediaType(
-                "the body is not of a kind that is read here",
-                why=f"Content-Type is {kind[:100].decode('latin-1')!a}" if kind else "it has no Content-Type",
-                next="Send application/json.",
-            )
+            raise WrongMediaType(kind.decode("latin-1"), "application/json")
 
     @property
     def visit(self) -> RequestSlot:

@@ -89,8 +89,8 @@ def _host(headers: Headers) -> tuple[str, str | None]:
     found = _HOST.fullmatch(given[0].lower()) if len(given) == 1 else None
     if found is None:
         raise InvalidInput(
-            "the request does not say whom it is for",
-            why="it needs exactly one valid Host header",
+            "the Host header is missing or invalid",
+            why="a request needs exactly one valid Host header",
             next="Send one Host header.",
         )
     return found["name"].strip("[]").rstrip("."), found["port"]

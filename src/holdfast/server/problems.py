@@ -20,7 +20,7 @@ class WrongMethod(InvalidInput):
     """The path exists, but not with this method."""
 
     def __init__(self, method: str, allowed: list[str]) -> None:
-        super().__init__(f"{method[:40]!r} is not possible here", next=f"Use {' or '.join(allowed)}.", allowed=allowed)
+        super().__init__(f"{method[:40]!r} is not allowed here", next=f"Use {' or '.join(allowed)}.", allowed=allowed)
         self.allowed = allowed
 
 
@@ -32,6 +32,10 @@ def only_read(method: str) -> None:
 
 class WrongMediaType(InvalidInput):
     """The operation does not accept the media type of the body."""
+
+    def __init__(self, given: str, wanted: str) -> None:
+        why = f"Content-Type is {given[:100]!a}" if given else "there is no Content-Type header"
+        super().__init__("unsupported media type", why=why, next=f"Send {wanted}.")
 
 
 class SlowBody(TimedOut):

@@ -177,7 +177,7 @@ class Socket:
     async def _say_to_agent(self, frame: SayFrame) -> None:
         if len(self._unanswered) >= MAX_UNANSWERED:
             raise Overloaded(
-                "the message was not taken", why=f"{MAX_UNANSWERED} of this socket wait for answers", retry_after=1
+                "the message was not accepted", why=f"{MAX_UNANSWERED} of this socket wait for answers", retry_after=1
             )
         sent = await self._agents.send(
             self._agent,
@@ -226,9 +226,7 @@ def _way(offered: list[str]) -> Subprotocol:
     if EVENTS in offered:
         return Events()
     if offered:
-        raise InvalidInput(
-            "none of these sub-protocols is spoken here", next=f"Offer {EVENTS}, or none for plain text."
-        )
+        raise InvalidInput("none of these sub-protocols is supported", next=f"Offer {EVENTS}, or none for plain text.")
     return PlainText()
 
 
@@ -243,7 +241,7 @@ def _ending(error: BaseException | None) -> tuple[int, str]:
     """Return the code and the reason of the close frame."""
     match error:
         case None:
-            return SERVICE_RESTART, "the engine closes; come back with your cursor"
+            return SERVICE_RESTART, "the engine is closing; come back with your cursor"
         case Unavailable() | Overloaded():
             code, reason = TRY_AGAIN_LATER, error.what
         case HoldfastError() if status_of(error) < SERVER_ERROR:

@@ -179,7 +179,7 @@ class Events:
             return msgspec.convert(parse(text.encode(), limit=len(text) * 4), Frame)
         except (msgspec.ValidationError, UnicodeEncodeError) as error:
             raise InvalidInput(
-                "the frame does not fit",
+                "the frame is invalid",
                 why=str(error),
                 next="Send an object whose `type` is message, approve, deny, cancel, retry or ping.",
             ) from None

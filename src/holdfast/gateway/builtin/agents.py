@@ -83,7 +83,7 @@ async def _answer(agents: Agents, agent: str, sent: Sent, run: Run, told: dict[s
     except TimeoutError:
         note = "The agent still works on it. read_conversation tells later what came of it."
         return told | {"state": "working", "note": note}
-    raise Unavailable(f"what {agent} does cannot be followed", next="read_conversation tells what came of it.")
+    raise Unavailable(f"what {agent} does cannot be followed", next="read_conversation shows the result.")
 
 
 def _waiting(event: Event) -> dict[str, Any]:

@@ -69,7 +69,7 @@ async def own_conversation(engine: Engine, run: Run, session_id: str) -> Convers
     """Return the caller's conversation, or one without a user that the caller may adopt; otherwise raise NotFound."""
     talk = await authorization_of(engine, run).own_session(session_id)
     if talk is None:
-        next = "list_conversations lists those there are."
+        next = "list_conversations lists your conversations."
         raise NotFound(f"there is no conversation {session_id!r:.200}", next=next)
     return talk
 

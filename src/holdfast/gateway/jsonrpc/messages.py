@@ -59,7 +59,7 @@ def read(value: object) -> RpcRequest | Malformed:
 
 def invalid(why: str, next: str) -> RpcFailure:
     """Return the failure for an invalid request."""
-    error = InvalidInput("this is no request of JSON-RPC 2.0", why=why, next=next)
+    error = InvalidInput("this is not a JSON-RPC 2.0 request", why=why, next=next)
     return failure_of(error, request_id="", code=INVALID_REQUEST)
 
 

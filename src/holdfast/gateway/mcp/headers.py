@@ -93,7 +93,9 @@ class MirroredHeaders:
         if found is not None:
             return _unwrapped(header, found[1])
         if not _PLAIN.fullmatch(raw):
-            raise McpError(HEADER_MISMATCH, f"the header {header.decode()} has characters that no header may have")
+            raise McpError(
+                HEADER_MISMATCH, f"the header {header.decode()} contains characters that are not allowed in a header"
+            )
         return raw.decode()
 
 
@@ -176,14 +178,14 @@ def _unwrapped(header: bytes, data: bytes) -> str:
             return text.decode()
     except (binascii.Error, UnicodeDecodeError):
         pass
-    raise McpError(HEADER_MISMATCH, f"the header {header.decode()} is no Base64 of UTF-8")
+    raise McpError(HEADER_MISMATCH, f"the header {header.decode()} is not UTF-8 text in Base64")
 
 
 def _refuse_twice(names: Iterable[bytes]) -> None:
     seen = set[bytes]()
     for name in names:
         if name in seen and (name in (VERSION, METHOD, NAME) or name.startswith(PARAMETER)):
-            raise McpError(HEADER_MISMATCH, f"the header {name.decode('latin-1')} is there more than once")
+            raise McpError(HEADER_MISMATCH, f"the header {name.decode('latin-1')} is given more than once")
         seen.add(name)
 
 

@@ -102,7 +102,7 @@ def unsupported(version: object) -> McpError:
     """Return the error for an unsupported version."""
     told = version if isinstance(version, str) else str(version)
     data = {"supported": list(protocol.SUPPORTED), "requested": told[:100]}
-    return McpError(protocol.UNSUPPORTED_VERSION, "this version of the protocol is not spoken here", data)
+    return McpError(protocol.UNSUPPORTED_VERSION, "this version of the protocol is not supported", data)
 
 
 def completed(method: str, result: Result) -> Result:

@@ -41,7 +41,7 @@ async def get_prompt(request: McpRequest) -> Result:
 
 def unknown(name: str) -> McpError:
     """Return the error for an unknown prompt."""
-    return McpError(INVALID_PARAMS, f"there is no prompt {name!r:.200}: `prompts/list` lists those that there are")
+    return McpError(INVALID_PARAMS, f"there is no prompt {name!r:.200}: `prompts/list` lists the prompts")
 
 
 def texts_of(request: McpRequest, name: str) -> dict[str, str]:
@@ -71,7 +71,7 @@ def _message(prompt: str, given: object) -> dict[str, Any]:
     said: object = given.content if isinstance(given, Message) else given
     content = Text(said) if isinstance(said, str) else said
     if not isinstance(content, BLOCKS):
-        raise Broken(f"the prompt {prompt} gives what is no message", why=type(given).__name__)
+        raise Broken(f"the prompt {prompt} returned something that is not a message", why=type(given).__name__)
     return {"role": given.role if isinstance(given, Message) else "user", "content": builtin(content)}
 
 

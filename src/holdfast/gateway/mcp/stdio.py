@@ -125,7 +125,7 @@ class Stdio:
             return await self._session.answer(message)
         if message["method"] != INITIALIZE:
             which = f"say so in `_meta`, as `{VERSION}`, or begin with `{INITIALIZE}`"
-            raise McpError(INVALID_PARAMS, f"it is not known which version of the protocol this is: {which}")
+            raise McpError(INVALID_PARAMS, f"the version of the protocol is unknown: {which}")
         hello = Initialization.of(message)
         session = LineSession(self._gateway, self._caller, self._write, hello)
         self._session = await self._stack.enter_async_context(session)

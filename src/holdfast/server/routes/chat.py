@@ -197,7 +197,7 @@ async def _answered(call: ApiCall, sent: Sent, agent: str, session_id: str, watc
                     state, reply, session_id, agent, sent.conversation, sent.run_id, node, event.cursor,
                     event.usage or {}, waiting,
                 )  # fmt: skip
-    raise ShuttingDown("the engine closes", next="Ask again when it is back: the turn goes on.")
+    raise ShuttingDown("the engine is closing", next="Try again when it is back: the turn continues.")
 
 
 async def _pending(call: ApiCall, asked: Sequence[UUID]) -> list[Approval]:

@@ -113,7 +113,7 @@ def _check_whole(*texts: str | None) -> None:
     """Refuse texts with lone surrogates."""
     for text in texts:
         if text is not None and HALF.search(text):
-            raise InvalidInput("a name has half a character in it", why=f"it is {text[:100]!a}", next="Correct it.")
+            raise InvalidInput("a name contains a lone surrogate", why=f"it is {text[:100]!a}", next="Correct it.")
 
 
 def _granted(call: ApiCall, scopes: tuple[Scope, ...] | None) -> frozenset[str] | None:

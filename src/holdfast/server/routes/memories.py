@@ -257,7 +257,7 @@ def _check_size(drafts: Sequence[MemoryDraft]) -> None:
     size = sum(len(draft.content.encode(errors="surrogatepass")) for draft in drafts)
     if size > MAX_AT_ONCE_BYTES:
         raise TooLarge(
-            "these memories are too much at once",
+            "these memories are too large for one request",
             why=f"their texts have {size:,} bytes, at most {MAX_AT_ONCE_BYTES:,} are taken",
             next="Send them in several requests.",
             size=size,

@@ -105,7 +105,7 @@ async def list_nodes(
     await call.authorization.conversation(id)
     talks = call.engine.conversations
     if since is not None and before is not None:
-        raise InvalidInput("'before' and 'since' do not go together", next="Give one of them.")
+        raise InvalidInput("'before' and 'since' cannot be combined", next="Give one of them.")
 
     async def older(most: int, before: int | None) -> list[Node]:
         return (await talks.last(id, most, before=before))[::-1]
@@ -210,7 +210,7 @@ async def read_subtree(call: ApiCall, id: UUID, after: UUID | None = None) -> Su
     if after is not None and after not in ids:
         raise NotFound(
             f"the node {after} is not below {id}",
-            why="it was moved or deleted, or never was",
+            why="it was moved or deleted, or never existed",
             next="Read the subtree from its start, without `after`.",
         )
 

@@ -113,7 +113,7 @@ async def read_records(
 ) -> RecordPage:
     """Read records from an offset, a time or `positions` on, or the newest. This moves no consumer group."""
     if (offset is not None or at is not None) + (positions is not None) + newest > 1:
-        raise InvalidInput("it is said twice where to begin", next="Give an offset, a time, positions or newest.")
+        raise InvalidInput("the start is given more than once", next="Give an offset, a time, positions or newest.")
     replay = Replay(call.engine.database, call.engine.config.bus)
     if newest:
         return _told(await replay.newest(name, partition=partition, limit=limit))

@@ -40,7 +40,7 @@ async def protected_resource_at(call: ApiCall, path: str) -> ProtectedResource:
 def _described(call: ApiCall, path: str) -> ProtectedResource:
     config = call.engine.config
     if not config.access.issuers:
-        raise NotFound("nobody's tokens are taken here", why="there is none in access.issuers", next="Use a key.")
+        raise NotFound("tokens are not accepted here", why="access.issuers is empty", next="Use a key.")
     return ProtectedResource(
         resource=base_of(config, call.request.scope) + path,
         authorization_servers=[each.issuer for each in config.access.issuers if is_address(each.issuer)],

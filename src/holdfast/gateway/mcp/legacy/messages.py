@@ -105,7 +105,7 @@ def kind_of(message: object) -> Kind:
                 return "request"
         elif "method" not in said and "id" in said and ("result" in said) != ("error" in said):
             return "response"
-    raise McpError(INVALID_REQUEST, "this is no request, notification or response of JSON-RPC 2.0 as MCP has them")
+    raise McpError(INVALID_REQUEST, "this is not a JSON-RPC 2.0 request, notification or response")
 
 
 async def answer(
