@@ -8,11 +8,12 @@ from uuid import UUID
 import pytest
 
 from holdfast import App
-from holdfast.agents import Event, watch
+from holdfast.agents import Event, broadcast, journal, watch
 from holdfast.conversations import NodeInput
 from holdfast.core.errors import InvalidInput, NotFound
 from holdfast.core.ids import uuid7
 from holdfast.engine import Engine
+from holdfast.postgres.database import Database, Row
 from tests.agents.stage import PATIENCE, Player, Stage, answer, calls, kinds, of, reached, told, until
 
 
@@ -372,6 +373,70 @@ async def test_that_a_run_is_tried_again_is_heard_in_another_process(stage: Stag
 
     assert [event.run_id for event in of(first, "error")] == [sent.run_id]
     assert [(event.kind, event.run_id) for event in second] == [("error", run.id)]
+
+
+class HeldAnswers:
+    """Holds the answers of one statement back after they were read, until they are released."""
+
+    def __init__(self, statement: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.read = asyncio.Event()
+        self._released = asyncio.Event()
+        ask = Database.all
+
+        async def hold(database: Database, text: str, *args: object) -> list[Row]:
+            rows = await ask(database, text, *args)
+            if text == statement and rows and not self._released.is_set():
+                self.read.set()
+                await self._released.wait()
+            return rows
+
+        monkeypatch.setattr(Database, "all", hold)
+
+    def release(self) -> None:
+        """Answer."""
+        self._released.set()
+
+
+@pytest.mark.req("WS-02", "STM-06")
+async def test_text_that_was_read_before_its_node_came_is_not_told_after_it(
+    stage: Stage, app: App, model: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, other = await stage.serve(app), await stage.open()
+    model.says(calls(("track", {"parcel": "1"}), text="I look. " * 9, chunks=5))
+    model.hold(after=2)
+    sent = await engine.agents.send("support", "Where?", user="ann", session_id="web-1")
+    async with other.agents.watch(sent.conversation, "support") as events:
+        seen = await until(events, lambda event: event.kind == "message")
+        polled = HeldAnswers(broadcast.sql("deltas"), monkeypatch)
+        async with asyncio.timeout(PATIENCE):
+            await polled.read.wait()
+        model.release()
+        seen += await until(events, lambda event: event.kind == "action")
+        polled.release()
+        after = await until(events, ends(1))
+
+    assert misread(seen) == []
+    assert [event for event in of(after, "token") if event.text.startswith("I look.")] == []
+
+
+@pytest.mark.req("WS-02", "STM-06")
+async def test_text_whose_node_is_stored_is_not_told_to_one_who_has_read_the_node(
+    stage: Stage, app: App, model: Player, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = await stage.serve(app)
+    model.says(calls(("track", {"parcel": "1"}), text="I look. " * 9, chunks=5))
+    stored = HeldAnswers(journal.sql("append_in_run"), monkeypatch)
+    sent = await engine.agents.send("support", "Where?", user="ann", session_id="web-1")
+    async with engine.agents.watch(sent.conversation, "support") as events:
+        async with asyncio.timeout(PATIENCE):
+            await stored.read.wait()
+        seen = await until(events, lambda event: event.kind == "action")
+        while (event := await events.next_now()) is not None:
+            seen.append(event)
+        stored.release()
+        seen += await until(events, ends(1))
+
+    assert misread(seen) == []
 
 
 class Wanderer:

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from uuid import UUID
 
 from holdfast.agents.events import Cursor, Event, Pieces
-from holdfast.agents.watch import Watch, beside_of
+from holdfast.agents.watch import Watch
 from holdfast.bus.background import Background
 from holdfast.bus.log import Log
 from holdfast.bus.messages import message_of, sequence_of
@@ -261,11 +261,7 @@ class Broadcast:
             quiet = 0 if rows else quiet + 1
             for row in rows:
                 for watch in self._watches(row["root"]):
-                    if watch.told.revision < row["revision"]:  # nodes come before the deltas that follow them
-                        watch.look()
-                    event = beside_of(row, watch.told)
-                    if event is not None:
-                        watch.beside(event, row["n"], watch.told.n)
+                    watch.polled(row)
 
     def _expecting(self) -> dict[UUID, int]:
         """Return the conversations in which other processes may stream, with the last delta that all watchers have.

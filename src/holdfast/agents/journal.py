@@ -204,6 +204,9 @@ class Journal:
         made_by = {"run": str(self.run.id), "answers": list(self.run.triggers)}
         payloads = [{**(draft.payload or {}), **made_by} for draft in drafts]
         calls = begun.calls if begun else ()
+        if drafts:  # the text becomes a node: who reads the node before this statement returns must not get it again
+            self._unsaved.clear()
+            self._saved = 0
         rows = await self._database.all(
             sql("append_in_run"), self.run.id, self.run.token, [uuid7() for _ in drafts],
             [context.type for context in contexts], [context.name for context in contexts],
@@ -219,8 +222,6 @@ class Journal:
             self._refuse(row["outcome"])
         if not drafts:
             return []
-        self._unsaved.clear()
-        self._saved = 0
         if rows[-1]["topic"] is not None:
             self._announce(rows[-1]["topic"], self.run.conversation)
         root = self.run.conversation

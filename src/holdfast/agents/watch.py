@@ -162,6 +162,19 @@ class Watch:
         self._told = self._told._replace(n=n)
         self._add([_at(event, self._told)])
 
+    def polled(self, row: Row) -> None:
+        """Deliver a delta that was read from the rows, with the revision of its conversation at that time.
+
+        Nodes come before the deltas that follow them. If a node was queued since the read, the text of the delta may
+        have become that node: the next poll tells.
+        """
+        if self._told.revision < row["revision"]:
+            self.look()
+        elif self._told.revision == row["revision"]:
+            event = beside_of(row, self._told)
+            if event is not None:
+                self.beside(event, row["n"], self._told.n)
+
     def look(self) -> None:
         """Make the watch read the rows."""
         if self._parked is not None:
