@@ -10,7 +10,6 @@ import pytest
 
 from holdfast import App
 from holdfast.agents import Agent
-from holdfast.agents.conversation_views import ConversationViews
 from holdfast.agents.mailbox import Mailbox
 from holdfast.bus.records import Record
 from holdfast.conversations import Conversation, Node
@@ -262,7 +261,7 @@ async def test_a_record_that_breaks_its_handling_is_passed_by_and_the_others_are
             raise ValueError("this one breaks")
         taken.update(nodes)
 
-    async with asyncio.timeout(PATIENCE), Mailbox(agent, engine.log, ConversationViews(engine.database), take):
+    async with asyncio.timeout(PATIENCE), Mailbox(agent, engine.log, take):
         while any(lag.lag for lag in await engine.log.lag("agent-support")) or not taken:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
@@ -284,7 +283,7 @@ async def test_what_may_pass_is_tried_again(words_only: Engine, error: Exception
         if tries.qsize() == 1:
             raise error
 
-    async with asyncio.timeout(PATIENCE), Mailbox(agent, engine.log, ConversationViews(engine.database), take):
+    async with asyncio.timeout(PATIENCE), Mailbox(agent, engine.log, take):
         while tries.qsize() < 2:  # noqa: ASYNC110 - until it has come again
             await asyncio.sleep(0.05)
 

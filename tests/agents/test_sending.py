@@ -126,8 +126,8 @@ async def test_a_message_whose_sender_lost_the_database_is_answered_before_its_l
 
 
 async def test_what_is_refused_leaves_room_for_others(stage: Stage, app: App, model: Player) -> None:
-    engine = await stage.serve(app, agents_concurrency=2)
-    (runner,) = engine.agents.runners
+    engine = await stage.open(agents_concurrency=2)
+    runner = (await stage.serving(engine, app)).runner
     model.hold()
     first = await engine.agents.send("support", "One.", user="ann", session_id="web-1")
     for _ in range(3):

@@ -403,11 +403,13 @@ async def test_text_that_was_read_before_its_node_came_is_not_told_after_it(
 ) -> None:
     engine, other = await stage.serve(app), await stage.open()
     model.says(calls(("track", {"parcel": "1"}), text="I look. " * 9, chunks=5))
-    model.hold(after=2)
+    model.hold()
     sent = await engine.agents.send("support", "Where?", user="ann", session_id="web-1")
     async with other.agents.watch(sent.conversation, "support") as events:
         seen = await until(events, lambda event: event.kind == "message")
         polled = HeldAnswers(broadcast.sql("deltas"), monkeypatch)
+        model.release()
+        model.hold(after=2)
         async with asyncio.timeout(PATIENCE):
             await polled.read.wait()
         model.release()

@@ -11,29 +11,25 @@ import time
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
-from functools import partial
-from uuid import UUID, uuid5
+from uuid import UUID
 
 from holdfast.agents.approvals import Approval, Approvals, wake_runs
 from holdfast.agents.broadcast import RETRIED, Broadcast
 from holdfast.agents.definitions import DEFAULT_AGENT, Definitions, unknown_agent
 from holdfast.agents.events import PER_RUN, Cursor, Event, parse_cursor
+from holdfast.agents.inbox import Inbox
 from holdfast.agents.journal import RunHistory, RunStep, past_of
 from holdfast.agents.presence import AgentPresence
-from holdfast.agents.runner import AgentRunner
-from holdfast.agents.runs import Run, RunClaim, Runs, Sent
-from holdfast.agents.topic_wakeups import TopicWakeups
+from holdfast.agents.runs import Run, Runs, Sent
 from holdfast.agents.watch import Watch
 from holdfast.bus.log import Log
 from holdfast.bus.messages import VERSION, ConversationMessage, headers_of
 from holdfast.bus.notifications import Notifications
-from holdfast.conversations.contexts import by_user
 from holdfast.conversations.conversation import Conversation
 from holdfast.conversations.conversations import Conversations
 from holdfast.conversations.errors import unknown, unknown_session
-from holdfast.conversations.nodes import Node
 from holdfast.conversations.turn_claims import POLICIES, Policy
-from holdfast.core.errors import AlreadyExists, Busy, HoldfastError, InvalidInput, NotFound, TooLarge, Unavailable
+from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge, Unavailable
 from holdfast.core.settings import AgentSettings
 from holdfast.core.shares import Shares
 from holdfast.core.text import store
@@ -68,14 +64,13 @@ class Agents:
         self._log = log
         self._wakes = wakes
         self._conversations = conversations
-        self._watching = watching
+        self.watching = watching
         self._settings = settings
         self._known: dict[str, tuple[str, float]] = {}  # by agent: its topic, and until when it is cached
         self.definitions = definitions
-        self.announcements = TopicWakeups(log)
         self.presence = AgentPresence(database)
         self.runs = Runs(database)
-        self.runners: list[AgentRunner] = []  # of this process
+        self.inbox = Inbox(database, log, wakes, conversations, self.runs, watching)
         self.approvals = Approvals(database, wakes)
 
     async def send(
@@ -99,7 +94,7 @@ class Agents:
         self.check_message(message, busy)
         async with self._places.hold():
             talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
-            return await self._say(talk, agent, message, user, key, busy)
+            return await self.inbox.send(talk, agent, message, user=user, key=key, busy=busy)
 
     async def run(
         self,
@@ -144,8 +139,8 @@ class Agents:
             async with self._places.hold():
                 topic = await self._topic(agent)
                 talk = await self.session(agent, user=user, session_id=session_id, adopts=adopts)
-                events = await stack.enter_async_context(self._watching.watch(talk.id, topic=topic, since=None))
-                sent = await self._say(talk, agent, message, user, key, busy)
+                events = await stack.enter_async_context(self.watching.watch(talk.id, topic=topic, since=None))
+                sent = await self.inbox.send(talk, agent, message, user=user, key=key, busy=busy)
             if sent.conversation != talk.id or not sent.is_new:  # a fork or a repeated message: read the rows
                 events = await stack.enter_async_context(
                     self.watch(sent.conversation, agent, since=str(start_of(sent)))
@@ -165,7 +160,7 @@ class Agents:
         if agent is not None:
             with suppress(NotFound):  # the agent was removed, but its conversations stay
                 topic = await self._topic(agent)
-        async with self._watching.watch(conversation, topic=topic, since=cursor) as watch:
+        async with self.watching.watch(conversation, topic=topic, since=cursor) as watch:
             yield watch
 
     async def now(self, conversation: UUID) -> Cursor:
@@ -203,7 +198,7 @@ class Agents:
 
     async def is_served(self, agent: str) -> bool:
         """Return whether a process serves an agent now."""
-        return any(runner.serves(agent) for runner in self.runners) or await self.presence.serves(agent)
+        return self.inbox.is_served(agent) or await self.presence.serves(agent)
 
     async def served(self) -> frozenset[str]:
         """Return the names of the agents that are served now."""
@@ -267,80 +262,9 @@ class Agents:
         """Return the steps of a run: what the model was sent and why, and what it replied."""
         return (await self.past(run_id)).steps
 
-    async def _say(
-        self, talk: Conversation, agent: str, message: str, user: str | None, key: str | None, busy: Policy
-    ) -> Sent:
-        fork = await self._forked(talk, key) if busy == "fork" and key is not None else None
-        try:
-            where = talk if fork is None else fork
-            sent = await self._sent(where.id, agent, message, user, key, "reject" if busy == "fork" else busy)
-        except Busy:
-            if busy != "fork" or fork is not None:
-                raise
-            fork = await self._fork(talk, key)
-            sent = await self._sent(fork.id, agent, message, user, key, "reject")
-        if sent.topic is None:  # the conversation was created before the agent
-            await self._conversations.attach(sent.conversation)
-            await wake_runs(self._database, self._wakes)
-        elif sent.held is not None:
-            self.announcements.soon(sent.topic, sent.conversation)
-        else:
-            await self._log.announce(sent.topic, keys=[str(sent.conversation)])
-        if busy == "interrupt":
-            await self._look(sent.conversation)  # interrupted runs that no process held have ended
-            await wake_runs(self._database, self._wakes)
-        return sent
-
-    async def _sent(
-        self, conversation: UUID, agent: str, message: str, user: str | None, key: str | None, busy: Policy
-    ) -> Sent:
-        """Send a message. If a runner of this process has room, it starts the run at once."""
-        send = partial(self._send, conversation, agent, message, user, key, busy)
-        runner = next((runner for runner in self.runners if runner.has_room(agent, user)), None)
-        return await (send(None) if runner is None else runner.send(send, user))
-
-    async def _send(
-        self,
-        conversation: UUID,
-        agent: str,
-        message: str,
-        user: str | None,
-        key: str | None,
-        busy: Policy,
-        claim: RunClaim | None,
-    ) -> Sent:
-        context = by_user(user)
-        sent = await self.runs.send(
-            conversation, agent, message, context=context, user=user, key=key, busy=busy, claim=claim
-        )
-        if sent.is_new:
-            await self._watching.join()
-            self._watching.node(Node(
-                sent.node_id, conversation, conversation, sent.seq, str(context), message, {"role": "user"}, None, key,
-                1, sent.revision, False, sent.at, sent.at,
-            ))  # fmt: skip
-        return sent
-
-    async def _fork(self, talk: Conversation, key: str | None) -> Conversation:
-        """Fork a conversation to continue in the copy. The same key returns the same fork."""
-        if key is None:
-            return await self._conversations.fork(talk.id)
-        try:
-            return await self._conversations.fork(talk.id, session_id=_fork_id(talk, key))
-        except AlreadyExists:
-            fork = await self._forked(talk, key)  # another caller forked it meanwhile
-            if fork is None:
-                raise
-            return fork
-
-    async def _forked(self, talk: Conversation, key: str) -> Conversation | None:
-        """Return the fork of a conversation that was made for this key."""
-        found = await self._conversations.find(session_id=_fork_id(talk, key), user=talk.user, app=talk.app)
-        return found if found is not None and found.forked_from == talk.id else None
-
     async def _look(self, conversation: UUID) -> None:
-        await self._watching.join()
-        self._watching.look(conversation)
+        await self.watching.join()
+        self.watching.look(conversation)
 
     async def _tell_of_retry(self, run: Run) -> None:
         """Make watchers in other processes read the rows: a retry changes nothing in the conversation."""
@@ -407,7 +331,3 @@ def unserved(agent: str, run_id: UUID) -> Unavailable:
 def start_of(sent: Sent) -> Cursor:
     """Return the cursor at which the events of a message's answer begin."""
     return Cursor(sent.revision, sent.number * PER_RUN)
-
-
-def _fork_id(talk: Conversation, key: str) -> str:
-    return str(uuid5(talk.id, store(key)))

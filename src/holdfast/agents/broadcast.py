@@ -1,22 +1,22 @@
-"""Delivers the events of conversations to all watchers in this process.
+"""Delivers the changes of conversations to all watchers and views in this process.
 
-Events of this process are delivered at once. Changes by other processes arrive through the log, with one reader per
-agent's topic for all watchers. Text that other processes stream is polled from the rows. A watcher that reads slowly or
-reconnects reads the rows from its cursor on: it misses nothing, gets nothing twice, and delays nobody.
+Changes by this process are delivered at once. Changes by other processes arrive through the log, with one reader per
+agent's topic for all watchers and views. Text that other processes stream is polled from the rows. A watcher that reads
+slowly or reconnects reads the rows from its cursor on: it misses nothing, gets nothing twice, and delays nobody.
 """
 
 import asyncio
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, Callable, MutableMapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from uuid import UUID
 
+from holdfast.agents.conversation_views import Change, ConversationViews, change_of
 from holdfast.agents.events import Cursor, Event, Pieces
 from holdfast.agents.watch import Watch
 from holdfast.bus.background import Background
 from holdfast.bus.log import Log
-from holdfast.bus.messages import message_of, sequence_of
 from holdfast.bus.records import Record
 from holdfast.conversations.nodes import Node, node_of
 from holdfast.core.errors import HoldfastError, InvalidInput
@@ -27,28 +27,28 @@ from holdfast.postgres.sql import statements
 POLL = 0.15  # seconds between two polls for text that other processes stream
 REST = 1.0  # seconds between two polls when nothing came for a while
 BATCH = 500  # records read at once
+SOON = 0.02  # seconds until the readers in other processes are woken: several changes of a turn cause one wake-up
 LINGER = 60.0  # seconds that a topic is still read after its last watcher has left
 RETRIED = "retry"  # the action of a record that announces a retry: no node shows it
 
 log = logging.getLogger(__name__)
 sql = statements(__name__)
 
-Told = tuple[UUID, UUID, int | None, str]  # the change of a record: conversation, node, revision, action
-
 
 class Watchers:
-    """All watchers of one tenant's conversations in this process, and the readers and runs that supply them."""
+    """All watchers and views of one tenant's conversations in this process, and what supplies them."""
 
     def __init__(self) -> None:
         self.watches: defaultdict[UUID, set[Watch]] = defaultdict(set)
         self.topics: defaultdict[str, set[Watch]] = defaultdict(set)
+        self.served: Counter[str] = Counter()  # topics of agents that this process serves
         self.readers: dict[str, asyncio.Task[None]] = {}
-        self.listeners: list[Callable[[Node], None]] = []
+        self.views: list[ConversationViews] = []
         self.here: defaultdict[UUID, list[Callable[[], Pieces]]] = defaultdict(list)  # text that runs here stream
 
 
 class Broadcast:
-    """Delivers events to watchers, whichever engine of the tenant they use.
+    """Delivers changes to watchers and views, whichever engine of the tenant they use.
 
     `audiences` has the watchers of every tenant.
     """
@@ -69,16 +69,17 @@ class Broadcast:
         self._max_bytes = max_bytes
         self._audience = Watchers()  # until the tenant's audience is known
         self._joined = False
+        self._due: defaultdict[str, set[str]] = defaultdict(set)  # by topic: keys of records that are not announced
 
     @property
-    def listeners(self) -> list[Callable[[Node], None]]:
-        """Callbacks for each node that this process appends."""
-        return self._audience.listeners
+    def views(self) -> list[ConversationViews]:
+        """The views that are kept up to date."""
+        return self._audience.views
 
     @property
     def is_busy(self) -> bool:
-        """Whether there are watchers or listeners."""
-        return bool(self._audience.watches or self._audience.listeners)
+        """Whether there are watchers or views."""
+        return bool(self._audience.watches or self._audience.views)
 
     @property
     def count(self) -> int:
@@ -93,7 +94,7 @@ class Broadcast:
         if not self._joined:
             own, self._audience = self._audience, self._audiences.setdefault(tenant, self._audience)
             if own is not self._audience:
-                self._audience.listeners += own.listeners
+                self._audience.views += own.views
             self._joined = True
 
     @asynccontextmanager
@@ -120,10 +121,25 @@ class Broadcast:
                 if not topics[topic]:
                     asyncio.get_running_loop().call_later(LINGER, self._end_reading, topic)
 
+    @asynccontextmanager
+    async def reading(self, topic: str) -> AsyncGenerator[None]:
+        """Read the topic of an agent that this process serves, watched or not, to keep its views up to date."""
+        await self.join()
+        self._audience.served[topic] += 1
+        try:
+            await self._read(topic)
+            yield
+        finally:
+            self._audience.served[topic] -= 1
+            self._audience.served += Counter()  # drops the zeros
+            reader = self._end_reading(topic)
+            if reader is not None:
+                await asyncio.wait([reader])
+
     def node(self, node: Node) -> None:
         """Deliver a node that this process has appended."""
-        for listener in self._audience.listeners:
-            listener(node)
+        for views in self._audience.views:
+            views.add(node)
         for watch in self._watches(node.root):
             watch.node(node)
 
@@ -136,6 +152,21 @@ class Broadcast:
         """Make the watchers of a conversation read its rows."""
         for watch in self._watches(conversation):
             watch.look()
+
+    def wake_readers(self, topic: str, conversation: UUID) -> None:
+        """Wake the readers of a topic in other processes soon, for a change that this process has delivered here."""
+        if not self._due:
+            asyncio.get_running_loop().call_later(SOON, self._announce)
+        self._due[topic].add(str(conversation))
+
+    def _announce(self) -> None:
+        telling = asyncio.ensure_future(self._announce_all())
+        telling.add_done_callback(lambda told: told.cancelled() or told.exception())  # errors of a hint do not matter
+
+    async def _announce_all(self) -> None:
+        due, self._due = self._due, defaultdict(set)
+        for topic, keys in due.items():
+            await self._log.announce(topic, keys=keys, told=True)
 
     @asynccontextmanager
     async def running_here(self, conversation: UUID, pieces: Callable[[], Pieces]) -> AsyncGenerator[None]:
@@ -181,12 +212,15 @@ class Broadcast:
             await asyncio.wait([waiting, running], return_when=asyncio.FIRST_COMPLETED)
             waiting.cancel()
 
-    def _end_reading(self, topic: str) -> None:
-        if not self._audience.topics.get(topic):
-            self._audience.topics.pop(topic, None)
-            reader = self._audience.readers.pop(topic, None)
-            if reader is not None:
-                reader.cancel()
+    def _end_reading(self, topic: str) -> "asyncio.Task[None] | None":
+        """End the reader of a topic that nobody needs any more. Return it."""
+        if self._audience.topics.get(topic) or topic in self._audience.served:
+            return None
+        self._audience.topics.pop(topic, None)
+        reader = self._audience.readers.pop(topic, None)
+        if reader is not None:
+            reader.cancel()
+        return reader
 
     async def _follow(self, topic: str, ready: asyncio.Event) -> None:
         while True:
@@ -205,34 +239,38 @@ class Broadcast:
                 await asyncio.sleep(REST)
 
     async def _tell(self, records: Sequence[Record]) -> None:
-        """Deliver the changes of these records to watchers. One statement reads all their nodes."""
-        wanted = [told for record in records if (told := self._wanted(record)) is not None]
-        if not wanted:
+        """Deliver the changes of these records to watchers and views. One statement reads all their nodes."""
+        changes = [change for record in filter(self._concerns, records) if (change := change_of(record)) is not None]
+        watched = [change for change in changes if self._is_news(change)]
+        viewed = [(views, views.news(changes)) for views in self._audience.views]
+        ids = {change.node for part in (watched, *(news for _, news in viewed)) for change in part}
+        if not ids:
             return
-        rows = await self._database.all(sql("nodes"), list({node for _, node, _, _ in wanted}))
-        nodes = {row["id"]: node_of(row) for row in rows}
-        for told in wanted:
-            for watch in self._watches(told[0]):
+        nodes = {row["id"]: node_of(row) for row in await self._database.all(sql("nodes"), list(ids))}
+        for change in watched:
+            for watch in self._watches(change.conversation):
                 try:
-                    _hand(watch, nodes.get(told[1]), told)
+                    _hand(watch, nodes.get(change.node), change)
                 except Exception:
                     log.exception("a change of the conversation %s could not be told", watch.conversation)
                     watch.look()
+        for views, news in viewed:
+            await views.apply(news, nodes)
 
-    def _wanted(self, record: Record) -> Told | None:
-        """Return the change of a record, if somebody watches the conversation and has not seen it."""
-        watches, revision = (), sequence_of(record)
-        with suppress(ValueError):
-            watches = self._watches(UUID(record.key)) if record.key else ()
-        if not any(revision is None or watch.told.revision < revision for watch in watches):
-            return None
+    def _concerns(self, record: Record) -> bool:
+        """Return whether a record is of a conversation that has a watcher or a view."""
         try:
-            message = message_of(record)
-        except InvalidInput:  # anybody can publish to the topic
-            return None
-        if revision is None and message.action != RETRIED:
-            return None
-        return message.conversation_id, message.node_id, revision, message.action
+            conversation = UUID(record.key or "")
+        except ValueError:
+            return False
+        return conversation in self._audience.watches or any(conversation in each for each in self._audience.views)
+
+    def _is_news(self, change: Change) -> bool:
+        """Return whether somebody watches the conversation and has not seen the change."""
+        revision = change.revision
+        if revision is None and change.action != RETRIED:
+            return False
+        return any(revision is None or watch.told.revision < revision for watch in self._watches(change.conversation))
 
     # The rows
 
@@ -247,7 +285,8 @@ class Broadcast:
     async def _poll(self) -> None:
         """Poll the deltas of runs in other processes, where somebody watches."""
         quiet = 0
-        while self._audience.watches or self._audience.readers:
+        audience = self._audience
+        while audience.watches or audience.readers.keys() - audience.served.keys():
             await asyncio.sleep(POLL if quiet < 50 else REST)
             expecting = self._expecting()
             if not expecting:
@@ -276,17 +315,22 @@ class Broadcast:
         return found
 
 
-def _hand(watch: Watch, node: Node | None, told: Told) -> None:
+def _hand(watch: Watch, node: Node | None, change: Change) -> None:
     """Deliver a change to a watcher.
 
     An appended node and a change of state are delivered at once. For any other change, the watcher reads the rows.
     """
-    conversation, _, revision, action = told
+    revision = change.revision
     if revision is None:
         watch.look()
-    elif action == "state":
+    elif change.action == "state":
         watch.pass_by(revision)
-    elif node is not None and node.root == conversation and (node.revision, node.version) == (revision, 1) and node.seq:
+    elif (
+        node is not None
+        and node.root == watch.conversation
+        and (node.revision, node.version) == (revision, 1)
+        and node.seq
+    ):
         watch.node(node)
     elif revision > watch.told.revision:
         watch.look()

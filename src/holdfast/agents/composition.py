@@ -120,7 +120,6 @@ class TenantAgents:
         turns = TurnLoop(
             TurnServices(
                 database=self.database,
-                announcements=self.agents.announcements,
                 runs=self.agents.runs,
                 watching=self.watching,
                 notes=self.notes,

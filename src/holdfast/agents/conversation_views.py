@@ -6,12 +6,13 @@ the view is read again. Two views of the same revision are equal, however they w
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
-from holdfast.bus.messages import ConversationMessage, message_of, sequence_of
+from holdfast.bus.messages import message_of, sequence_of
 from holdfast.bus.records import Record
 from holdfast.conversations.nodes import Node, node_of
 from holdfast.core.errors import InvalidInput, NotFound
@@ -27,6 +28,15 @@ ALL_BYTES = 100_000_000  # of all views
 ADDING = frozenset({"create", "append", "tool_invoke", "tool_result", "system_message"})
 
 sql = statements(__name__)
+
+
+class Change(NamedTuple):
+    """A change of a conversation. `revision`: the revision that it made, or None if it changed no row."""
+
+    conversation: UUID
+    node: UUID
+    revision: int | None
+    action: str
 
 
 class ConversationView:
@@ -122,6 +132,9 @@ class ConversationViews:
         self._views: OrderedDict[UUID, ConversationView] = OrderedDict()
         self._readings: set[ViewReading] = set()
 
+    def __contains__(self, conversation: UUID) -> bool:
+        return conversation in self._views
+
     async def current(self, conversation: UUID, *, seq: int = 0, revision: int = 0) -> ConversationView:
         """Return a view of this revision or a later one, with the node of this seq and all nodes appended here."""
         view = self._views.get(conversation)
@@ -132,20 +145,31 @@ class ConversationViews:
 
     async def follow(self, records: Sequence[Record]) -> None:
         """Update the views with these records. One statement reads all nodes that they need."""
-        told = [news for record in records if (news := self._news(record)) is not None]
-        if not told:
-            return
-        ids = list({message.node_id for message, _ in told})
-        nodes = {row["id"]: node_of(row) for row in await self._database.all(sql("nodes"), ids)}
-        read: set[UUID] = set()  # views that were just read: they include the changes of these records
-        for message, revision in told:
-            conversation = message.conversation_id
-            view = self._views.get(conversation)
-            if view is None or conversation in read:
+        news = self.news([change for record in records if (change := change_of(record)) is not None])
+        if news:
+            ids = list({change.node for change in news})
+            await self.apply(news, {row["id"]: node_of(row) for row in await self._database.all(sql("nodes"), ids)})
+
+    def news(self, changes: Iterable[Change]) -> list[Change]:
+        """Return the changes of conversations that have a view which does not show them."""
+        return [
+            change
+            for change in changes
+            if change.revision is not None
+            and (view := self._views.get(change.conversation)) is not None
+            and change.revision > view.revision
+        ]
+
+    async def apply(self, changes: Iterable[Change], nodes: Mapping[UUID, Node]) -> None:
+        """Update the views with these changes, given the current nodes of the changes."""
+        read: set[UUID] = set()  # views that were just read: they include these changes
+        for change in changes:
+            view = self._views.get(change.conversation)
+            if view is None or change.conversation in read:
                 continue
-            if not _apply(view, message.action, nodes.get(message.node_id), revision):
-                read.add(conversation)
-                await self._reread(conversation)
+            if not _apply(view, change, nodes.get(change.node)):
+                read.add(change.conversation)
+                await self._reread(change.conversation)
         self._make_room()
 
     def add(self, node: Node) -> None:
@@ -163,18 +187,6 @@ class ConversationViews:
         self._views.pop(conversation, None)
         for reading in self._readings:
             reading.is_stale = reading.is_stale or reading.conversation == conversation
-
-    def _news(self, record: Record) -> tuple[ConversationMessage, int] | None:
-        """Return the message and the revision of a record, if there is a view that has not seen it."""
-        try:
-            message = message_of(record)
-        except InvalidInput:
-            return None
-        view = self._views.get(message.conversation_id)
-        revision = sequence_of(record)
-        if view is None or revision is None or revision <= view.revision:
-            return None
-        return message, revision
 
     async def _reread(self, conversation: UUID) -> None:
         with suppress(NotFound):
@@ -223,8 +235,18 @@ class ConversationViews:
             size -= dropped.bytes
 
 
-def _apply(view: ConversationView, action: str, node: Node | None, revision: int) -> bool:
-    if revision <= view.revision:
+def change_of(record: Record) -> Change | None:
+    """Return the change that a record announces. None: it cannot be read, because anybody can publish to the topic."""
+    try:
+        message = message_of(record)
+    except InvalidInput:
+        return None
+    return Change(message.conversation_id, message.node_id, sequence_of(record), message.action)
+
+
+def _apply(view: ConversationView, change: Change, node: Node | None) -> bool:
+    revision, action = change.revision, change.action
+    if revision is None or revision <= view.revision:
         return True
     if node is not None and node.root != view.id:  # anybody can publish to the topic
         return False

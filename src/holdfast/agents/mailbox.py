@@ -1,4 +1,4 @@
-"""The mailbox of an agent: reads its topic, updates its views, and claims the runs of new messages.
+"""The mailbox of an agent: reads its topic as a member of the agent's group, and claims the runs of new messages.
 
 A message is answered by a run. The sender stores the run with the message. If another program published the message,
 the run is missing, and the mailbox stores it. So the committed offset only says how far the topic was read: it is
@@ -12,7 +12,6 @@ from contextlib import suppress
 from typing import Self
 from uuid import UUID
 
-from holdfast.agents.conversation_views import ConversationViews
 from holdfast.agents.definitions import Agent
 from holdfast.bus.log import Log
 from holdfast.bus.messages import TOOL, ConversationMessage, message_of
@@ -35,10 +34,9 @@ Take = Callable[[Agent, Sequence[UUID]], Awaitable[None]]
 class Mailbox:
     """Reads the topic of one agent, as a member of the agent's consumer group."""
 
-    def __init__(self, agent: Agent, log: Log, views: ConversationViews, take: Take) -> None:
+    def __init__(self, agent: Agent, log: Log, take: Take) -> None:
         self._agent = agent
         self._log = log
-        self._views = views
         self._take = take
         self._reading: asyncio.Task[None] | None = None
         self.ignored = 0  # how many of the agent's own messages were read
@@ -100,7 +98,6 @@ class Mailbox:
                 await self._handle([record])
 
     async def _take_asked(self, records: Sequence[Record]) -> None:
-        await self._views.follow(records)
         asked: list[UUID] = []
         for record in records:
             try:

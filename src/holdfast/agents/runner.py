@@ -7,7 +7,7 @@ over when their leases have expired.
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Protocol, Self
@@ -16,7 +16,7 @@ from uuid import UUID
 from holdfast.agents.approvals import runs_channel
 from holdfast.agents.definitions import Agent
 from holdfast.agents.run_errors import is_passing
-from holdfast.agents.runs import FinishedRun, Run, RunClaim, Runs, Sent
+from holdfast.agents.runs import FinishedRun, Run, RunClaim, Runs
 from holdfast.bus.feed_options import Listen
 from holdfast.bus.notifications import until
 from holdfast.core.errors import Busy, HoldfastError
@@ -81,6 +81,8 @@ class AgentRunner:
         self._held: dict[UUID, HeldRun] = {}
         self._more = False  # some due runs found no room
         self._taking: set[asyncio.Task[Any]] = set()
+        self._offered: dict[UUID, Holder] = {}  # claims of messages that are being stored
+        self._settled = asyncio.Event()  # set when the last offered claim has ended
         self._begun: OrderedDict[UUID, object] = OrderedDict()
         self._watching: list[asyncio.Task[None]] = []
         self._woken = asyncio.Event()
@@ -117,6 +119,9 @@ class AgentRunner:
         await asyncio.wait(self._watching[1:])
         if self._taking:  # runs that are claimed from now on find no agent and are released
             await asyncio.wait(self._taking, timeout=TIDYING)
+        if self._offered:
+            self._settled.clear()
+            await until(self._settled, TIDYING)
         if self._held and self._grace:
             await asyncio.wait([each.task for each in self._held.values()], timeout=self._grace)
         ending = [*(each.task for each in self._held.values()), *self._taking]
@@ -140,40 +145,38 @@ class AgentRunner:
         """Return whether it would start a run of an agent for a user at once."""
         return agent in self._agents and self._places.offers((self._tenant, user or ""))
 
-    async def send(self, sending: Callable[[RunClaim], Coroutine[Any, Any, Sent]], user: str | None) -> Sent:
-        """Send a message and claim its run in the same transaction. The run starts even if the caller stops waiting."""
-        holder = (self._tenant, user or "")
-        self._places.add(holder)
-        task = asyncio.create_task(self._send(sending, holder), name="sending")
-        self._taking.add(task)
-        task.add_done_callback(self._sent)
-        return await asyncio.shield(task)
-
-    async def _send(self, sending: Callable[[RunClaim], Coroutine[Any, Any, Sent]], holder: Holder) -> Sent:
+    def offer(self, agent: str, user: str | None) -> RunClaim | None:
+        """Reserve a place for a run of an agent, and return the claim to store it with. None: there is no room."""
+        if not self.has_room(agent, user):
+            return None
         claim = RunClaim(uuid7(), self._holder, self._lease)
-        try:
-            sent = await sending(claim)
-        except HoldfastError as error:
-            if is_passing(error) and not isinstance(error, Busy):  # the run may be stored nevertheless
-                self._left.append(claim.run)
-            raise
-        finally:
-            self._places.give(holder)
-        agent = self._agents.get(sent.held.agent) if sent.held is not None else None
-        if sent.held is not None and agent is not None:
-            self._begun[sent.held.trigger] = None
+        self._offered[claim.run] = holder = (self._tenant, user or "")
+        self._places.add(holder)
+        return claim
+
+    def start(self, claim: RunClaim, run: Run | None) -> None:
+        """Execute the run that was stored with a claim. None: the run is not claimed, or there is none."""
+        self._end_offer(claim)
+        agent = None if run is None else self._agents.get(run.agent)
+        if run is not None and agent is not None:
+            self._begun[run.trigger] = None
             if len(self._begun) > BEGUN:
                 self._begun.popitem(last=False)
-            self._start(agent, sent.held)
-        elif sent.held is not None:  # the agent is no longer served here
-            self._left.append(sent.held.id)
+            self._start(agent, run)
+        elif run is not None:  # the agent is no longer served here
+            self._left.append(run.id)
         self._look_if_room()
-        return sent
 
-    def _sent(self, task: "asyncio.Task[Any]") -> None:
-        self._taking.discard(task)
-        if not task.cancelled():
-            task.exception()  # mark it as retrieved: the sender gets it, if it still waits
+    def withdraw(self, claim: RunClaim, error: BaseException) -> None:
+        """Give up a claim because of an error. The run may be stored nevertheless."""
+        self._end_offer(claim)
+        if isinstance(error, HoldfastError) and is_passing(error) and not isinstance(error, Busy):
+            self._left.append(claim.run)
+
+    def _end_offer(self, claim: RunClaim) -> None:
+        self._places.give(self._offered.pop(claim.run))
+        if not self._offered:
+            self._settled.set()
 
     async def take(self, agent: Agent, nodes: Sequence[UUID]) -> None:
         """Claim the runs that answer these nodes. Runs for which there is no room are claimed later."""

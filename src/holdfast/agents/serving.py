@@ -37,7 +37,8 @@ class Serving:
     ) -> None:
         self._definitions: Definitions = agents.definitions
         self._announced = agents.presence.announced()
-        self._runners = agents.runners
+        self._inbox = agents.inbox
+        self._watching = agents.watching
         self._log = log
         self._runner = runner
         self._turns = turns
@@ -65,8 +66,7 @@ class Serving:
             await self._definitions.declare(self._declared.values())
             await self._declare()
             await stack.enter_async_context(self._runner)
-            self._runners.append(self._runner)
-            stack.callback(self._runners.remove, self._runner)
+            stack.enter_context(self._inbox.taken_by(self._runner))
             stack.push_async_callback(self._leave_all)
             for agent in self._declared.values():
                 if agent.kind != "ui":
@@ -90,8 +90,8 @@ class Serving:
         self._runner.serve(agent)
         if agent.name not in self._mailboxes:
             stack = self._mailboxes[agent.name] = AsyncExitStack()
-            mailbox = Mailbox(agent, self._log, self._turns.views, self._runner.take)
-            await stack.enter_async_context(mailbox)
+            await stack.enter_async_context(self._watching.reading(agent.topic))
+            await stack.enter_async_context(Mailbox(agent, self._log, self._runner.take))
 
     async def _leave(self, name: str) -> None:
         await self._mailboxes.pop(name).aclose()

@@ -80,11 +80,11 @@ class TurnLoop:
         self.views = ConversationViews(services.database)  # the agents' cached conversations
         # The turns of cancelled tasks, with the text streamed so far. An entry disappears with its task.
         self._stopped: WeakKeyDictionary[asyncio.Task[Any], TurnState] = WeakKeyDictionary()
-        services.watching.listeners.append(self.views.add)
+        services.watching.views.append(self.views)
 
     def close(self) -> None:
-        """Stop receiving the nodes that this process appends."""
-        self._services.watching.listeners.remove(self.views.add)
+        """Stop keeping the views up to date."""
+        self._services.watching.views.remove(self.views)
 
     async def do(self, agent: Agent, run: Run) -> FinishedRun | None:
         """Execute a run until it ends. Return None if it has to wait for an approval."""
@@ -404,8 +404,8 @@ class TurnLoop:
         self._services.watching.beside(turn.run.conversation, event, n, after)
 
     def _journal(self, run: Run) -> Journal:
-        services = self._services
-        return Journal(services.database, run, announce=services.announcements.soon, on_node=services.watching.node)
+        watching = self._services.watching
+        return Journal(self._services.database, run, announce=watching.wake_readers, on_node=watching.node)
 
 
 def _current_task() -> "asyncio.Task[Any]":

@@ -10,7 +10,6 @@ from holdfast.agents.journal import Journal, RunHistory, StepReply
 from holdfast.agents.prompt import Prompt, PromptInputs, RecalledMemory
 from holdfast.agents.runs import Run, Runs
 from holdfast.agents.skill_section import AgentSkills
-from holdfast.agents.topic_wakeups import TopicWakeups
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.notes import Notes
 from holdfast.core.settings import AgentSettings, LlmSettings
@@ -30,7 +29,6 @@ class TurnServices:
     """The services that turns use."""
 
     database: Database
-    announcements: TopicWakeups
     runs: Runs
     watching: Broadcast
     notes: Notes

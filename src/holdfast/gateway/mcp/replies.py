@@ -27,7 +27,7 @@ class MissingCapability(Unavailable):
 
     def __init__(self, missing: Mapping[str, Any]) -> None:
         named = " and ".join(missing)
-        super().__init__(f"the client has not declared the capability {named}", next="Call it by a client that has it.")
+        super().__init__(f"the client has not declared the capability {named}", next="Use a client that supports it.")
         self.missing = missing
 
 
