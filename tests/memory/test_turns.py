@@ -14,6 +14,7 @@ from holdfast.engine import Engine
 from holdfast.memory import memory_indexer, user
 from holdfast.memory.memory_indexer import Indexer
 from holdfast.postgres.database import OwnerConnection
+from holdfast.skills import registry_indexer
 from tests.memory.conftest import OpenWith
 
 pytestmark = [pytest.mark.req("MEM-04", "EMB-03"), pytest.mark.usefixtures("models")]
@@ -25,8 +26,9 @@ VECTOR = "select embedding::text from memory_vector where memory_id = $1"
 
 @pytest.fixture(autouse=True)
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The engine's own indexer stays out of the way."""
+    """The engine's own indexers stay out of the way; `listening` has to be the first that connects."""
     monkeypatch.setattr(memory_indexer, "FIRST", 3600)
+    monkeypatch.setattr(registry_indexer, "FIRST", 3600)
 
 
 @pytest.fixture
