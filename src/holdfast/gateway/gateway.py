@@ -8,8 +8,8 @@ from holdfast.core.errors import Forbidden, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.outcomes import Outcome
 from holdfast.gateway.calls import GatewayCall
-from holdfast.gateway.derived import DerivedObjects
 from holdfast.gateway.inventory import Inventory
+from holdfast.gateway.object_cache import ObjectCache
 from holdfast.gateway.offerings import Offerings
 from holdfast.gateway.policies.approval import ApprovalPolicy
 from holdfast.gateway.policies.arguments import ArgumentPolicy
@@ -33,7 +33,7 @@ class Gateway:
         self.engine = engine
         self.inventory = inventory
         self.offerings = offerings
-        self.derived = DerivedObjects()
+        self.cache = ObjectCache()
         self._settings = engine.config.gateway
         self._proceed = chained(policies, self._run)
 

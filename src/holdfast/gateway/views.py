@@ -17,7 +17,7 @@ from functools import cached_property
 from uuid import UUID
 
 from holdfast.access.principals import Principal
-from holdfast.gateway.derived import DerivedObjects
+from holdfast.gateway.object_cache import ObjectCache
 from holdfast.skills.offers import Offer
 from holdfast.skills.permissions import cap_of, opens, permits
 from holdfast.skills.tool import Tool, ToolEntry
@@ -72,7 +72,7 @@ class CallerView:
     who: ViewKey
     tools: tuple[Listed, ...]
     absent: bool = False
-    derived: DerivedObjects = field(default_factory=DerivedObjects, compare=False, repr=False)
+    cache: ObjectCache = field(default_factory=ObjectCache, compare=False, repr=False)
 
     @cached_property
     def by_name(self) -> Mapping[str, Listed]:

@@ -16,7 +16,7 @@ class OpenRpcDocument(bytes):
 
 def described(view: CallerView) -> bytes:
     """Return the document of a view. It is rendered once."""
-    return view.derived.get(OpenRpcDocument, lambda: OpenRpcDocument(render(_document(view))))
+    return view.cache.get(OpenRpcDocument, lambda: OpenRpcDocument(render(_document(view))))
 
 
 def _document(view: CallerView) -> dict[str, Any]:

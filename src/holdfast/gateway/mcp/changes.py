@@ -156,7 +156,7 @@ class ListChanges:
     @classmethod
     def of(cls, gateway: Gateway) -> "ListChanges":
         """Return the changes of a gateway."""
-        return gateway.derived.get(cls, lambda: cls(gateway))
+        return gateway.cache.get(cls, lambda: cls(gateway))
 
     @asynccontextmanager
     async def watch(

@@ -101,7 +101,7 @@ class MirroredHeaders:
 
 def mirrored_in(view: CallerView, listed: Listed) -> Sequence[MirroredArgument]:
     """Return the arguments of a tool that headers repeat; determined once for each view."""
-    known = view.derived.get(MirroredArguments, MirroredArguments)
+    known = view.cache.get(MirroredArguments, MirroredArguments)
     found = known.get(listed.name)
     if found is None:
         found = known[listed.name] = mirrored_of(listed.offer.shown.parameters)

@@ -79,7 +79,7 @@ class RequestStates:
         """Return those of a gateway. Each node can open the states of the other nodes."""
         engine = gateway.engine
         lifetime = timedelta(minutes=engine.config.gateway.state_minutes)
-        return gateway.derived.get(cls, lambda: cls(engine.secret, lifetime=lifetime))
+        return gateway.cache.get(cls, lambda: cls(engine.secret, lifetime=lifetime))
 
     def seal(self, origin: Origin, asked: Iterable[str], answers: Answers, *, now: datetime) -> str:
         """Return the sealed state of a request, for its client to carry."""

@@ -58,7 +58,7 @@ def rendered(view: CallerView, most: int) -> msgspec.Raw:
     def render_tools() -> RenderedTools:
         return RenderedTools(msgspec.Raw(render([definition(each) for each in view.told(most)])))
 
-    return view.derived.get(RenderedTools, render_tools).json
+    return view.cache.get(RenderedTools, render_tools).json
 
 
 def definition(listed: Listed) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class McpSessions:
     @classmethod
     def of(cls, gateway: Gateway) -> "McpSessions":
         """Return the sessions of a gateway's tenant."""
-        return gateway.derived.get(cls, lambda: cls(gateway))
+        return gateway.cache.get(cls, lambda: cls(gateway))
 
     async def begin(
         self, caller: Principal, version: str, client: Mapping[str, Any], *, transport: Transport = "http"

@@ -46,7 +46,7 @@ class Signals:
     @classmethod
     def of(cls, gateway: Gateway) -> "Signals":
         """Return the signals of a gateway's tenant."""
-        return gateway.derived.get(cls, lambda: cls(gateway))
+        return gateway.cache.get(cls, lambda: cls(gateway))
 
     async def say(self, session: str, *about: About) -> None:
         """Notify the listeners of a session in every process, so that they read its rows."""

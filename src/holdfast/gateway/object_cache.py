@@ -1,4 +1,4 @@
-"""Objects that other modules derive from a gateway or a view and keep with it, one of each class."""
+"""A cache of objects that modules make from a gateway or a view, one of each class."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -6,7 +6,7 @@ from typing import TypeVar
 Kind = TypeVar("Kind")
 
 
-class DerivedObjects:
+class ObjectCache:
     """Makes each object once. Classes distinguish them, so that each module has its own, with its own type."""
 
     def __init__(self) -> None:
