@@ -90,7 +90,7 @@ class LegacyClient(NotifiedClient):
         """Wait until all questions are answered; raise TimedOut after `limit` seconds."""
         if not await self._collect(self._limit):
             raise TimedOut(
-                "the client did not answer what it was asked",
+                "the client did not answer in time",
                 why=f"it had {self._limit:g} seconds",
                 next="Call it again, or raise gateway.state_minutes.",
             )
@@ -137,7 +137,7 @@ def _reply_of(request: InputRequest, message: Mapping[str, Any]) -> Reply | Hold
     if not isinstance(result, dict):
         error: object = message.get("error")
         said = cast(dict[str, Any], error).get("message") if isinstance(error, dict) else None
-        return Unavailable(f"the client refuses what it was asked: it says {said!r:.200}")
+        return Unavailable(f"the client refused the request: {said!r:.200}")
     found = cast(dict[str, Any], result)
     wrong = unfit(request, found)
-    return Unavailable(f"the client's answer does not fit what it was asked: {wrong}") if wrong else Reply(found)
+    return Unavailable(f"the client's answer does not match the request: {wrong}") if wrong else Reply(found)
