@@ -32,6 +32,7 @@ VIOLATIONS = {
     ),
 }
 ALLOWED = [
+    "create function half(n float8) returns float8 language sql immutable as $$ select n / 2 $$",
     "create trigger written instead of insert on notes for each row execute function write_note()",
     "create table node (tenant_id uuid, n bigint generated always as identity, size integer)",
     "create policy own on node using (tenant_id = current_setting('holdfast.tenant')::uuid)",
