@@ -1,12 +1,13 @@
 """What all tests stand on: a real PostgreSQL, a database per test, a clock that moves, processes that can be killed."""
 
 import asyncio
+import gc
 import itertools
 import os
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -50,6 +51,17 @@ _finished: list[str] = []  # databases that nobody uses any more
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--screenshots", metavar="FOLDER", help="save what the console's screens show, for the docs")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect no garbage while tests are collected: all that is made then stays, and to look through it takes long."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

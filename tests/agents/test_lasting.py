@@ -50,4 +50,4 @@ def test_a_message_of_a_megabyte_costs_no_time(text: str) -> None:
 
     lasting_part(text)
 
-    assert process_time() - started < 0.5
+    assert process_time() - started < 2  # seconds, on a busy machine, too; one that looks back takes minutes

@@ -125,6 +125,6 @@ def test_a_long_text_is_estimated_by_parts_of_it() -> None:
 
     counted = ESTIMATE.count(text)
 
-    assert time.process_time() - began < 0.1
+    assert time.process_time() - began < 1  # seconds; to count all of it takes many
     exact = sum(ESTIMATE.count(text[start : start + PART]) for start in range(0, len(text), PART))
     assert counted == pytest.approx(exact, rel=0.1)

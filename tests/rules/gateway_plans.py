@@ -41,15 +41,15 @@ OF_THE_SYSTEM: dict[str, Plan | Cold] = {
 ROWS = """
 insert into mcp_session (tenant_id, key, user_name, transport, protocol_version, ends_at)
   select id, 'key ' || n, 'user ' || n % 7, 'http', '2025-11-25', holdfast.now() + n * interval '1 minute'
-  from tenant, generate_series(1, 20) n;
+  from busy, generate_series(1, 60) n;
 insert into mcp_stream (tenant_id, session_key, id, requests, leased_until)
   select tenant_id, key, 'stream ' || n, '1', holdfast.now() from mcp_session, generate_series(1, 3) n;
 insert into mcp_event (tenant_id, session_key, stream, number, message)
   select tenant_id, session_key, id, n, '{}' from mcp_stream, generate_series(1, 3) n;
 insert into used_state (tenant_id, nonce, expires_at)
-  select id, holdfast.uuid7(), holdfast.now() + n * interval '1 minute' from tenant, generate_series(1, 20) n;
+  select id, holdfast.uuid7(), holdfast.now() + n * interval '1 minute' from busy, generate_series(1, 60) n;
 insert into mcp_question (tenant_id, session_key, id) select tenant_id, session_key, id from mcp_stream;
 insert into mcp_cancellation (tenant_id, session_key, request) select tenant_id, session_key, id from mcp_stream;
 insert into resource_update (tenant_id, uri_digest, at)
-  select id, sha256(n::text::bytea), holdfast.now() + n * interval '1 minute' from tenant, generate_series(1, 60) n;
+  select id, sha256(n::text::bytea), holdfast.now() + n * interval '1 minute' from busy, generate_series(1, 100) n;
 """
