@@ -5,10 +5,10 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
+from msgspec.structs import asdict
 
 from holdfast.access.principals import LOCAL_USER
 from holdfast.app import App
