@@ -78,7 +78,7 @@ async def test_notes_are_those_of_the_run_and_no_argument_names_another(tools: d
     refusal = parse_arguments(notes, '{"user": "ann"}')
 
     assert isinstance(refusal, ArgumentRefusal)
-    assert "it has no argument `user`" in refusal.text
+    assert "the tool has no argument `user`" in refusal.text
     for other in (run_of("bob"), run_of(of="sales")):
         assert (await call(notes, other)).text == "(nothing has been noted yet)"
 
@@ -87,8 +87,8 @@ async def test_notes_are_those_of_the_run_and_no_argument_names_another(tools: d
 @pytest.mark.parametrize(
     ("run", "arguments", "said"),
     [
-        (ANN, {"operation": "append"}, "append needs content"),
-        (ANN, {"operation": "read", "content": "x"}, "read takes no content"),
+        (ANN, {"operation": "append"}, "append requires content"),
+        (ANN, {"operation": "read", "content": "x"}, "read does not take content"),
         (ANN, {"operation": "delete_section_by_header", "section_header": "Nowhere"}, "Nowhere"),
         (ANN, {"operation": "overwrite", "content": "x" * 70_000}, "the notes would be too large"),
         (run_of(None), {}, "there is no user here"),
@@ -155,9 +155,9 @@ async def test_a_model_recalls_what_its_user_its_agent_and_the_organization_have
 @pytest.mark.parametrize(
     ("name", "raw", "said"),
     [
-        ("remember", '{"content": ""}', "`content` is wrong, it must have at least 1 character"),
-        ("remember", '{"content": "x", "importance": 7}', "`importance` is wrong, it must be at most 1 and is 7"),
-        ("recall", '{"query": "x", "limit": 5000}', "`limit` is wrong, it must be at most 50 and is 5000"),
+        ("remember", '{"content": ""}', "`content` is invalid, it must have at least 1 character"),
+        ("remember", '{"content": "x", "importance": 7}', "`importance` is invalid, it must be at most 1 and is 7"),
+        ("recall", '{"query": "x", "limit": 5000}', "`limit` is invalid, it must be at most 50 and is 5000"),
         ("recall", "{}", "the argument `query` is missing"),
     ],
 )

@@ -129,7 +129,7 @@ def test_what_does_not_fit_is_for_the_check_of_arguments_to_refuse() -> None:
     checked = parse_arguments(TOOLS["count"], command.call.arguments)
 
     assert isinstance(checked, ArgumentRefusal)
-    assert "`to` is wrong, it must be an integer" in checked.text
+    assert "`to` is invalid, it must be an integer" in checked.text
 
 
 def test_a_reply_has_no_end_of_commands() -> None:

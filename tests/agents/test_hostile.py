@@ -45,7 +45,7 @@ async def test_every_tool_at_once_is_served(stage: Stage, app: App, model: Playe
         ({"name": "track\0", "arguments": {}}, "there is no tool"),
         ({"name": "track", "arguments": {}}, "the argument `parcel` is missing"),
         ({"name": "track", "arguments": {"parcel": 7}}, "the argument `parcel` is wrong"),
-        ({"name": "track", "arguments": {"parcel": "1", "user": "bob"}}, "it has no argument `user`"),
+        ({"name": "track", "arguments": {"parcel": "1", "user": "bob"}}, "the tool has no argument `user`"),
         ({"name": "track", "arguments": "{"}, "cannot be read"),
         ({"name": "track", "arguments": "[]"}, "are a list, not an object"),
         ({"name": "track", "arguments": "[" * 100_000}, "cannot be read"),

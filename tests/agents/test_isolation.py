@@ -66,7 +66,7 @@ async def test_what_one_user_said_is_never_shown_to_another(stage: Stage, app: A
     recalled, read, *refused = of(events, "observation")
     assert recalled.text.startswith("Nothing is remembered")
     assert read.text == "(nothing has been noted yet)"
-    assert all(each.failed and "it has no argument" in each.text for each in refused)
+    assert all(each.failed and "the tool has no argument" in each.text for each in refused)
     assert "4711" not in everything(model)
     assert not any("4711" in event.text for event in events)
 

@@ -139,7 +139,7 @@ async def test_a_skill_that_there_is_not_is_a_result_that_names_those_that_there
 
     [observation] = of(events, "observation")
     assert observation.failed
-    assert "there is no skill 'refunds' that support can use" in (observation.text or "")
+    assert "support has no skill 'refunds'" in (observation.text or "")
     assert events[-1].state == "done"
 
 
@@ -152,7 +152,7 @@ async def test_a_tool_that_is_not_permitted_is_not_disclosed(stage: Stage, shop:
 
     assert names(after) == {"use_skill", "search_skills", "policy"}
     [told_so] = [message.content for message in after.messages if message.role == "tool"]
-    assert "Not for you: refund, for calling it takes the access write" in told_so
+    assert "Not for you: refund, for it requires the access write" in told_so
 
 
 @pytest.mark.req("SKILL-07")
@@ -275,8 +275,8 @@ async def test_who_calls_a_tool_before_its_skill_is_loaded_reads_which_to_load(
     events = await told(engine, "support", "Pay back!", user="ann")
 
     native, written = (observation.text for observation in of(events, "observation"))
-    assert native == "you do not have the tool refund yet. Load the skill returns with use_skill first."
-    assert written == "you do not have the tool policy yet. Load the skill law with use_skill first."
+    assert native == "the tool refund is not available yet. Load the skill returns with use_skill first."
+    assert written == "the tool policy is not available yet. Load the skill law with use_skill first."
 
 
 @pytest.mark.req("SAFE-03", "SKILL-02")

@@ -251,14 +251,14 @@ def test_what_cannot_be_done_is_said(served: Program, words: list[str], code: in
     [
         (["add", ""], "the memory is empty"),
         (["supersede", "00000000-0000-0000-0000-000000000000", " "], "the memory is empty"),
-        (["add", "x" * (MAX_CONTENT_BYTES + 1)], "the memory is too large: it has 65537 bytes, at most 65536"),
+        (["add", "x" * (MAX_CONTENT_BYTES + 1)], "the memory is too large: it has 65537 bytes; the limit is 65536"),
         (["add", "x", "--at", "yesterday"], "'yesterday' is no time. Write it like 2026-03-01 or"),
         (["add", "x", "--at", "0001-01-01"], "'0001-01-01' is no time"),
         (["search", "x", "--as-of", "foo"], "'foo' is no time"),
         (["add", "x", "--trust", "god"], "'god' is not one of 'system', 'user'"),
         (["export", "--scope", "everybody"], "'everybody' is not one of 'session', 'user'"),
         (["why-not", "x", "y"], "'x' is no id. The lists show the ids."),
-        (["search", ""], "the question is empty"),
+        (["search", ""], "the query is empty"),
         (["search", "x", "--type", "fact", "--type", ""], "--type is empty"),
         *(
             ([*command, option, ""], f"{option} is empty. Give a name, or leave it out.")

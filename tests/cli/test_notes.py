@@ -73,9 +73,9 @@ def test_content_is_read_from_stdin(served: Program, ann: list[str]) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--operation", "append"], 2, "append needs content"),
+        (["--operation", "append"], 2, "append requires content"),
         (["--operation", "burn", "--content", "x"], 2, "burn"),
-        (["--section", "Drinks", "--content", "x"], 2, "append takes no section_header"),
+        (["--section", "Drinks", "--content", "x"], 2, "append does not take section_header"),
         (["--operation", "delete_section_by_header", "--section", "Food"], 3, "# Drinks, # Tasks"),
         (["--agent", "\udcff", "--content", "x"], 2, "not UTF-8"),
         ([], 2, "neither VISUAL nor EDITOR is set"),

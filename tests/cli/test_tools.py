@@ -176,7 +176,7 @@ def test_the_same_key_calls_once_and_the_whole_output_is_printed(desk: Program) 
         (["call", "track", "parcel=1", "--arguments", "{}"], 2, "in several ways"),
         (["call", "track", "-"], 2, "the arguments are no JSON"),
         (["show", "none"], 3, "there is no tool 'none'"),
-        (["rm", "track"], 5, "declared in a program"),
+        (["rm", "track"], 5, "an app declares the tool track"),
         (["output", UNKNOWN], 3, UNKNOWN),
         (["decide", UNKNOWN, "done"], 3, UNKNOWN),
         (["decide", UNKNOWN, "maybe"], 2, "maybe"),

@@ -104,7 +104,7 @@ async def test_a_search_goes_on_where_the_page_before_ended(conversations: Conve
 
 @pytest.mark.parametrize("text", ["", " \n"])
 async def test_a_search_for_nothing_is_refused(conversations: Conversations, text: str) -> None:
-    with pytest.raises(InvalidInput, match="nothing to search for"):
+    with pytest.raises(InvalidInput, match="the search text is empty"):
         await conversations.search(text)
 
 

@@ -118,16 +118,16 @@ async def test_the_first_content_stands_alone(notes: Notes, operation: Any) -> N
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"operation": "append"}, "append needs content"),
-        ({"operation": "overwrite"}, "overwrite needs content"),
-        ({"operation": "replace_section_by_header", "section_header": "Tasks"}, "needs content"),
-        ({"operation": "replace_section_by_header", "content": "x"}, "needs section_header"),
-        ({"operation": "delete_section_by_header"}, "needs section_header"),
-        ({"operation": "delete_section_by_header", "section_header": "Tasks", "content": ""}, "takes no content"),
+        ({"operation": "append"}, "append requires content"),
+        ({"operation": "overwrite"}, "overwrite requires content"),
+        ({"operation": "replace_section_by_header", "section_header": "Tasks"}, "requires content"),
+        ({"operation": "replace_section_by_header", "content": "x"}, "requires section_header"),
+        ({"operation": "delete_section_by_header"}, "requires section_header"),
+        ({"operation": "delete_section_by_header", "section_header": "Tasks", "content": ""}, "does not take content"),
         ({"operation": "delete_section_by_header", "section_header": " "}, "the header is empty"),
-        ({"operation": "append", "content": "x", "section_header": "Tasks"}, "append takes no section_header"),
-        ({"operation": "read", "content": "x"}, "read takes no content"),
-        ({"operation": "delete_all_notes", "content": "x"}, "delete_all_notes takes no content"),
+        ({"operation": "append", "content": "x", "section_header": "Tasks"}, "append does not take section_header"),
+        ({"operation": "read", "content": "x"}, "read does not take content"),
+        ({"operation": "delete_all_notes", "content": "x"}, "delete_all_notes does not take content"),
         ({"operation": "burn"}, "delete_all_notes"),
     ],
 )
@@ -241,9 +241,9 @@ async def test_a_revision_is_brought_back_as_a_new_version(notes: Notes, started
 @pytest.mark.req("NOTE-03", "ENG-08")
 @pytest.mark.parametrize("revision", [-1, 0, 2, 2**31, 10**30])
 async def test_a_revision_that_never_was_is_not_found(notes: Notes, started: Note, revision: int) -> None:
-    with pytest.raises(NotFound, match="there are 1 to 1"):
+    with pytest.raises(NotFound, match="the revisions are 1 to 1"):
         await notes.restore(**ANN, revision=revision)
-    with pytest.raises(NotFound, match="nothing has been noted yet"):
+    with pytest.raises(NotFound, match="no notes have been written yet"):
         await notes.restore(user="bob", agent="support", revision=revision)
 
     assert await notes.read(**ANN) == started
@@ -261,7 +261,7 @@ async def test_revisions_come_in_pages(notes: Notes) -> None:
     assert await notes.revisions(**ANN, before=1) == []
     assert len(await notes.revisions(**ANN, before=10**30)) == 5
     for limit in (0, MAX_REVISIONS + 1):
-        with pytest.raises(InvalidInput, match="Ask for 1 to"):
+        with pytest.raises(InvalidInput, match="Use 1 to"):
             await notes.revisions(**ANN, limit=limit)
 
 
@@ -287,7 +287,9 @@ async def test_an_edit_that_changes_nothing_makes_no_version(
 async def test_notes_beyond_the_limit_are_refused_with_both_sizes(notes: Notes) -> None:
     full = await notes.edit(**ANN, content="ü" * (MAX_NOTES_BYTES // 2))
 
-    with pytest.raises(TooLarge, match=f"they would have {MAX_NOTES_BYTES + 3} bytes, at most {MAX_NOTES_BYTES}") as no:
+    with pytest.raises(
+        TooLarge, match=f"they would have {MAX_NOTES_BYTES + 3} bytes; the limit is {MAX_NOTES_BYTES}"
+    ) as no:
         await notes.edit(**ANN, content="x")
     with pytest.raises(TooLarge):
         await notes.edit(**ANN, operation="overwrite", content="x" * 10_000_000)

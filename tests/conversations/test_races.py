@@ -195,7 +195,7 @@ async def test_edits_moves_and_deletes_at_once_leave_a_tree(
 async def _unless_refused(work: Awaitable[object]) -> None:
     try:
         await work
-    except (Conflict, InvalidInput):  # another version by now, or it would lie below itself
+    except (Conflict, InvalidInput):  # another version by now, or it would become its own descendant
         return
 
 

@@ -130,7 +130,7 @@ def test_a_name_that_several_headers_have_is_refused_with_their_lines(text: str)
 def test_the_level_tells_headers_of_one_name_apart() -> None:
     text = "# A\n\n## A\n"
 
-    with pytest.raises(InvalidInput, match="Give the #s"):
+    with pytest.raises(InvalidInput, match="Include the leading #s"):
         find(text, "A")
 
     assert [find(text, "# A").line, find(text, "## A").line] == [1, 3]
@@ -179,7 +179,7 @@ def test_content_replaces_what_is_below_the_header(text: str, content: str, chan
 
 @pytest.mark.parametrize("content", ["```\ncode", "<!-- open", "~~~~\n~~~"])
 def test_content_that_would_swallow_the_sections_after_it_is_refused(content: str) -> None:
-    with pytest.raises(InvalidInput, match="'# B' would become part of what stands before it"):
+    with pytest.raises(InvalidInput, match="'# B' would no longer be a header"):
         with_section("# A\n\nold\n\n# B\n", "A", content)
 
     assert with_section("# B\n\n# A\n", "A", content).endswith(content + "\n")
@@ -187,7 +187,7 @@ def test_content_that_would_swallow_the_sections_after_it_is_refused(content: st
 
 @pytest.mark.parametrize("text", ["- item\n\n# A\n\n  # B\n", "# B\n\n- item\n\n# A\n\n  # B\n"])
 def test_a_section_is_not_deleted_where_the_next_one_would_become_part_of_a_list(text: str) -> None:
-    with pytest.raises(InvalidInput, match="'# B' would become part"):
+    with pytest.raises(InvalidInput, match="'# B' would no longer be a header"):
         without_section(text, "A")
 
 

@@ -239,7 +239,7 @@ async def test_a_user_is_needed_to_keep_something_for_them(conversations: Conver
         conversations.append(talk.id, "hi", context="text:user:ann", state={"a": 1, "user:theme": "dark"}),
         conversations.create(state={"user:theme": "dark"}),
     ):
-        with pytest.raises(InvalidInput, match="belongs to no user"):
+        with pytest.raises(InvalidInput, match="it has no user"):
             await work
 
     assert await state.get(talk.id) == {}

@@ -170,9 +170,9 @@ async def test_a_turn_writes_to_its_own_conversation_alone(
     conversations: Conversations, turns: TurnClaims, talk: Conversation
 ) -> None:
     async with turns.take(talk.id), turns.take(talk.id, busy="fork") as forked:
-        with pytest.raises(InvalidInput, match="turn of another"):
+        with pytest.raises(InvalidInput, match="belongs to another conversation"):
             await conversations.append(talk.id, "astray", context=USER, turn=forked)
-        with pytest.raises(InvalidInput, match="turn of another"):
+        with pytest.raises(InvalidInput, match="belongs to another conversation"):
             await conversations.append_all(talk.id, [NodeInput(content="astray", context=USER)], turn=forked)
 
     assert await conversations.last(talk.id, 9) == []

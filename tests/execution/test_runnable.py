@@ -39,7 +39,7 @@ async def test_a_tool_that_cannot_run_is_refused_at_registration(engine: Engine,
     with pytest.raises(InvalidInput) as refused:
         await put(engine, "track", kind, **WITHOUT_A_RUNNER[kind])
 
-    assert refused.value.why == f"tools of the kind {kind} cannot run here"
+    assert refused.value.why == f"this installation has no runner for the kind {kind}"
     assert "function, rest" in refused.value.next
     assert await engine.tools.list() == []
 
@@ -76,7 +76,7 @@ async def test_a_skill_cannot_be_given_a_tool_that_cannot_run(engine: Engine) ->
     await engine.database.run(TURN_INTO, "track", "python")
     folder = FolderSkill("parcels", "Looks after parcels.", "Look.", tools=(FolderTool("track"),))
 
-    with pytest.raises(InvalidInput, match="'track' cannot be used: tools of the kind python cannot run here"):
+    with pytest.raises(InvalidInput, match="'track' cannot run: this installation has no runner for the kind python"):
         await engine.skill_transfer.load(folder)
 
     assert await engine.skills.list() == []

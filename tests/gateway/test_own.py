@@ -105,7 +105,7 @@ async def test_notes_are_edited_and_read_for_the_caller_alone(gateway: Gateway) 
     assert "Likes tea." in (await call(gateway, ann, "read_notes", agent="support"))["notes"]
     assert (await call(gateway, bob, "read_notes", agent="support"))["notes"] == ""
     missing = await refused(gateway, ann, "edit_notes", agent="support", operation="append")
-    assert "append needs content" in missing.text
+    assert "append requires content" in missing.text
 
 
 @pytest.mark.req("MCP-07")

@@ -357,7 +357,7 @@ async def test_of_two_with_different_models_the_last_to_open_replaces_vectors_an
     assert (replaced, back, added) == (len(FACTS), 0, 1)
     assert mine == {name: len(FACTS)}
     assert both == {name: len(FACTS), ENGLISH: 1}
-    assert before.state == ("ok", "every memory is indexed")
+    assert before.state == ("ok", "all memories are indexed")
 
 
 @pytest.mark.req("EMB-02")
@@ -448,7 +448,7 @@ async def test_a_text_that_the_model_refuses_keeps_no_other_waiting_and_is_not_t
 
     hits = await engine.memory.search(user(str(ann)), "Rome")
     assert sum("Rome" in text for text in asked) == 1
-    assert len([record for record in caplog.records if "makes no vector" in record.message]) == 1
+    assert len([record for record in caplog.records if "returned no vector" in record.message]) == 1
     assert [hit.memory.content for hit in hits if not hit.memory.embedded] == ["Ann has visited Rome twice"]
     assert "Rome" in hits[0].memory.content
     assert indexer.state == ("reduced", "1 memories still to embed")

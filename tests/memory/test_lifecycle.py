@@ -197,7 +197,7 @@ async def test_an_edit_to_what_another_memory_says_is_a_clear_refusal(words_only
     await words_only.memory.remember(ANN, "tea")
     memory = await words_only.memory.remember(ANN, "coffee")
 
-    with pytest.raises(AlreadyExists, match="says the same"):
+    with pytest.raises(AlreadyExists, match="already has this content"):
         await words_only.memory.edit(memory.id, content="tea")
 
     assert (await words_only.memory.get(memory.id)).content == "coffee"

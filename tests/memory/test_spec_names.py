@@ -287,8 +287,8 @@ async def test_a_delete_leaves_a_tombstone_and_nothing_else(ann: Login, owner: D
         ("session_id, agent_id", f"'{S}', '{A}'", 'null value in column "content"'),
         ("session_id, agent_id, content", f"'{S}', '{A}', '  '", "the memory is empty"),
         ("session_id, agent_id, content", f"'{S}', '{A}', repeat('x', 65537)", "too large"),
-        ("session_id, agent_id, content, importance_score", f"'{S}', '{A}', 'x', 7", "importance cannot be 7"),
-        ("session_id, agent_id, content, metadata", f"'{S}', '{A}', 'x', '[1]'", "metadata is no object"),
+        ("session_id, agent_id, content, importance_score", f"'{S}', '{A}', 'x', 7", "importance 7 is invalid"),
+        ("session_id, agent_id, content, metadata", f"'{S}', '{A}', 'x', '[1]'", "metadata is not an object"),
         ("session_id, agent_id, content, embedding", f"'{S}', '{A}', 'x', '[1,2]'", "expected 384 dimensions"),
     ],
 )

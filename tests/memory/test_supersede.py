@@ -99,7 +99,7 @@ async def test_nothing_is_superseded_twice_or_by_itself(words_only: Engine) -> N
 
     with pytest.raises(InvalidInput, match=str(rome.id)):
         await words_only.memory.supersede(oslo.id, "Lives in Paris")
-    with pytest.raises(InvalidInput, match="says the same"):
+    with pytest.raises(InvalidInput, match="already has this content"):
         await words_only.memory.supersede(rome.id, "Lives in Rome")
 
     assert await found(words_only.memory, "lives in") == ["Lives in Rome"]

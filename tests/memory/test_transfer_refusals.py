@@ -41,7 +41,7 @@ async def test_a_line_that_closes_a_circle_of_successors_is_named_and_what_came_
         each["superseded_by"] = None if next is None else ids[next]
     monkeypatch.setattr(import_export, "PAGE", page)
 
-    with pytest.raises(InvalidInput, match="was superseded by it") as refused:
+    with pytest.raises(InvalidInput, match="would supersede itself") as refused:
         await engine.memory_transfer.load([first, *(json.dumps(each).encode() for each in given)], into=user("bob"))
 
     assert refused.value.details == {"line": refused_line}
@@ -73,7 +73,7 @@ async def test_a_mark_before_the_first_line_is_taken(engine: Engine) -> None:
     ids=str,
 )
 async def test_what_cannot_be_loaded_is_refused_and_what_can_is_said(engine: Engine, given: dict[str, Any]) -> None:
-    with pytest.raises(InvalidInput, match="Give ") as refused:
+    with pytest.raises(InvalidInput, match=r"Pass |Use ") as refused:
         await engine.memory_transfer.load(**given)
 
     assert "nothing to import" not in refused.value.what
@@ -81,5 +81,5 @@ async def test_what_cannot_be_loaded_is_refused_and_what_can_is_said(engine: Eng
 
 @pytest.mark.parametrize("whose", ["foo", None, 7, ["user"]], ids=str)
 async def test_what_has_no_memories_is_not_exported(engine: Engine, whose: Any) -> None:
-    with pytest.raises(InvalidInput, match=r'Give an owner, such as user\("ann"\)'):
+    with pytest.raises(InvalidInput, match=r'Pass an owner, such as user\("ann"\)'):
         await exported(engine, whose)

@@ -477,4 +477,4 @@ async def test_the_state_of_a_user_needs_a_user(site: Site, key: str) -> None:
     )
 
     assert (reply.status, reply.code) == (400, "invalid_input")
-    assert "belongs to no user" in reply.json()["why"]
+    assert "it has no user" in reply.json()["why"]

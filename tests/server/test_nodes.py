@@ -221,7 +221,7 @@ async def test_a_document_is_a_tree_whose_parts_move(site: Site, anns: str, page
     elsewhere = await site.ask("GET", f"/api/nodes/{one['id']}/subtree?after={one['root']}", key=anns)
     assert (elsewhere.status, elsewhere.code) == (404, "not_found")
     assert (cycle.status, cycle.code) == (400, "invalid_input")
-    assert "below itself" in cycle.json()["why"]
+    assert "its own descendant" in cycle.json()["why"]
 
 
 @pytest.mark.req("STM-05", "CONV-01")
@@ -311,7 +311,7 @@ async def test_a_content_of_ten_megabytes_is_too_large_and_the_connection_stays_
         ("DELETE", "/api/nodes/{node}", None, "version"),
         ("DELETE", "/api/nodes/{root}?version=1", None, "remove the conversation"),
         ("POST", "/api/nodes/{node}/move", {"version": 1}, "parent"),
-        ("POST", "/api/nodes/{node}/move", {"version": 1, "parent": "{node}"}, "below itself"),
+        ("POST", "/api/nodes/{node}/move", {"version": 1, "parent": "{node}"}, "its own descendant"),
         ("GET", "/api/nodes/one", None, "id"),
     ],
 )

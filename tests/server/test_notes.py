@@ -101,11 +101,11 @@ async def test_a_key_that_only_reads_edits_nothing(engine: Engine, site: Site) -
 @pytest.mark.parametrize(
     ("address", "body", "status", "said"),
     [
-        (NOTES, {"operation": "append"}, 400, "append needs content"),
+        (NOTES, {"operation": "append"}, 400, "append requires content"),
         (NOTES, {"operation": "burn"}, 400, "burn"),
         (NOTES, {"content": "x"}, 400, "operation"),
         (NOTES, {"operation": "append", "content": "x", "version": -1}, 400, "version"),
-        (NOTES, {"operation": "append", "content": "x" * 70_000}, 413, "at most 65536"),
+        (NOTES, {"operation": "append", "content": "x" * 70_000}, 413, "the limit is 65536"),
         (NOTES, {"operation": "delete_section_by_header", "section_header": "Food"}, 404, "# Drinks"),
         ("/api/notes", {"operation": "read"}, 400, "agent_id"),
         ("/api/notes?agent_id=", {"operation": "read"}, 400, "agent_id"),

@@ -96,7 +96,7 @@ async def test_a_name_is_taken_once(site: Site) -> None:
         ({"document": None}, "no document"),
         ({"name": "my shop"}, "my shop"),
         ({"base_url": "nowhere"}, "nowhere"),
-        ({"auth": {"key": "so secret!"}}, "no name of a secret"),
+        ({"auth": {"key": "so secret!"}}, "an invalid name of a secret"),
         ({"choice": {"some": True}}, "some"),
         ({"timeout": -1}, "timeout"),
     ],

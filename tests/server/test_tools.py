@@ -145,7 +145,7 @@ async def test_how_a_tool_is_run_and_who_may_use_it_is_for_admins_of_its_tenant(
         ("a b", {}, "letters, digits"),
         ("a" * 65, {}, "letters, digits"),
         ("track", {"endpoint": None}, "method and an endpoint"),
-        ("track", {"endpoint": "ftp://parcels.example"}, "no address on the web"),
+        ("track", {"endpoint": "ftp://parcels.example"}, "not an HTTP URL"),
         ("track", {"parameters": {"type": "object", "properties": {"a": {"type": "text"}}}}, "JSON Schema"),
         ("track", {"kind": "cobol"}, "kind"),
         ("track", {"kind": "function"}, "needs a reference"),
@@ -184,5 +184,5 @@ async def test_a_tool_that_cannot_run_is_refused_with_the_reason_and_what_to_do(
 
     told = reply.json()
     assert (reply.status, told["code"]) == (400, "invalid_input")
-    assert told["why"] == "tools of the kind graphql cannot run here"
+    assert told["why"] == "this installation has no runner for the kind graphql"
     assert "function, rest" in told["next"]

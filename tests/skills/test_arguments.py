@@ -58,23 +58,23 @@ def test_no_arguments_are_an_empty_object() -> None:
     ("raw", "said"),
     [
         ("", 'the argument `parcel` is missing. `parcel` takes {"type":"string"}.'),
-        ("{", "ship was not called: its arguments cannot be read, this is not JSON: "),
-        ('{"parcel": NaN}', "its arguments cannot be read, this is not JSON: "),
+        ("{", "ship was not called: its arguments cannot be parsed, this is not JSON: "),
+        ('{"parcel": NaN}', "its arguments cannot be parsed, this is not JSON: "),
         ('["a"]', "ship was not called: its arguments are a list, not an object. Write one JSON object."),
         ('"a"', "its arguments are text, not an object"),
         ("null", "its arguments are null, not an object"),
         ("7", "its arguments are a number, not an object"),
-        ("true", "its arguments are a truth value, not an object"),
-        ('{"parcel": 7}', "the argument `parcel` is wrong, it must be text and is 7. `parcel` takes {"),
-        ('{"parcel": "a", "copies": "7"}', 'the argument `copies` is wrong, it must be an integer and is "7".'),
-        ('{"parcel": "a", "via": "rail"}', '`via` is wrong, it must be one of "air", "sea" and is "rail".'),
+        ("true", "its arguments are a boolean, not an object"),
+        ('{"parcel": 7}', "the argument `parcel` is invalid, it must be text and is 7. `parcel` takes {"),
+        ('{"parcel": "a", "copies": "7"}', 'the argument `copies` is invalid, it must be an integer and is "7".'),
+        ('{"parcel": "a", "via": "rail"}', '`via` is invalid, it must be one of "air", "sea" and is "rail".'),
         ('{"parcel": "a", "to": {"street": "b"}}', '`to.number` is missing. `to.number` takes {"type":"integer"}.'),
-        ('{"parcel": "a", "to": {"street": "b", "number": []}}', "`to.number` is wrong, it must be an integer"),
-        ('{"parcel": "a", "colour": 1}', "it has no argument `colour`. Its arguments: parcel, to, via, copies."),
+        ('{"parcel": "a", "to": {"street": "b", "number": []}}', "`to.number` is invalid, it must be an integer"),
+        ('{"parcel": "a", "colour": 1}', "the tool has no argument `colour`. Its arguments: parcel, to, via, copies."),
         ('{"parcel": "' + "a" * 10_000_000 + '"}', "the JSON text is too large: it has 10000014 bytes"),
         ('{"parcel": ' + "[" * 1000 + "]" * 1000 + "}", "the JSON value is nested too deep"),
-        ('{"parcel": ' + "[" * 100_000, "its arguments cannot be read"),
-        ("\ud83d", "its arguments cannot be read, this is not JSON"),
+        ('{"parcel": ' + "[" * 100_000, "its arguments cannot be parsed"),
+        ("\ud83d", "its arguments cannot be parsed, this is not JSON"),
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit_are_refused_with_the_rule_and_the_shape(raw: str, said: str) -> None:
@@ -115,7 +115,7 @@ def test_of_many_tools_those_are_named_that_are_meant_or_some() -> None:
 
     near, far = unknown_tool("get_thing_77", known).text, unknown_tool("fly", known).text
 
-    assert "Of the 500 tools, some are get_things_77, " in near
+    assert "Some of the 500 tools are get_things_77, " in near
     assert len(far) < 1500
 
 
@@ -123,7 +123,7 @@ def test_of_many_tools_those_are_named_that_are_meant_or_some() -> None:
 def test_a_tool_of_a_skill_that_is_not_loaded_says_which_to_load() -> None:
     refusal = unknown_tool("fly", ["ship"], skill="birds")
 
-    assert refusal.text == "you do not have the tool fly yet. Load the skill birds with use_skill first."
+    assert refusal.text == "the tool fly is not available yet. Load the skill birds with use_skill first."
 
 
 @pytest.mark.req("SKILL-03")
@@ -142,7 +142,7 @@ async def test_a_function_takes_the_same_whoever_checks_its_arguments() -> None:
     assert isinstance(check(of_others, local), ArgumentRefusal)
     assert isinstance(check(declared, {"when": "noon"}), ArgumentRefusal)
     assert declared.function is not None
-    with pytest.raises(InvalidInput, match="the argument `when` is wrong, "):
+    with pytest.raises(InvalidInput, match="the argument `when` is invalid, "):
         await declared.function.run(run, {"when": "noon"}, name="at")
 
 
@@ -199,33 +199,33 @@ def rest(schema: dict[str, Any]) -> Tool:
     ("given", "said"),
     [
         (NOTHING, 'the argument `name` is missing. `name` takes {"type":"string","maxLength":3}.'),
-        ({"name": "long"}, 'the argument `name` is wrong, it must have at most 3 characters and is "long".'),
+        ({"name": "long"}, 'the argument `name` is invalid, it must have at most 3 characters and is "long".'),
         ({"name": "x" * 41}, "must have at most 3 characters and is text of 41 characters."),
-        ({"nam": "x"}, "it has no argument `nam`, the nearest is `name`."),
-        ({"order": {"items": [NOTHING, {"price": 7}]}}, "`order.items[1].price` is wrong, it must be at most 5"),
-        ({"order": {"items": [NOTHING] * 4}}, "`order.items` is wrong, it must have at most 3 items and is a list"),
-        ({"order": {"ship": {"via": "rail"}}}, '`order.ship.via` is wrong, it must be one of "air", "sea"'),
-        ({"when": "2026-01-31"}, "`when` is wrong, it must be a date and time with an offset, such as 2026-"),
-        ({"day": "31.1.2026"}, "`day` is wrong, it must be a date, such as 2026-01-31"),
-        ({"id": "7"}, "`id` is wrong, it must be a UUID"),
-        ({"mail": "ann"}, "`mail` is wrong, it must be an email address"),
-        ({"site": "/x"}, "`site` is wrong, it must be an absolute URI"),
-        ({"code": "b"}, "`code` is wrong, it must match the pattern ^(a+)+$"),
-        ({"ahead": "b"}, "`ahead` is wrong, it must match the pattern ^(?=.*[0-9]).+$"),
-        ({"count": 0}, "`count` is wrong, it must be at least 1 and is 0"),
-        ({"count": 10}, "`count` is wrong, it must be less than 10 and is 10"),
-        ({"count": 3}, "`count` is wrong, it must be a multiple of 2 and is 3"),
-        ({"count": "3"}, '`count` is wrong, it must be an integer or null and is "3"'),
-        ({"tags": [1, 1]}, "`tags` is wrong, it must have no item twice and is a list of 2"),
-        ({"tags": [1]}, "`tags` is wrong, it must have at least 2 items"),
-        ({"note": "x"}, '`note` is wrong, it must have at least 2 characters and is "x"'),
-        ({"note": {"a": 1}}, "`note` is wrong, it must be text or null and is an object of 1"),
+        ({"nam": "x"}, "the tool has no argument `nam`, the closest is `name`."),
+        ({"order": {"items": [NOTHING, {"price": 7}]}}, "`order.items[1].price` is invalid, it must be at most 5"),
+        ({"order": {"items": [NOTHING] * 4}}, "`order.items` is invalid, it must have at most 3 items and is a list"),
+        ({"order": {"ship": {"via": "rail"}}}, '`order.ship.via` is invalid, it must be one of "air", "sea"'),
+        ({"when": "2026-01-31"}, "`when` is invalid, it must be a date and time with an offset, such as 2026-"),
+        ({"day": "31.1.2026"}, "`day` is invalid, it must be a date, such as 2026-01-31"),
+        ({"id": "7"}, "`id` is invalid, it must be a UUID"),
+        ({"mail": "ann"}, "`mail` is invalid, it must be an email address"),
+        ({"site": "/x"}, "`site` is invalid, it must be an absolute URI"),
+        ({"code": "b"}, "`code` is invalid, it must match the pattern ^(a+)+$"),
+        ({"ahead": "b"}, "`ahead` is invalid, it must match the pattern ^(?=.*[0-9]).+$"),
+        ({"count": 0}, "`count` is invalid, it must be at least 1 and is 0"),
+        ({"count": 10}, "`count` is invalid, it must be less than 10 and is 10"),
+        ({"count": 3}, "`count` is invalid, it must be a multiple of 2 and is 3"),
+        ({"count": "3"}, '`count` is invalid, it must be an integer or null and is "3"'),
+        ({"tags": [1, 1]}, "`tags` is invalid, it must not have duplicate items and is a list of length 2"),
+        ({"tags": [1]}, "`tags` is invalid, it must have at least 2 items"),
+        ({"note": "x"}, '`note` is invalid, it must have at least 2 characters and is "x"'),
+        ({"note": {"a": 1}}, "`note` is invalid, it must be text or null and is an object of 1"),
         ({"pay": {"by": "bill"}}, "the argument `pay.to` is missing"),
-        ({"pay": {"by": "cash"}}, "`pay` is wrong, it must fit one of its 2 forms and is an object of 1"),
-        ({"loose": {"a": "x"}}, "`loose.a` is wrong, it must be an integer"),
-        ({"strict": {"x-a": 1, "y": 1}}, "it has no argument `strict.y`."),
-        ({"never": 1}, "the argument `never` is wrong, it must not be given"),
-        ({"odd": 1}, '`odd` is wrong, it must not fit {"const":1} and is 1'),
+        ({"pay": {"by": "cash"}}, "`pay` is invalid, it must match one of 2 alternatives and is an object of 1"),
+        ({"loose": {"a": "x"}}, "`loose.a` is invalid, it must be an integer"),
+        ({"strict": {"x-a": 1, "y": 1}}, "the tool has no argument `strict.y`."),
+        ({"never": 1}, "the argument `never` is invalid, it must be omitted"),
+        ({"odd": 1}, '`odd` is invalid, it must not match {"const":1} and is 1'),
     ],
 )  # fmt: skip
 def test_a_misfit_names_the_argument_the_rule_and_the_shape(given: dict[str, Any], said: str) -> None:
@@ -278,8 +278,8 @@ def test_at_most_five_misfits_are_told() -> None:
     refusal = check(rest({"properties": {"l": {"items": {"type": "string"}}}}), {"l": list(range(100))})
 
     assert isinstance(refusal, ArgumentRefusal)
-    assert refusal.text.count("is wrong, it must be text") == 5
-    assert refusal.text.endswith('; and more is wrong. `l[0]` takes {"type":"string"}.')
+    assert refusal.text.count("is invalid, it must be text") == 5
+    assert refusal.text.endswith('; and there are more errors. `l[0]` takes {"type":"string"}.')
 
 
 @pytest.mark.req("SKILL-03")
@@ -348,7 +348,7 @@ def test_arguments_of_more_than_a_megabyte_are_refused_by_their_size() -> None:
     refusal = check(rest({}), {"x": "é" * (MAX_ARGUMENTS_BYTES // 2)})
 
     assert isinstance(refusal, ArgumentRefusal)
-    assert "they are too large: they have 1048615 bytes, at most 1048576 are taken" in refusal.text
+    assert "they are too large: they have 1048615 bytes; the limit is 1048576" in refusal.text
 
 
 @pytest.mark.req("ENG-08")
@@ -365,7 +365,7 @@ def test_a_tool_whose_schema_is_broken_is_not_called(schema: dict[str, Any], why
     refusal = check(rest(schema), {})
 
     assert isinstance(refusal, ArgumentRefusal)
-    assert "order was not called: the schema of its arguments cannot be used, " in refusal.text
+    assert "order was not called: the schema of its arguments is invalid, " in refusal.text
     assert why in refusal.text
 
 
@@ -376,7 +376,7 @@ def test_what_the_types_of_a_function_do_not_take_is_refused() -> None:
     refusal = parse_arguments(tool_of(book), '{"day": "tomorrow"}')
 
     assert isinstance(refusal, ArgumentRefusal)
-    assert refusal.text.startswith("book was not called: the argument `day` is wrong, invalid RFC3339 encoded date.")
+    assert refusal.text.startswith("book was not called: the argument `day` is invalid, invalid RFC3339 encoded date.")
 
 
 @pytest.mark.req("SKILL-01", "SKILL-03")

@@ -63,7 +63,7 @@ async def test_where_nobody_can_be_asked_a_question_says_so() -> None:
     await SILENT.progress(1)
     await SILENT.log("info", "quiet")
 
-    with pytest.raises(Unavailable, match="nobody can be asked here"):
+    with pytest.raises(Unavailable, match="the caller cannot be asked for input"):
         await SILENT.elicit("city", "Where to?", FORM)
 
 

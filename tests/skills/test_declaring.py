@@ -154,11 +154,13 @@ async def test_a_name_that_somebody_has_stored_is_not_taken_over(
     program: Program, skills: Skills, tools: Tools
 ) -> None:
     await tools.put("track", description="Theirs.", parameters={}, kind="function", reference="a:b")
-    with pytest.raises(AlreadyExists, match="the tool track cannot be declared: there is one of that name"):
+    with pytest.raises(AlreadyExists, match="the tool track cannot be declared: there is already a tool of that name"):
         await program.start()
     await tools.remove("track")
     await skills.put("base", instructions="Theirs.")
-    with pytest.raises(AlreadyExists, match=r"the skill base cannot be declared: there is one of that name"):
+    with pytest.raises(
+        AlreadyExists, match=r"the skill base cannot be declared: there is already a skill of that name"
+    ):
         await program.start()
 
     assert [each.name for each in await skills.list()] == ["base"]  # nothing else was stored
@@ -172,7 +174,7 @@ async def test_a_tool_of_a_source_is_not_taken_over(program: Program, tools: Too
         "select $1, 'track', '', 'function', 'source', source_id, 'GET /' from made"
     )
 
-    with pytest.raises(AlreadyExists, match="there is one of that name from the source api"):
+    with pytest.raises(AlreadyExists, match="there is already a tool of that name from the source api"):
         await program.start()
 
 
@@ -180,17 +182,21 @@ async def test_what_a_program_declares_is_its_alone_to_change(program: Program, 
     await program.start()
 
     for work in (skills.put("returns", instructions="", version=1), skills.remove("returns")):
-        with pytest.raises(AlreadyExists, match="the skill returns is declared in a program"):
+        with pytest.raises(AlreadyExists, match="an app declares the skill returns"):
             await work
 
 
 @pytest.mark.parametrize(
     ("skills", "assignments", "said"),
     [
-        ([replace(RETURNS, tools={"none": None}), BASE, MORE], {}, "there is no tool 'none': returns is declared"),
-        ([RETURNS, BASE], {}, "there is no skill 'more': returns is declared"),
+        (
+            [replace(RETURNS, tools={"none": None}), BASE, MORE],
+            {},
+            "there is no tool 'none': the declaration of returns names none",
+        ),
+        ([RETURNS, BASE], {}, "there is no skill 'more': the declaration of returns names more"),
         ([replace(MORE, parent="none")], {}, "there is no skill 'none'"),
-        (ALL, {"support": ["none"]}, "there is no skill 'none': support is declared"),
+        (ALL, {"support": ["none"]}, "there is no skill 'none': the declaration of support names none"),
         (ALL, {"nobody": ["base"]}, "there is no agent 'nobody'"),
     ],
 )
@@ -220,7 +226,7 @@ def test_skills_are_stored_after_what_they_are_part_of() -> None:
     assert [each.name for each in in_order([c, b, a])] == ["a", "b", "c"]
     with pytest.raises(AlreadyExists, match="the skill a is declared twice"):
         in_order([a, a])
-    with pytest.raises(InvalidInput, match="there is no access 'all'"):
+    with pytest.raises(InvalidInput, match="the access 'all' is unknown"):
         in_order([DeclaredSkill("a", tools={"track": "all"})])  # pyright: ignore[reportArgumentType]
     with pytest.raises(InvalidInput, match="b is both required and optional"):
         in_order([DeclaredSkill("a", requires=("b",), optional=("b",))])
@@ -231,9 +237,9 @@ async def test_a_program_does_not_take_over_what_another_one_declares(
 ) -> None:
     await program.start()
 
-    with pytest.raises(AlreadyExists, match="one of that name that the program shop declares"):
+    with pytest.raises(AlreadyExists, match="a tool of that name that the app shop declares"):
         await program.start((), TOOLS[:1], {}, name="crm")
-    with pytest.raises(AlreadyExists, match=r"the skill base cannot be declared.* that the program shop declares"):
+    with pytest.raises(AlreadyExists, match=r"the skill base cannot be declared.* that the app shop declares"):
         await program.start((BASE,), (), {}, name="crm")
     assert (await tools.get("track")).app_name == "shop"
 
@@ -256,7 +262,7 @@ async def test_what_a_program_no_longer_has_is_not_active_and_can_be_removed_and
     program: Program, skills: Skills, tools: Tools
 ) -> None:
     await program.start(whole=True)
-    with pytest.raises(AlreadyExists, match="deactivate it, and then remove it"):
+    with pytest.raises(AlreadyExists, match="deactivate it and then remove it"):
         await tools.remove("cancel")
 
     await program.start((BASE,), TOOLS[:1], {"support": ["base"]}, whole=True)

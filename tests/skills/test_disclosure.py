@@ -168,7 +168,7 @@ def test_a_tool_that_may_not_be_called_is_not_disclosed_and_the_reason_is_kept()
 
     assert list(opening.tools) == ["look"]
     assert opening.refused.keys() == {"refund", "delete"}
-    assert "the skill grants read" in opening.refused["refund"]
+    assert "the skill grants only read" in opening.refused["refund"]
     assert known.tool_ids == {id_of("look")}
 
 
@@ -190,7 +190,7 @@ def test_a_tool_that_one_skill_does_not_give_may_come_by_another() -> None:
 def test_a_skill_that_an_agent_cannot_use_is_told_with_those_of_like_names() -> None:
     known = catalog(skill("returns"), skill("billing"), assigned=["returns", "billing"])
 
-    with pytest.raises(NotFound, match=r"no skill 'return' that support can use.*returns"):
+    with pytest.raises(NotFound, match=r"support has no skill 'return'.*returns"):
         opened(known, ["return"])
 
 

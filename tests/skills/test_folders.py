@@ -205,30 +205,30 @@ def test_whatever_a_page_is_it_is_read_or_refused_with_a_line(text: str) -> None
     [
         ("# Returns", "SKILL.md:1: there is no front matter"),
         ("", "SKILL.md:1: there is no front matter"),
-        ("---\nname: a\n", "SKILL.md:1: its front matter has no end"),
-        ("---\n- a\n---\n", "SKILL.md:2: its front matter is no mapping"),
-        ("---\n---\n", "SKILL.md:2: its front matter is no mapping"),
-        ("---\ndescription: b\n---\n", "SKILL.md:1: its front matter has no name"),
-        ("---\nname: a\n---\n", "SKILL.md:1: its front matter has no description"),
-        ("---\nname: a\ndescription: b: c\n---\n", "SKILL.md:3: this is not YAML, mapping values are not allowed"),
-        ("---\nname: a\ndescription: 'b\n---\n", "this is not YAML"),
-        ("---\nname: a\ndescription: \x07\n---\n", "this is not YAML"),
-        ("---\nname: 7\ndescription: b\n---\n", "SKILL.md:2: the name is no text"),
-        ("---\nx: 1\nname: My Skill\ndescription: b\n---\n", "SKILL.md:3: the name 'My Skill' cannot be used"),
+        ("---\nname: a\n", "SKILL.md:1: the front matter has no closing"),
+        ("---\n- a\n---\n", "SKILL.md:2: the front matter is not a mapping"),
+        ("---\n---\n", "SKILL.md:2: the front matter is not a mapping"),
+        ("---\ndescription: b\n---\n", "SKILL.md:1: the front matter has no name"),
+        ("---\nname: a\n---\n", "SKILL.md:1: the front matter has no description"),
+        ("---\nname: a\ndescription: b: c\n---\n", "SKILL.md:3: invalid YAML, mapping values are not allowed"),
+        ("---\nname: a\ndescription: 'b\n---\n", "invalid YAML"),
+        ("---\nname: a\ndescription: \x07\n---\n", "invalid YAML"),
+        ("---\nname: 7\ndescription: b\n---\n", "SKILL.md:2: the name is not a string"),
+        ("---\nx: 1\nname: My Skill\ndescription: b\n---\n", "SKILL.md:3: the name 'My Skill' is invalid"),
         (f"---\nname: {'a' * 65}\ndescription: b\n---\n", "SKILL.md:2: the name"),
         (f"---\nname: a\ndescription: {'b' * 1025}\n---\n", "SKILL.md:3: the description has 1025 characters"),
-        ("---\nname: a\ndescription: [b]\n---\n", "SKILL.md:3: the description is no text"),
-        ("---\nname: a\nname: b\ndescription: b\n---\n", "SKILL.md:3: `name` stands there twice"),
-        ("---\nname: &a b\ndescription: *a\n---\n", "SKILL.md:3: it has an alias"),
-        (f"---\nname: a\nx: {'[' * 30_000}\n---\n", "SKILL.md:3: it is nested more than 20 levels deep"),
-        (f"---\nname: a\nx: {'y' * 70_000}\n---\n", "SKILL.md:1: its front matter has"),
-        ("---\nname: a\n? [b]\n: c\n---\n", "SKILL.md:3: a key is no text"),
-        ("---\nname: a\ndescription: b\nmetadata: c\n---\n", "SKILL.md:4: `metadata` is no mapping"),
-        (OURS + "1}\n---\n", "SKILL.md:4: `metadata.holdfast` is no mapping"),
+        ("---\nname: a\ndescription: [b]\n---\n", "SKILL.md:3: the description is not a string"),
+        ("---\nname: a\nname: b\ndescription: b\n---\n", "SKILL.md:3: the key `name` is there twice"),
+        ("---\nname: &a b\ndescription: *a\n---\n", "SKILL.md:3: YAML aliases are not allowed"),
+        (f"---\nname: a\nx: {'[' * 30_000}\n---\n", "SKILL.md:3: the front matter is nested more than 20 levels deep"),
+        (f"---\nname: a\nx: {'y' * 70_000}\n---\n", "SKILL.md:1: the front matter has"),
+        ("---\nname: a\n? [b]\n: c\n---\n", "SKILL.md:3: a key is not a string"),
+        ("---\nname: a\ndescription: b\nmetadata: c\n---\n", "SKILL.md:4: `metadata` is not a mapping"),
+        (OURS + "1}\n---\n", "SKILL.md:4: `metadata.holdfast` is not a mapping"),
         (OURS + "{requires: b}}\n---\n", "SKILL.md:4: `metadata.holdfast.requires`"),
         (OURS + "{parent: [b]}}\n---\n", "SKILL.md:4: `metadata.holdfast.parent`"),
         (OURS + "{tools: [{name: t, access: all}]}}\n---\n", "SKILL.md:4: "),
-        (OURS + "{tools: [7]}}\n---\n", "`metadata.holdfast.tools` has 7 in it"),
+        (OURS + "{tools: [7]}}\n---\n", "`metadata.holdfast.tools` has the invalid entry 7"),
     ],
 )  # fmt: skip
 def test_a_page_that_is_no_skill_is_refused_with_its_line(page: str, said: str) -> None:
@@ -241,7 +241,7 @@ def test_a_page_that_is_no_skill_is_refused_with_its_line(page: str, said: str) 
 
 @pytest.mark.req("ENG-08")
 def test_a_page_that_is_no_text_is_refused_with_its_line() -> None:
-    with pytest.raises(InvalidInput, match=r"SKILL\.md:2: this is not UTF-8"):
+    with pytest.raises(InvalidInput, match=r"SKILL\.md:2: the file is not UTF-8"):
         read_folder({"SKILL.md": b"---\nname: \xff\n---\n"})
     with pytest.raises(InvalidInput, match=r"there is no SKILL\.md"):
         read_folder({"skill.txt": b""})
@@ -281,9 +281,9 @@ def test_a_path_that_leads_elsewhere_is_refused(path: str, tmp_path: Path) -> No
 def test_a_skill_that_is_too_large_is_refused() -> None:
     page = {"SKILL.md": RETURNS.encode()}
 
-    with pytest.raises(TooLarge, match="at most 1000 are taken"):
+    with pytest.raises(TooLarge, match="the limit is 1000"):
         read_folder(page | {f"f{n}": b"" for n in range(MAX_FILES)})
-    with pytest.raises(TooLarge, match=f"at most {MAX_BYTES} are taken"):
+    with pytest.raises(TooLarge, match=f"the limit is {MAX_BYTES}"):
         read_folder(page | {"f": b"x" * MAX_BYTES})
 
 
@@ -314,7 +314,7 @@ def test_a_former_skill_s_files_do_not_stay_and_what_is_not_a_skill_s_does(tmp_p
     assert load_folders(folder) == [skill(files={"b/kept.md": b"2"})]
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "mine.txt").write_text("mine")
-    with pytest.raises(AlreadyExists, match="is no skill's folder"):
+    with pytest.raises(AlreadyExists, match="is not the folder of a skill"):
         save_folder(tmp_path / "other", skill())
     save_folder(tmp_path / "other", skill(), force=True)
     assert (tmp_path / "other" / "mine.txt").read_text() == "mine"
@@ -329,14 +329,14 @@ def test_links_are_neither_followed_in_nor_out(tmp_path: Path) -> None:
     save_folder(folder, skill())
     for name, target in (("a", outside / "secret"), ("b", outside), ("c", tmp_path / "nowhere")):
         (folder / name).symlink_to(target)
-        with pytest.raises(InvalidInput, match=f"returns: {name} is a link"):
+        with pytest.raises(InvalidInput, match=f"returns: {name} is a symbolic link"):
             load_folders(folder)
-        with pytest.raises(InvalidInput, match="is a link"):
+        with pytest.raises(InvalidInput, match="is a symbolic link"):
             save_folder(folder, skill(files={name if name == "a" else f"{name}/x": b"gone"}))
         (folder / name).unlink()
     os.mkfifo(folder / "pipe")
 
-    with pytest.raises(InvalidInput, match="returns: pipe is no file"):
+    with pytest.raises(InvalidInput, match="returns: pipe is not a regular file"):
         load_folders(folder)
     (tmp_path / "link").symlink_to(outside)
     with pytest.raises(HoldfastError):
@@ -354,7 +354,7 @@ def test_a_folder_without_a_skill_is_refused_and_a_wrong_one_named(tmp_path: Pat
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "SKILL.md").write_text("---\nname: a\n---\n")
 
-    with pytest.raises(InvalidInput, match=r"^bad/SKILL\.md:1: its front matter has no description"):
+    with pytest.raises(InvalidInput, match=r"^bad/SKILL\.md:1: the front matter has no description"):
         load_folders(tmp_path)
 
 
@@ -378,5 +378,5 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.req("SKILL-04")
 def test_a_skill_with_another_page_beside_it_is_not_written() -> None:
-    with pytest.raises(InvalidInput, match=r"has a SKILL.md beside itself"):
+    with pytest.raises(InvalidInput, match=r"has a file SKILL.md among"):
         write_folder(FolderSkill("returns", "", "Mine.", files={"SKILL.md": b"another"}))

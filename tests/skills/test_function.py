@@ -192,7 +192,7 @@ async def test_plain_functions_run_in_threads_and_know_their_run_as_well() -> No
     )
 
     assert told == [(RUN.key, False), RUN.key, "other"]
-    with pytest.raises(InvalidInput, match="no tool is being run here"):
+    with pytest.raises(InvalidInput, match="no tool is running"):
         current_run()
 
 
@@ -257,19 +257,19 @@ unresolved.__annotations__["first"] = "Nowhere"
 @pytest.mark.parametrize(
     ("function", "options", "said"),
     [
-        (positional, {}, "arguments come by name, and first has none. Name each of them"),
-        (variadic, {}, "arguments come by name, and numbers has none"),
-        (keywords, {}, r"a model cannot know what \*\*options takes. Name each argument"),
-        (untyped, {"name": "untyped"}, "the type of first is not known. Annotate it, such as first: str"),
-        (strange, {}, "its types cannot be told to a model .*Use str, int"),
-        (unresolved, {}, "its annotations cannot be read .*Nowhere.*Define its types in the module"),
-        (lambda: None, {}, "models take no such name. Give name="),
-        (foreign, {}, "models take no argument called 'größe'"),
-        (ship, {"name": "ship it"}, "models take no such name"),
-        (ship, {"name": "x" * 65}, "models take no such name"),
-        (ship, {"timeout": 0}, "its time-out cannot be 0"),
-        (ship, {"timeout": "soon"}, "its time-out cannot be 'soon'"),
-        ("ship", {}, "there is no function to call. Write @app.tool above a function"),
+        (positional, {}, "first cannot be passed by name. Use named parameters"),
+        (variadic, {}, "numbers cannot be passed by name"),
+        (keywords, {}, r"\*\*options does not say which arguments it takes. Name each argument"),
+        (untyped, {"name": "untyped"}, "the parameter first has no type. Annotate it, for example first: str"),
+        (strange, {}, "its types have no JSON Schema .*Use str, int"),
+        (unresolved, {}, "its annotations cannot be read .*Nowhere.*Define its types at module level"),
+        (lambda: None, {}, "models do not accept this name. Pass name="),
+        (foreign, {}, "models do not accept the argument name 'größe'"),
+        (ship, {"name": "ship it"}, "models do not accept this name"),
+        (ship, {"name": "x" * 65}, "models do not accept this name"),
+        (ship, {"timeout": 0}, "its timeout 0 is invalid"),
+        (ship, {"timeout": "soon"}, "its timeout 'soon' is invalid"),
+        ("ship", {}, "it is not a function. Use @app.tool on a function"),
     ],
 )
 def test_a_tool_that_no_model_could_call_is_refused_when_it_is_declared(
@@ -328,5 +328,5 @@ async def test_a_tool_may_bring_the_schema_of_its_arguments() -> None:
 
 @pytest.mark.req("ENG-07")
 def test_a_schema_that_is_none_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"the tool 'contact' cannot be declared.*Mend the schema"):
+    with pytest.raises(InvalidInput, match=r"the tool 'contact' cannot be declared.*Correct the schema"):
         App().tool(name="contact", schema={"type": "array"})(positional_free)

@@ -124,25 +124,25 @@ def test_every_argument_is_fixed_or_given_or_has_its_default(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ([], "it is no object"),
-        ({"argument": {}}, "there is no `argument` in it"),
-        ({"arguments": []}, "`arguments` is no object"),
-        ({"defaults": 1}, "`defaults` is no object"),
-        ({"timeout": 0}, "its time-out cannot be 0"),
-        ({"timeout": True}, "its time-out cannot be True"),
-        ({"timeout": 1e9}, "its time-out cannot be 1000000000.0"),
-        ({"timeout": float("nan")}, "its time-out cannot be nan"),
+        ([], "it is not an object"),
+        ({"argument": {}}, "the key `argument` is unknown"),
+        ({"arguments": []}, "`arguments` is not an object"),
+        ({"defaults": 1}, "`defaults` is not an object"),
+        ({"timeout": 0}, "`timeout` cannot be 0"),
+        ({"timeout": True}, "`timeout` cannot be True"),
+        ({"timeout": 1e9}, "`timeout` cannot be 1000000000.0"),
+        ({"timeout": float("nan")}, "`timeout` cannot be nan"),
         ({"approve": "yes"}, "`approve` cannot be 'yes'"),
         (
             {"arguments": {"town": 1}},
             "the tool forecast has no argument `town`; its arguments: city, region, days, any",
         ),
-        ({"arguments": {"region": "asia"}}, "`arguments.region` does not fit the schema of the tool forecast"),
-        ({"defaults": {"days": "3"}}, "`defaults.days` does not fit the schema of the tool forecast"),
+        ({"arguments": {"region": "asia"}}, "`arguments.region` does not match the schema of the tool forecast"),
+        ({"defaults": {"days": "3"}}, "`defaults.days` does not match the schema of the tool forecast"),
     ],
 )
 def test_a_config_that_cannot_be_used_is_refused(config: object, said: str) -> None:
-    with pytest.raises(InvalidInput, match="the config of the skill cannot be used") as refused:
+    with pytest.raises(InvalidInput, match="the config of the skill is invalid") as refused:
         check_values(FORECAST, check_config(config), all=True)
 
     assert said in str(refused.value)
@@ -157,7 +157,7 @@ def test_a_config_that_is_for_no_one_tool_may_name_any_argument() -> None:
 
 @pytest.mark.req("SKILL-06")
 def test_what_is_fixed_and_does_not_fit_is_refused_and_never_the_model_s_to_choose() -> None:
-    with pytest.raises(InvalidInput, match=r"`arguments.days` does not fit the schema of the tool forecast"):
+    with pytest.raises(InvalidInput, match=r"`arguments.days` does not match the schema of the tool forecast"):
         overlaid(FORECAST, {}, {"arguments": {"days": "a week"}})
 
 

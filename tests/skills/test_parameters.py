@@ -192,18 +192,18 @@ def test_rows_that_somebody_wrote_by_hand_are_a_schema() -> None:
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        (False, "it is no object"),
-        ([], "it is no object"),
-        ({"type": "string"}, "its type is 'string'. Arguments come by name"),
+        (False, "it is not an object"),
+        ([], "it is not an object"),
+        ({"type": "string"}, 'its type is \'string\'. Use "type": "object"'),
         ({"type": ["string", "null"]}, "its type is"),
-        ({"properties": []}, "its `properties` are no object"),
-        ({"properties": {"x": "string"}}, "`properties.x` is no schema"),
-        ({"required": True}, "its `required` is no list of names"),
-        ({"required": [1]}, "its `required` is no list of names"),
+        ({"properties": []}, "its `properties` is not an object"),
+        ({"properties": {"x": "string"}}, "`properties.x` is not a schema"),
+        ({"required": True}, "its `required` is not a list of names"),
+        ({"required": [1]}, "its `required` is not a list of names"),
     ],
 )
 def test_what_is_no_schema_of_arguments_is_refused(schema: Any, said: str) -> None:
-    with pytest.raises(InvalidInput, match="the schema of a tool's arguments cannot be used") as refused:
+    with pytest.raises(InvalidInput, match="the schema of the tool's arguments is invalid") as refused:
         parameters_of(schema)
 
     assert said in str(refused.value)

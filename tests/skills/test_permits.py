@@ -56,9 +56,9 @@ def test_permissions_never_allow_what_the_skill_does_not(
 @pytest.mark.parametrize(
     ("level", "permissions", "said"),
     [
-        ("read", {}, "calling it takes the access write, and the skill grants read. Do without it."),
-        ("write", {"default": "read"}, "calling it takes the access write, and support may only read with it."),
-        ("write", {"default": "none"}, "calling it takes the access write, and support may not use it."),
+        ("read", {}, "it requires the access write, and the skill grants only read. Continue without it."),
+        ("write", {"default": "read"}, "it requires the access write, and support has only read."),
+        ("write", {"default": "none"}, "it requires the access write, and support has no access."),
     ],
 )
 def test_the_model_reads_why_it_may_not(level: Access, permissions: dict[str, Any], said: str) -> None:
@@ -94,18 +94,18 @@ def test_users_call_by_hand_what_is_opened_to_them(permissions: dict[str, Any], 
 @pytest.mark.parametrize(
     ("permissions", "said"),
     [
-        ([], "they are no object"),
-        ({"support": "read"}, "there is no `support` in them"),
-        ({"default": "admin"}, "`default` cannot be 'admin'"),
-        ({"default": ["read"]}, "`default` cannot be"),
-        ({"agents": []}, "`agents` is no object"),
-        ({"agents": {"support": None}}, "`agents.support` cannot be None"),
-        ({"users": "admin"}, "`users` cannot be 'admin'"),
+        ([], "they are not an object"),
+        ({"support": "read"}, "the key `support` is unknown"),
+        ({"default": "admin"}, "the value 'admin' of `default` is unknown"),
+        ({"default": ["read"]}, "of `default` is unknown"),
+        ({"agents": []}, "`agents` is not an object"),
+        ({"agents": {"support": None}}, "the value None of `agents.support` is unknown"),
+        ({"users": "admin"}, "the value 'admin' of `users` is unknown"),
     ],
 )
 def test_permissions_that_say_nothing_are_refused(permissions: object, said: str) -> None:
-    with pytest.raises(InvalidInput, match="the permissions of the tool cannot be used") as refused:
+    with pytest.raises(InvalidInput, match="the permissions of the tool are invalid") as refused:
         check_permissions(permissions)
 
     assert said in str(refused.value)
-    assert "each of none, read, write, execute" in str(refused.value)
+    assert "with the values none, read, write, execute" in str(refused.value)

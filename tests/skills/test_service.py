@@ -108,12 +108,12 @@ REFUSED: dict[str, tuple[Any, Any, Any, str]] = {
     "a space": (create_order, "a/b c/d/e", None, "without spaces"),
     "a control character": (create_order, "a/b/c/d\0", None, "four parts"),
     "half a character": (create_order, "a/b/c/\ud83d", None, "four parts"),
-    "too long": (create_order, f"a/b/c/{'d' * 200}", None, "At most 200"),
+    "too long": (create_order, f"a/b/c/{'d' * 200}", None, "Shorten it to at most 200"),
     "no text": (create_order, 7, None, "four parts"),
-    "no function": (CREATE, CREATE, None, "above a function"),
-    "no schema": (create_order, CREATE, {"properties": {"parcel": {"type": "nothing"}}}, "Mend the schema"),
-    "a schema of a list": (create_order, CREATE, {"type": "array"}, "Mend the schema"),
-    "two that take no property": (takes_two, CREATE, ORDER, "as the properties"),
+    "no function": (CREATE, CREATE, None, "on a function"),
+    "no schema": (create_order, CREATE, {"properties": {"parcel": {"type": "nothing"}}}, "Correct the schema"),
+    "a schema of a list": (create_order, CREATE, {"type": "array"}, "Correct the schema"),
+    "two that take no property": (takes_two, CREATE, ORDER, "like the properties"),
     "one that takes no object": (takes_text, CREATE, ORDER, "dataclass"),
     "one that takes not all": (takes_some, CREATE, ORDER, "for each property"),
 }
@@ -184,7 +184,7 @@ async def test_a_method_that_another_one_has_is_not_taken_over(words_only: Engin
     put = await refused(tools.put("late", **ENDPOINT, service=CREATE))
 
     assert [each.why for each in (other, stored, twice, put)] == [
-        f"the tool {name} does so already" for name in ("order", "by_hand", "a", "order")
+        f"the tool {name} already has it" for name in ("order", "by_hand", "a", "order")
     ]
     assert CREATE in str(other)
 

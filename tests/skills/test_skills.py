@@ -41,7 +41,7 @@ async def test_a_skill_is_changed_in_the_version_that_was_read(skills: Skills) -
 
     assert (second.id, second.version, second.instructions, second.active) == (first.id, 2, "New.", False)
     assert (second.front_matter, await skills.files("returns")) == ({"a": 1}, {"a.txt": SkillContent(b"a")})
-    with pytest.raises(AlreadyExists, match="Give its version, 2"):
+    with pytest.raises(AlreadyExists, match="Pass its version, 2"):
         await skills.put("returns", instructions="Other.")
     with pytest.raises(Conflict) as stale:
         await skills.put("returns", instructions="Other.", version=1)
@@ -87,7 +87,7 @@ async def test_files_lie_beside_a_skill_as_they_were_given(skills: Skills) -> No
     "path", ["", "/etc/passwd", "../up", "a/../b", "a//b", "./a", "a/", "a\\b", "a\0b", "a:b", "x" * 256]
 )
 async def test_a_file_that_would_lie_elsewhere_is_refused(skills: Skills, path: str) -> None:
-    with pytest.raises(InvalidInput, match="a skill has no file"):
+    with pytest.raises(InvalidInput, match=r"the file path .* is invalid"):
         await skills.put("returns", instructions="", files={path: b""})
 
     assert await skills.list() == []
@@ -158,7 +158,7 @@ async def test_skills_are_listed_by_name_page_by_page(skills: Skills) -> None:
 
     assert [each.name for each in first + rest] == ["a", "b", "c", "d"]
     assert [each.name for each in awake] == ["a", "c", "d"]
-    with pytest.raises(InvalidInput, match="the limit cannot be 0"):
+    with pytest.raises(InvalidInput, match="the limit 0 is out of range"):
         await skills.list(limit=0)
 
 
@@ -266,7 +266,7 @@ async def test_two_who_each_put_the_other_below_themselves_make_no_circle(skills
         )
 
         [refused] = [each for each in done if isinstance(each, HoldfastError)]
-        assert "that would be a circle" in refused.what + refused.why
+        assert "that would be a cycle" in refused.what + refused.why
 
 
 async def test_a_skill_that_came_by_plain_sql_is_one_like_any_other(skills: Skills, words_only: Engine) -> None:
@@ -306,9 +306,9 @@ async def test_what_is_left_out_of_a_change_stays_as_it_is(skills: Skills) -> No
 async def test_what_could_not_be_written_out_again_cannot_lie_beside_a_skill(
     skills: Skills, words_only: Engine
 ) -> None:
-    with pytest.raises(InvalidInput, match=r"has no file SKILL.md beside it"):
+    with pytest.raises(InvalidInput, match=r"cannot have a file SKILL.md"):
         await skills.put("returns", instructions="Mine.", files={"SKILL.md": b"another"})
-    with pytest.raises(InvalidInput, match="lies in a file"):
+    with pytest.raises(InvalidInput, match="below another file"):
         await skills.put("returns", instructions="Mine.", files={"c": b"", "c/d": b""})
     await skills.put("returns", instructions="Mine.", files={"d": b""})
 

@@ -78,11 +78,11 @@ class PostgresSessionService(EngineUser, BaseSessionService):
         async def create(engine: Engine) -> Snapshot:
             # A conversation without a user can be read under this id too, so it counts as existing.
             if session_id and await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0):
-                raise AlreadyExists(f"the session {id!r} exists already")
+                raise AlreadyExists(f"the session {id!r} already exists")
             await engine.conversations.create(app=app_name, user=user_id, session_id=id, state=stored)
             made = await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0)
             if made is None:
-                raise NotFound(f"the session {id!r} was deleted as soon as it was made")
+                raise NotFound(f"the session {id!r} was deleted right after it was created")
             return made
 
         try:
@@ -184,7 +184,7 @@ async def _stored(
         return await _appended(engine, place, drafts, changes, None)
     async with engine.transaction() as tx:
         if not await engine.conversations.adopt(place.conversation, app=session.app_name, user=session.user_id, tx=tx):
-            raise NotFound(f"the session {session.id!r} is another user's by now")
+            raise NotFound(f"the session {session.id!r} now belongs to another user")
         return await _appended(engine, place, drafts, changes, tx)
 
 
@@ -215,7 +215,7 @@ async def _appended(
 def _stale(session: Session, place: SessionMarker, current: int) -> StaleSessionError:
     return StaleSessionError(
         f"The session {session.id} has been modified in storage since it was read: it is at revision {current}, not"
-        f" {place.revision}. Get the session again, and append to that one."
+        f" {place.revision}. Get the session again and append to that one."
     )
 
 

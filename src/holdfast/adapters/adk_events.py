@@ -112,7 +112,7 @@ def _parts(said: ForeignNode, is_result: bool) -> Iterator[Part]:
 def drafts_of(event: Event, user: str) -> tuple[list[NodeInput], dict[str, Any]]:
     """Return the nodes of an event, the first of them with the event's JSON, and the event's changes of state."""
     if not math.isfinite(event.timestamp):
-        raise InvalidInput("the event has no time", why=f"its timestamp is {event.timestamp}")
+        raise InvalidInput("the event has no valid timestamp", why=f"its timestamp is {event.timestamp}")
     data = plain(event.model_dump(exclude_none=True))
     changes = {key: value for key, value in data["actions"]["state_delta"].items() if not key.startswith(TEMPORARY)}
     data["actions"]["state_delta"] = changes
@@ -140,13 +140,13 @@ def plain(value: dict[str, Any]) -> dict[str, Any]:
         try:
             return to_jsonable_python(value, bytes_mode="base64")
         except PydanticSerializationError as error:
-            logger.warning("What ADK gave holds values that cannot be stored; their descriptions are: %s", error)
+            logger.warning("ADK returned values that cannot be stored; stored their descriptions instead: %s", error)
             return to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(
-            "what ADK gave cannot be stored",
+            "the values from ADK cannot be stored",
             why=str(error).partition("\n")[0],
-            next="Use text, numbers, lists, and mappings with text as keys.",
+            next="Use strings, numbers, lists, and mappings with strings as keys.",
         ) from error
 
 

@@ -196,7 +196,7 @@ def draft_of(entry: MemoryEntry, app: str, custom_metadata: Mapping[str, object]
         at = datetime.fromisoformat(entry.timestamp) if entry.timestamp else None
     except ValueError:
         raise InvalidInput(
-            f"{entry.timestamp!r:.100} is no time", next="Give it as ISO 8601 has it, such as `2026-01-31T12:00:00Z`."
+            f"{entry.timestamp!r:.100} is not a time", next="Use ISO 8601, such as `2026-01-31T12:00:00Z`."
         ) from None
     return Draft(
         content=_joined(entry.content, " "),

@@ -46,7 +46,7 @@ def parse_address(text: str) -> EngineAddress:
         parts = urlsplit(text)
         asked = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
     except ValueError:
-        _refuse("it is no address, or its parameters are not of the form `name=value`")
+        _refuse("it is not a URL, or its parameters do not have the form `name=value`")
     tenant = dict(asked).get("tenant")
     others = [parameter for parameter in asked if parameter[0] != "tenant"]
     if parts.scheme not in (SCHEME, "postgresql", "postgres"):
@@ -58,7 +58,7 @@ def parse_address(text: str) -> EngineAddress:
         return EngineAddress(parts._replace(scheme="postgresql", query=query).geturl(), None, tenant)
     folder = unquote(parts.path)
     if others or parts.fragment or folder[:1] not in ("", "/"):
-        _refuse("a data folder is a whole path, and takes no parameter other than `tenant`")
+        _refuse("a data folder must be an absolute path, with no parameter other than `tenant`")
     return EngineAddress(None, Path(folder) if folder.strip("/") else None, tenant)
 
 
@@ -109,9 +109,9 @@ class SharedEngine:
             engine = self._named(self._hosted().engine.result())
         if _current_loop() is engine.loop:
             raise InvalidInput(
-                "this would wait for itself",
-                why="it blocks the event loop on which the engine has to do the work",
-                next="Call the async method, call from another thread, or give an address instead of the engine.",
+                "the call would deadlock",
+                why="it blocks the event loop that the engine runs on",
+                next="Call the async method, call from another thread, or pass an address instead of the engine.",
             )
         errand = EngineTask(engine, work)
         try:
@@ -149,8 +149,8 @@ class EngineTask(Generic[Result]):
         if not engine.loop.is_running():
             raise Unavailable(
                 "the engine cannot be called",
-                why="the event loop that it was opened on does not run",
-                next="Keep that loop running, or give an address instead of the engine.",
+                why="the event loop that it was opened on is not running",
+                next="Keep that loop running, or pass an address instead of the engine.",
             )
         self.ended: Future[None] = Future()
         self._engine = engine
@@ -166,7 +166,7 @@ class EngineTask(Generic[Result]):
         """Return the result of the task, which must have ended."""
         assert self._task is not None
         if self._task.cancelled():
-            raise ShuttingDown("the engine was closed", why="whoever opened it, or all who used it, are done with it")
+            raise ShuttingDown("the engine was closed", why="its owner or its last user closed it")
         return self._task.result()
 
     def _start(self) -> None:
@@ -263,7 +263,7 @@ def _current_loop() -> asyncio.AbstractEventLoop | None:
 
 def _refuse(why: str) -> NoReturn:
     raise InvalidInput(
-        "the address cannot be used",  # not shown: it may contain a password
+        "the address is invalid",  # not shown: it may contain a password
         why=why,
         next="Write it like `holdfast://`, `holdfast:///data/folder` or `postgresql://user:password@host/database`.",
     )

@@ -71,7 +71,7 @@ class HoldfastChatMessageHistory(BaseChatMessageHistory):
     ) -> None:
         super().__init__()
         if window is not None and window < 0:
-            raise InvalidInput(f"a window of {window} messages cannot be read", next="Use 0 or more, or None for all.")
+            raise InvalidInput(f"the window {window} is invalid", next="Use 0 or more messages, or None for all.")
         self.session_id = session_id
         self._hosted = SharedEngine.of(engine, tenant)
         self._app = app

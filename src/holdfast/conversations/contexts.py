@@ -32,8 +32,8 @@ def parse_context(given: str | Context) -> Context:
     found = _FORM.fullmatch(text)
     if found is None:
         raise InvalidInput(
-            f"the context {text[:100]!r} cannot be used",
-            why=f"it is not `type:name:value`, the first two in lower case, the last of 1 to {MAX_VALUE} characters",
+            f"the context {text[:100]!r} is invalid",
+            why=f"it must be `type:name:value`: type and name in lower case, value of 1 to {MAX_VALUE} characters",
             next="Write it like `text:user:ann` or `text:agent:support`.",
         )
     return Context(*found.groups())

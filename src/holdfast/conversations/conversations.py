@@ -65,7 +65,7 @@ class Conversations:
         A session id is unique per app and user: another user can have the same one.
         """
         if document and session_id is not None:
-            raise InvalidInput("a document has no session", next="Leave out session_id, or document.")
+            raise InvalidInput("a document cannot have a session", next="Omit session_id or document.")
         id = uuid7()
         session = None if document else str(id) if session_id is None else session_id
         row = await self._create(id, session, app, user, agent, state, tx)
@@ -153,7 +153,7 @@ class Conversations:
         if outcome == "missing":
             raise unknown(id)
         if outcome == "no node":
-            raise NotFound(f"there is no node {at} to fork at", next="Use a number from 0 to the conversation's last.")
+            raise NotFound(f"there is no node {at} to fork at", next="Use the number of a node in the conversation.")
         if outcome == "taken":
             raise taken(session)
         return await self.get(fork, tx=tx)
@@ -229,7 +229,9 @@ class Conversations:
         if not drafts:
             return []
         if len(drafts) > MAX_NODES:
-            raise TooLarge(f"{len(drafts)} nodes are too many at once", next=f"Append at most {MAX_NODES} in one call.")
+            raise TooLarge(
+                f"cannot append {len(drafts)} nodes in one call", next=f"Append at most {MAX_NODES} in one call."
+            )
         contexts = [parse_context(draft.context) for draft in drafts]
         payloads, changes = [check_payload(draft.payload) for draft in drafts], changes_of(state)
         run = await self._database.within(tx)
@@ -318,8 +320,8 @@ class Conversations:
         rows = await self._database.all(statement, node, MAX_NODES + 1)
         if len(rows) > MAX_NODES:
             raise TooLarge(
-                f"there are more than {MAX_NODES} nodes below {node}",
-                next="Read a conversation with `last` or `since`, and a document part by part.",
+                f"the node {node} has more than {MAX_NODES} descendants",
+                next="Read a conversation with `last` or `since`, and a document in parts.",
                 limit=MAX_NODES,
             )
         return in_reading_order(node, rows)
@@ -462,7 +464,7 @@ class Conversations:
         """
         _check_limit(limit)
         if not text.strip():
-            raise InvalidInput("there is nothing to search for", next="Give a text of at least one character.")
+            raise InvalidInput("the search text is empty", next="Pass at least one character.")
         root, seq = read_cursor(cursor)
         behind = cursor if seq == 0 else write_cursor(UUID(int=root.int + 1))  # the last page ended inside of `root`
         talks = await self.list(app=app, user=user, agent=agent, limit=SEARCHED, cursor=behind)
@@ -492,12 +494,12 @@ def _number(turn: HeldTurn | None, id: UUID) -> int | None:
     if turn is not None and turn.conversation != id:
         raise InvalidInput(
             f"the turn does not hold the conversation {id}",
-            why="it is a turn of another one, perhaps of a fork",
-            next="Append to the turn's own `conversation`.",
+            why="the turn belongs to another conversation, perhaps to a fork",
+            next="Append to the turn's `conversation`.",
         )
     return turn and turn.number
 
 
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= MAX_NODES:
-        raise InvalidInput(f"{limit} cannot be given at once", why=f"it is not between 1 and {MAX_NODES}")
+        raise InvalidInput(f"the limit {limit} is out of range", next=f"Use 1 to {MAX_NODES}.")

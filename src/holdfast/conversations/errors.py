@@ -6,11 +6,11 @@ from holdfast.core.errors import AlreadyExists, Busy, Conflict, HoldfastError, I
 from holdfast.postgres.database import Row
 
 _CANNOT = {
-    "root": "it is the root of its tree: remove the conversation instead",
+    "root": "it is the root of its tree; remove the conversation instead",
     "deleted": "it was deleted",
-    "cycle": "it would lie below itself",
-    "no parent": "the new parent is not a node of the same tree, or was deleted",
-    "no sibling": "what it should stand before is not another child of the new parent",
+    "cycle": "it would become its own descendant",
+    "no parent": "the new parent is not in the same tree or was deleted",
+    "no sibling": "the `before` node is not another child of the new parent",
 }
 
 
@@ -26,7 +26,9 @@ def unknown_node(node: UUID) -> NotFound:
 
 def taken(session: str | None) -> AlreadyExists:
     """The session id is taken."""
-    return AlreadyExists(f"the session {session!r} exists already", next="Use another session_id, or `find` it.")
+    return AlreadyExists(
+        f"the session {session!r} already exists", next="Use another session_id, or get the session with `find`."
+    )
 
 
 def several(session: str) -> Conflict:
@@ -35,22 +37,22 @@ def several(session: str) -> Conflict:
         f"several users have a session {session[:100]!r}",
         expected=1,
         current=2,
-        why="an id is a user's own, and no user was named",
-        next="Name the user, or use the conversation's id.",
+        why="session ids are unique per user, and no user was given",
+        next="Pass the user, or use the conversation's id.",
     )
 
 
 def unknown_session(session: str) -> NotFound:
     """There is no such session, or the caller may not see it."""
-    return NotFound(f"there is no session {session[:100]!r}", next="Start a new one.")
+    return NotFound(f"there is no session {session[:100]!r}", next="Start a new session.")
 
 
 def lapsed(turn: int) -> Busy:
     """The turn does not hold its conversation."""
     return Busy(
         f"the turn {turn} does not hold the conversation",
-        why="it still waits, has ended, or its lease ran out",
-        next="Claim the conversation again, and read what was said meanwhile.",
+        why="it is still queued, has ended, or its lease expired",
+        next="Claim the conversation again and read its new messages.",
     )
 
 
@@ -65,9 +67,9 @@ def not_appended(
 ) -> HoldfastError:
     """The node was not appended; `outcome` is the reason."""
     if outcome == "conflict" and expect is not None and revision is not None:
-        return Conflict("the conversation has gone on", expected=expect, current=revision)
+        return Conflict("the conversation has changed", expected=expect, current=revision)
     if outcome == "no parent":
-        return NotFound(f"there is no node {parent} in the conversation {id} to append under")
+        return NotFound(f"there is no parent node {parent} in the conversation {id}")
     if outcome == "lapsed" and turn is not None:
         return lapsed(turn)
     return unknown(id)
@@ -79,5 +81,5 @@ def not_changed(row: Row, node: UUID, version: int) -> HoldfastError:
     if outcome == "conflict":
         return Conflict(f"the node {node} has changed", expected=version, current=row["version"])
     if outcome in _CANNOT:
-        return InvalidInput(f"the node {node} cannot be changed so", why=_CANNOT[outcome])
+        return InvalidInput(f"the node {node} cannot be changed", why=_CANNOT[outcome])
     return unknown_node(node)

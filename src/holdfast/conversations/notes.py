@@ -99,7 +99,7 @@ class Notes:
     ) -> list[NoteRevision]:
         """Return the versions of the notes, newest first; with `before`, those before a version."""
         if not 0 < limit <= MAX_REVISIONS:
-            raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_REVISIONS} at once.")
+            raise InvalidInput(f"the limit {limit} is out of range", next=f"Use 1 to {MAX_REVISIONS}.")
         before = None if before is None else max(0, min(before, 2**31 - 1))
         user_id = await self._identities.known_as("user", user)
         rows = await self._database.all(sql("notes_revisions"), user_id, stored_name("agent", agent), before, limit)
@@ -112,8 +112,8 @@ class Notes:
         current = (await self.read(user=user, agent=agent, tx=tx)).version
         if not 0 < revision <= current:
             raise NotFound(
-                f"there is no revision {revision} of these notes",
-                why=f"there are 1 to {current}" if current else "nothing has been noted yet",
+                f"the notes have no revision {revision}",
+                why=f"the revisions are 1 to {current}" if current else "no notes have been written yet",
                 next="List the revisions.",
                 current=current,
             )
@@ -171,12 +171,12 @@ def check_arguments(operation: str, *, content: str | None, section_header: str 
         ("section_header", section_header, OF_SECTIONS),
     ):
         if given is None and operation in takers:
-            raise InvalidInput(f"{operation} needs {name}", why="it is missing", next=f"Give {name}.", argument=name)
+            raise InvalidInput(f"{operation} requires {name}", why="it is missing", next=f"Pass {name}.", argument=name)
         if given is not None and operation not in takers:
             raise InvalidInput(
-                f"{operation} takes no {name}",
-                why=f"{name} is for {', '.join(takers)}",
-                next=f"Leave {name} out, or choose one of these operations.",
+                f"{operation} does not take {name}",
+                why=f"only {', '.join(takers)} take it",
+                next=f"Omit {name}, or use one of these operations.",
                 argument=name,
             )
         if given is not None:
@@ -204,7 +204,7 @@ def edited(notes: str, operation: Operation, *, content: str, section_header: st
 
 def _refuse_stale(note: Note, version: int | None) -> None:
     if version is not None and version != note.version:
-        raise Conflict("the notes were changed meanwhile", expected=version, current=note.version)
+        raise Conflict("the notes have changed", expected=version, current=note.version)
 
 
 def _stored_notes(notes: str) -> str:
@@ -213,7 +213,7 @@ def _stored_notes(notes: str) -> str:
     if size > MAX_NOTES_BYTES:
         raise TooLarge(
             "the notes would be too large",
-            why=f"they would have {size} bytes, at most {MAX_NOTES_BYTES} are kept",
+            why=f"they would have {size} bytes; the limit is {MAX_NOTES_BYTES}",
             next="Shorten them, or delete sections that are no longer needed.",
             size=size,
             limit=MAX_NOTES_BYTES,

@@ -55,9 +55,9 @@ def check_payload(given: Mapping[str, Any] | None) -> dict[str, Any] | None:
         msgspec.convert({name: part for name, part in payload.items() if name in _KNOWN}, Payload)
     except msgspec.ValidationError as error:
         raise InvalidInput(
-            "the payload cannot be used",
+            "the payload is invalid",
             why=str(error),
-            next="`role`, `tool_calls`, `tool_call_id`, `tool_name`, `error` and `attachments` have fixed forms.",
+            next="Correct the field; see the documentation of payloads.",
         ) from None
     return payload
 

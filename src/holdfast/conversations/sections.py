@@ -64,15 +64,17 @@ def find(text: str, header: str) -> MarkdownSection:
             why=f"the headers are {_listed([section.header for section in there])}"
             if there
             else "there are no headers",
-            next="Name one as it is written." if there else "Append the section, header and all.",
+            next="Use one of these headers as written." if there else "Append the section with its header.",
             headers=[section.header for section in there[:MAX_LISTED]],
         )
     if len(named) > 1:
         levels_differ = len({section.level for section in named}) == len(named)
         raise InvalidInput(
-            f"{len(named)} headers are called {title[:80]!r}",
+            f"{len(named)} sections have the header {title[:80]!r}",
             why=_listed([f"line {section.line}: {section.header}" for section in named]),
-            next="Give the #s of the one that is meant." if levels_differ else "Overwrite the whole text instead.",
+            next="Include the leading #s of the one that you mean."
+            if levels_differ
+            else "Overwrite the whole text instead.",
             lines=[section.line for section in named[:MAX_LISTED]],
         )
     return named[0]
@@ -142,7 +144,7 @@ def _ended(found: list[MarkdownSection]) -> list[MarkdownSection]:
 def _asked(header: str) -> tuple[int | None, str]:
     title = header.strip()
     if not title:
-        raise InvalidInput("the header is empty", next="Name the header of a section, such as `## Tasks`.")
+        raise InvalidInput("the header is empty", next="Pass the header of a section, such as `## Tasks`.")
     found = sections(title)
     if len(found) == 1 and (found[0].start, found[0].body) == (0, len(title)):
         return found[0].level, found[0].title
@@ -169,8 +171,8 @@ def _checked(text: str, section: MarkdownSection, edited: str, *, next: str) -> 
     if now[: len(before)] != before or rest[max(0, len(rest) - len(after)) :] != after:
         lost = (after or before[::-1])[0]
         raise InvalidInput(
-            "this would change what is around the section",
-            why=f"{lost[:80]!r} would become part of what stands before it",
+            "the edit would change text outside the section",
+            why=f"{lost[:80]!r} would no longer be a header",
             next=next,
         )
     return edited

@@ -70,9 +70,9 @@ def without_user(error: HoldfastError) -> HoldfastError:
     if error.details.get("sqlstate") != NO_VALUE:
         return error
     return InvalidInput(
-        "the state of a user cannot be kept here",
-        why="the conversation belongs to no user",
-        next="Create it with `user=`, or leave out the prefix `user:`.",
+        "the conversation cannot have state of a user",
+        why="it has no user",
+        next="Create the conversation with `user=`, or omit the prefix `user:`.",
     )
 
 
@@ -109,7 +109,9 @@ class State:
         changes = changes_of(state)
         _refuse_large(expect or {})
         if any(key.startswith(TEMPORARY) for key in expect or {}):
-            raise InvalidInput("what is temporary has no version", next=f"Expect nothing of keys with `{TEMPORARY}`.")
+            raise InvalidInput(
+                "temporary keys have no version", next=f"Remove keys that begin with `{TEMPORARY}` from `expect`."
+            )
         run = await self._database.within(tx)
         try:
             row = cast(Row, await run.one(sql("set_state"), conversation, changes, dict(expect) if expect else None))
@@ -167,9 +169,9 @@ def _changed(row: Row) -> StateChanged:
 def _refuse_large(keys: Collection[str]) -> None:
     if len(keys) > MAX_KEYS or any(len(key) * 4 > MAX_KEY_BYTES and _is_long(key) for key in keys):
         raise TooLarge(
-            "the change of state is too large",
-            why=f"it has more than {MAX_KEYS} keys, or one of more than {MAX_KEY_BYTES} bytes",
-            next="Change it in parts; put long texts into values.",
+            "the state change is too large",
+            why=f"it has more than {MAX_KEYS} keys, or a key of more than {MAX_KEY_BYTES} bytes",
+            next="Make several smaller changes, and put long texts into values.",
         )
 
 

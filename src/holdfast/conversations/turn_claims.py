@@ -94,8 +94,8 @@ class TurnClaims:
         """Claim a conversation, or a place in its queue. The caller has to renew and release the claim."""
         if busy not in POLICIES or lease <= timedelta():
             raise InvalidInput(
-                "the claim cannot be made",
-                why=f"the policy is not one of {', '.join(POLICIES)}, or the lease is not above zero",
+                "the claim is invalid",
+                why=f"the policy must be one of {', '.join(POLICIES)}, and the lease must be greater than zero",
             )
         first = {"fork": "reject", "merge": "enqueue"}.get(busy, busy)
         row = cast(
@@ -111,9 +111,9 @@ class TurnClaims:
             return await self.claim((await self._conversations.fork(conversation)).id, holder=holder, lease=lease)
         other = restore(row["holder"])
         raise Busy(
-            "another turn works on the conversation",
-            why=f"{other} holds it, with a lease until {row['until'].isoformat()}",
-            next="Try again later, or claim it with `enqueue`, `interrupt` or `fork`.",
+            "another turn holds the conversation",
+            why=f"{other} holds it until {row['until'].isoformat()}",
+            next="Try again later, or claim it with the policy `enqueue`, `interrupt` or `fork`.",
             holder=other,
         )
 
@@ -143,7 +143,9 @@ class TurnClaims:
                     woken.clear()
         except TimeoutError:
             raise TimedOut(
-                "the conversation did not become free", why=f"others held it for {wait:g} seconds", next="Try again."
+                "the conversation did not become free",
+                why=f"other turns held it for {wait:g} seconds",
+                next="Try again.",
             ) from None
 
     async def _keep(self, turn: HeldTurn, lease: timedelta) -> None:

@@ -97,7 +97,7 @@ async def tell_settings(system: Statements, settings: MemorySettings) -> None:
     try:
         await system.run(sql("tell_setting"), "session_lifetime", f"{settings.short_term.ttl_minutes} minutes")
     except HoldfastError as error:  # a read-only server also refuses inserts by plain SQL
-        log.warning("plain SQL is not told how long memories of sessions live: %s", error)
+        log.warning("could not store the lifetime of session memories for plain SQL: %s", error)
 
 
 def searches_of(limits: LimitSettings, *, cores: int) -> Shares:

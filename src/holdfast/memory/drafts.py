@@ -57,13 +57,15 @@ class Draft:
         _check_content(self.content)
         check_importance(self.importance)
         if self.trust not in TRUSTS:
-            raise InvalidInput(f"there is no trust {self.trust!r:.100}", next=f"Use one of {', '.join(TRUSTS)}.")
+            raise InvalidInput(f"the trust {self.trust!r:.100} is unknown", next=f"Use one of {', '.join(TRUSTS)}.")
         check_metadata(self.metadata)
         if self.author is not None:
             stored_name("author", self.author)
         _check_seq(self.seq)
         if self.seq is not None and self.conversation is None:
-            raise InvalidInput("a place without a conversation", next="Say in which conversation it was said.")
+            raise InvalidInput(
+                "`seq` is set without `conversation`", next="Pass the conversation that `seq` belongs to."
+            )
         check_moment(self.at)
         lifetime(self.ttl)
 
@@ -75,13 +77,13 @@ class Draft:
         if isinstance(given, str):
             return cls(given)
         if not isinstance(given, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput(f"{given!r:.100} is no memory", next="Give its text, or a mapping with `content`.")
+            raise InvalidInput(f"{given!r:.100} is not a memory", next="Pass its text, or a mapping with `content`.")
         names = [each.name for each in fields(cls)]
         for name in given:
             if name not in names:
-                raise InvalidInput(f"a memory has no {name!r:.100}", next=f"It has {', '.join(names)}.")
+                raise InvalidInput(f"a memory has no field {name!r:.100}", next=f"Use the fields {', '.join(names)}.")
         if "content" not in given:
-            raise InvalidInput("a memory without `content`", next="Give its text.")
+            raise InvalidInput("the memory has no `content`", next="Pass its text as `content`.")
         return cls(**given)
 
 
@@ -186,16 +188,16 @@ def lifetime(ttl: timedelta | float | None) -> timedelta | None:
     except (TypeError, ValueError, OverflowError):
         span = timedelta(0)
     if not timedelta(0) < span <= LONGEST_TTL:
-        raise InvalidInput(f"a memory cannot live for {ttl!r:.100}", next="Give a time span greater than zero.")
+        raise InvalidInput(f"the ttl {ttl!r:.100} is invalid", next="Pass a duration greater than zero.")
     return span
 
 
 def check_moment(moment: object) -> None:
     """Raise InvalidInput for a value that is neither None nor a datetime in range."""
     if moment is not None and not isinstance(moment, datetime):
-        raise InvalidInput(f"{moment!r:.100} is no time", next="Give a datetime.")
+        raise InvalidInput(f"{moment!r:.100} is not a time", next="Pass a datetime.")
     if moment is not None and not 1 < aware(moment).year < MAXYEAR:
-        raise InvalidInput(f"{moment!r:.100} is out of range", next=f"Give a year from 2 to {MAXYEAR - 1}.")
+        raise InvalidInput(f"{moment!r:.100} is out of range", next=f"Use a year from 2 to {MAXYEAR - 1}.")
 
 
 def stored_importance(importance: float) -> float:
@@ -206,30 +208,30 @@ def stored_importance(importance: float) -> float:
 def check_importance(importance: float) -> None:
     """Raise InvalidInput for a value that is not a number from 0 to 1."""
     if isinstance(importance, bool) or not isinstance(importance, int | float) or not 0 <= importance <= 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"the importance cannot be {importance!r:.100}", next="Give a number from 0 to 1.")
+        raise InvalidInput(f"the importance {importance!r:.100} is invalid", next="Use a number from 0 to 1.")
 
 
 def check_metadata(metadata: object) -> None:
     """Raise InvalidInput for a value that is not a mapping with text keys."""
     if not isinstance(metadata, Mapping):
         raise InvalidInput(
-            "the metadata is no object", why=f"it is {metadata!r:.100}", next="Give a mapping with text as keys."
+            "the metadata is not an object", why=f"it is {metadata!r:.100}", next="Pass a mapping with strings as keys."
         )
     if not all(isinstance(key, str) for key in cast(Mapping[object, object], metadata)):
-        raise InvalidInput("a key of the metadata is no text", next="Give a mapping with text as keys.")
+        raise InvalidInput("a key of the metadata is not a string", next="Pass a mapping with strings as keys.")
 
 
 def _check_content(content: object) -> None:
     if not isinstance(content, str):
-        raise InvalidInput(f"{content!r:.100} is no text", next="Give the text to remember.")
+        raise InvalidInput(f"{content!r:.100} is not a string", next="Pass the text to remember.")
     if not content.strip():
-        raise InvalidInput("the memory is empty", next="Give the text to remember.")
+        raise InvalidInput("the memory is empty", next="Pass the text to remember.")
     size = len(store(content).encode())
     if size > MAX_CONTENT_BYTES:
         raise TooLarge(
             "the memory is too large",
-            why=f"it has {size} bytes, at most {MAX_CONTENT_BYTES} are taken",
-            next="Remember what matters of it, in short texts.",
+            why=f"it has {size} bytes; the limit is {MAX_CONTENT_BYTES}",
+            next="Store its facts as several short memories.",
             size=size,
             limit=MAX_CONTENT_BYTES,
         )
@@ -239,7 +241,7 @@ def _check_seq(seq: object) -> None:
     if seq is None:
         return
     if not isinstance(seq, int) or isinstance(seq, bool) or not -(2**63) <= seq < 2**63:
-        raise InvalidInput(f"the place cannot be {seq!r:.100}", next="Give a whole number.")
+        raise InvalidInput(f"the seq {seq!r:.100} is invalid", next="Use an integer.")
 
 
 def aware(moment: datetime) -> datetime:

@@ -67,9 +67,9 @@ class LineVector(msgspec.Struct, frozen=True):
             packed = base64.b64decode(self.data, validate=True)
             numbers = struct.unpack(f"<{len(packed) // 2}e", packed)
         except (binascii.Error, struct.error, ValueError) as error:
-            raise InvalidInput("a vector cannot be read", why=str(error)) from None
+            raise InvalidInput("the vector cannot be decoded", why=str(error)) from None
         if not 0 < len(numbers) <= MAX_DIMENSIONS or not all(map(math.isfinite, numbers)):
-            raise InvalidInput("a vector cannot be used", why="it is empty, too long, or has a number without end")
+            raise InvalidInput("the vector is invalid", why="it is empty, too long, or has a number that is not finite")
         return numbers
 
 
@@ -165,7 +165,9 @@ class ExportLine(msgspec.Struct, frozen=True, kw_only=True):
         if len(versions) < len(self.revisions):
             raise InvalidInput("two revisions have the same version")
         if versions and max(versions) > self.version:
-            raise InvalidInput(f"a revision has the version {max(versions)}", why=f"the memory has {self.version}")
+            raise InvalidInput(
+                f"a revision has the version {max(versions)}", why=f"the memory is at version {self.version}"
+            )
         return [kept.row() for kept in self.revisions]
 
 
@@ -201,9 +203,9 @@ def read_header(text: bytes, number: int) -> Header:
         return msgspec.convert(parse(text), Header)
     except (HoldfastError, msgspec.ValidationError) as error:
         raise InvalidInput(
-            f"line {number} is no header of memories",
+            f"line {number} is not the header of a memory export",
             why=str(error),
-            next=f'Begin with {{"format": "{FORMAT}", "version": {VERSION}}}, as an export does.',
+            next=f'Begin the file with {{"format": "{FORMAT}", "version": {VERSION}}}, as an export does.',
             line=number,
         ) from None
 
@@ -240,7 +242,7 @@ def broken(number: int, error: Exception) -> InvalidInput:
     return InvalidInput(
         f"line {number} cannot be imported",
         why=str(error),
-        next="What came before it is imported. Correct the line and import the file again.",
+        next="Correct the line and import the file again. The lines before it were imported.",
         line=number,
     )
 

@@ -38,7 +38,7 @@ from holdfast.postgres.sql import statements
 PAGE = 500
 BATCH_BYTES = 1024 * 1024
 LITTLE = 4_000  # characters that are analyzed on the event loop; more go to the worker thread
-GIVE_LINES = 'Give lines of bytes, as a file has them that was opened with "rb".'
+GIVE_LINES = 'Pass lines of bytes, for example a file opened with "rb".'
 FIRST, LAST = UUID(int=0), UUID(int=2**128 - 1)
 LANGUAGES: tuple[Language, ...] = get_args(Language)
 
@@ -152,16 +152,18 @@ class MemoryTransfer:
             batch.append(arrival)
             size += len(text)
         if not is_headed:
-            raise InvalidInput("there is nothing to import", why="not even a header", next="Give what was exported.")
+            raise InvalidInput(
+                "there is nothing to import", why="the input is empty", next="Pass the output of an export."
+            )
         return done + await self._store(batch, by_admin=by_admin)
 
     async def _arrival(self, text: bytes, number: int, into: Owner | None, *, by_admin: bool) -> ImportedLine:
         line = read_line(text, number)
         if line.trust == "system" and not by_admin:
             raise Forbidden(
-                f"line {number} is trusted as the system",
-                why="to bring that in needs the scope 'admin'",
-                next="Let somebody import it who has it, or change its trust.",
+                f"line {number} has the trust 'system'",
+                why="importing it requires the scope 'admin'",
+                next="Import it with a key that has this scope, or change the trust of the line.",
                 line=number,
             )
         try:
@@ -220,7 +222,7 @@ class MemoryTransfer:
         rows = await tx.all(sql("successors"), places.whose.scope, places.whose.id, list(next.values()))
         for circle in circles({**{row["id"]: row["superseded_by"] for row in rows}, **next}):
             if numbers := [coming[id].number for id in circle if id in coming]:
-                raise broken(max(numbers), InvalidInput("what superseded it was superseded by it"))
+                raise broken(max(numbers), InvalidInput("it would supersede itself"))
 
     async def _places(self, tx: Transaction, batch: Sequence[ImportedLine], *, keep: bool) -> IdMapping:
         whose = batch[0].ids
@@ -286,14 +288,14 @@ async def _each(lines: Lines) -> AsyncGenerator[bytes]:
     mark = BOM  # some editors write it at the start of a file
     async for line in lines if isinstance(lines, AsyncIterable) else _one_by_one(lines):
         if not isinstance(line, bytes):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput(f"{line!r:.100} is no line", why="it is no bytes", next=GIVE_LINES)
+            raise InvalidInput(f"{line!r:.100} is not a line", why="it is not of the type bytes", next=GIVE_LINES)
         yield line.removeprefix(mark)
         mark = b""
 
 
 async def _one_by_one(lines: Iterable[bytes]) -> AsyncGenerator[bytes]:
     if isinstance(lines, bytes) or not isinstance(lines, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"{lines!r:.100} are no lines", next=GIVE_LINES)
+        raise InvalidInput(f"{lines!r:.100} is not an iterable of lines", next=GIVE_LINES)
     for line in lines:
         yield line
 
@@ -301,13 +303,13 @@ async def _one_by_one(lines: Iterable[bytes]) -> AsyncGenerator[bytes]:
 def _check_whose(whose: object) -> None:
     if not isinstance(whose, Owner) and whose not in SCOPES:
         raise InvalidInput(
-            f"{whose!r:.100} is no owner and no scope",
-            next=f'Give an owner, such as user("ann"), or for everyone one of {", ".join(SCOPES)}.',
+            f"{whose!r:.100} is neither an owner nor a scope",
+            next=f'Pass an owner, such as user("ann"), or, for all owners of a scope, one of {", ".join(SCOPES)}.',
         )
 
 
 def _check_place(into: object, first_line: object) -> None:
     if into is not None and not isinstance(into, Owner):
-        raise InvalidInput(f"{into!r:.100} is no owner", next='Give one, such as user("ann"), or none.')
+        raise InvalidInput(f"{into!r:.100} is not an owner", next='Pass an owner, such as user("ann"), or omit it.')
     if not isinstance(first_line, int) or isinstance(first_line, bool) or first_line < 1:
-        raise InvalidInput(f"the first line cannot be {first_line!r:.100}", next="Give a whole number from 1 on.")
+        raise InvalidInput(f"the first line {first_line!r:.100} is invalid", next="Use an integer of at least 1.")

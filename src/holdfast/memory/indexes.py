@@ -142,7 +142,9 @@ class Indexes(PeriodicJob):
         except DatabaseAway:
             raise
         except HoldfastError as error:
-            log.warning("the memories of %s got no index, trying again later: %s", library.tenant, error)
+            log.warning(
+                "could not create the vector index for the memories of %s, will retry: %s", library.tenant, error
+            )
             return False
-        log.info("%d organizational memories of %s have an index", library.memories, library.tenant)
+        log.info("created a vector index for the %d organization memories of %s", library.memories, library.tenant)
         return True

@@ -122,7 +122,7 @@ class Memories:
         """Store memories of one owner, all or none."""
         check_owner(owner)
         if not isinstance(drafts, Sequence) or isinstance(drafts, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidInput("these are no memories", why="they are not in a list", next="Give a list of them.")
+            raise InvalidInput("the memories are not in a list", next="Pass a list of memories.")
         return await self.remember_all([(owner, draft) for draft in drafts], tx=tx)
 
     async def remember_all(
@@ -134,7 +134,7 @@ class Memories:
         """Store memories of several owners, all or none."""
         if len(given) > MAX_AT_ONCE:
             raise InvalidInput(
-                f"{len(given)} memories are too many at once", next=f"Give at most {MAX_AT_ONCE}, in several calls."
+                f"cannot store {len(given)} memories in one call", next=f"Pass at most {MAX_AT_ONCE} per call."
             )
         checked = [(owner, Draft.of(draft)) for owner, draft in given]
         if not checked:
@@ -242,7 +242,7 @@ class Memories:
             changes["importance"] = stored_importance(importance)
         if trust is not None:
             if trust not in TRUSTS:
-                raise InvalidInput(f"there is no trust {trust!r:.100}", next=f"Use one of {', '.join(TRUSTS)}.")
+                raise InvalidInput(f"the trust {trust!r:.100} is unknown", next=f"Use one of {', '.join(TRUSTS)}.")
             changes["trust"] = trust
         if metadata is not None:
             check_metadata(metadata)
@@ -250,7 +250,7 @@ class Memories:
         if ttl is not None:
             changes["expires_at"] = await (await self._database.within(tx)).now() + (lifetime(ttl) or timedelta(0))
         if content is None and not changes:
-            raise InvalidInput("nothing is to be changed", next="Give what is.")
+            raise InvalidInput("no change was given", next="Pass at least one field to change.")
         return await self._change(id, "edit", changes, version=version, content=content, tx=tx)
 
     async def supersede(
@@ -280,7 +280,7 @@ class Memories:
             ready.items[0]["valid_from"] = moment
             [new] = await self._store(ready, tx, trim=False)  # the number of current memories does not grow
             if new.id == now.id:
-                raise InvalidInput("the memory says the same already", next="Give what is true now.")
+                raise InvalidInput("the memory already has this content", next="Pass the new content.")
             changes: dict[str, object] = {"valid_to": moment, "superseded_by": new.id}
             await self._change(id, "supersede", changes, version=version or now.version, tx=tx)
             return new
@@ -419,13 +419,13 @@ class Memories:
                     sql("change"), id, expected, operation, given, model, vector
                 )
             except AlreadyExists:
-                raise AlreadyExists("another memory says the same already", next="Forget one of the two.") from None
+                raise AlreadyExists("another memory already has this content", next="Delete one of them.") from None
             if done is None:
                 raise await self._gone(id, tx)
             if done["id"] is not None:
                 return await self._memory(done, tx)
             if version is not None:
-                raise Conflict(f"the memory {id} was changed", expected=version, current=done["current_version"])
+                raise Conflict(f"the memory {id} has changed", expected=version, current=done["current_version"])
 
     async def _revise(
         self, row: Row, changes: dict[str, object], content: str | None
@@ -456,7 +456,7 @@ class Memories:
     async def _gone(self, id: UUID, tx: Transaction | None) -> NotFound:
         row = await (await self._database.within(tx)).one(sql("tombstone"), id)
         if row is None:
-            return NotFound(f"there is no memory {id}", next="Search for it.")
+            return NotFound(f"there is no memory {id}", next="Search for the memory to get its id.")
         why = f"it was deleted at {row['deleted_at']:%Y-%m-%d %H:%M} ({row['reason']})"
         return NotFound(f"there is no memory {id}", why=why)
 
@@ -493,17 +493,17 @@ def _known(owner: Owner, ids: OwnerIds) -> Owner:
 
 def _check_limit(limit: int) -> None:
     if not 1 <= limit <= MAX_PAGE:
-        raise InvalidInput(f"{limit!r:.100} cannot be given at once", why=f"it is not between 1 and {MAX_PAGE}")
+        raise InvalidInput(f"the limit {limit!r:.100} is out of range", next=f"Use 1 to {MAX_PAGE}.")
 
 
 def _check_supersede(old: Memory, moment: datetime, *, has_successor: bool) -> None:
     if has_successor:
         raise InvalidInput(
-            "the memory was superseded already", why=f"{old.superseded_by} took its place", next="Supersede that one."
+            "the memory is already superseded", why=f"{old.superseded_by} superseded it", next="Supersede that memory."
         )
     if moment < old.valid_from:
         raise InvalidInput(
-            "the memory was not valid yet",
+            "the memory is not valid yet at that time",
             why=f"it is valid from {old.valid_from.isoformat()} on",
-            next="Give a later time.",
+            next="Pass a later time.",
         )

@@ -98,7 +98,7 @@ class Indexer(NotifiedJob):
     def state(self) -> tuple[Literal["ok", "reduced"], str]:
         """Whether all memories were indexed at the last run; if not, how many were left."""
         left = self.left()
-        return ("reduced", f"{left:,} memories still to embed") if left else ("ok", "every memory is indexed")
+        return ("reduced", f"{left:,} memories still to embed") if left else ("ok", "all memories are indexed")
 
     def left(self, tenant: TenantId | None = None) -> int:
         """Return how many memories of a tenant, or of all, the last run left to index."""
@@ -276,7 +276,9 @@ class Indexer(NotifiedJob):
         refused = self._refused.setdefault(tenant, {})
         id, before = row["id"], refused.get(row["id"])
         if before is None:
-            log.warning("the model %s makes no vector of the memory %s: it is found by its words alone", model, id)
+            log.warning(
+                "the model %s returned no vector for the memory %s: search finds it only by its words", model, id
+            )
         pause = FIRST_PAUSE if before is None else min(2 * before.pause, LONGEST_PAUSE)
         refused[id] = IndexRefusal(row["version"], time.monotonic() + pause, pause)
 

@@ -41,11 +41,11 @@ class Owner:
 
     def __post_init__(self) -> None:
         if self.scope not in SCOPES:
-            raise InvalidInput(f"there is no scope {self.scope!r:.100}", next=f"Use one of {', '.join(SCOPES)}.")
+            raise InvalidInput(f"the scope {self.scope!r:.100} is unknown", next=f"Use one of {', '.join(SCOPES)}.")
         if self.scope != "organization":
             stored_name(self.scope, self.name)
         elif self.name:
-            raise InvalidInput("an organization has no name here", why="it is the tenant", next="Leave the name out.")
+            raise InvalidInput("an organization has no name", why="it is the tenant", next="Omit the name.")
         if self.agent is not None:
             stored_name("agent", self.agent)
         if self.user is not None:
@@ -180,8 +180,8 @@ class Owners:
                 f"several users have a session {owner.name[:100]!r}",
                 expected=1,
                 current=2,
-                why="an id is a user's own, and no user was named",
-                next=f"Name the user: session({owner.name[:100]!r}, user=…).",
+                why="session ids are unique per user, and no user was given",
+                next=f"Pass the user: session({owner.name[:100]!r}, user=…).",
             )
         return rows[0]["id"] if rows else None
 
@@ -193,7 +193,7 @@ class Owners:
             id = await self._conversation(owner, tx)
         known = {} if id is None else await self._session_names([id], tx)
         if id is None or id not in known:
-            raise NotFound(f"the session {owner.name[:100]!r} was removed", next="Start a new one.")
+            raise NotFound(f"the session {owner.name[:100]!r} was deleted", next="Start a new session.")
         await self._identities.id("session", known[id].stored, tx=tx)
         return id
 
@@ -229,4 +229,4 @@ def _named_by_id(ids: OwnerIds) -> list[tuple[Kind, UUID]]:
 def check_owner(owner: object) -> None:
     """Raise InvalidInput for a value that is not an `Owner`."""
     if not isinstance(owner, Owner):
-        raise InvalidInput(f"{owner!r:.100} is no owner", next='Give one, such as user("ann").')
+        raise InvalidInput(f"{owner!r:.100} is not an owner", next='Pass an owner, such as user("ann").')

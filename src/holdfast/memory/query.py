@@ -109,15 +109,15 @@ class QueryPreparer:
         if own is None or own in vectors:
             return ""
         state, why = self._embeddings.state
-        return why if state == "reduced" else f"{own} makes no vector of this question"
+        return why if state == "reduced" else f"{own} returned no vector for this query"
 
 
 def _check(question: object) -> None:
     if not isinstance(question, str) or not question.strip():
-        raise InvalidInput("the question is empty", next="Say what to look for.")
+        raise InvalidInput("the query is empty", next="Pass the text to search for.")
     if len(question) > MAX_QUESTION:
         raise InvalidInput(
-            "the question is too long",
-            why=f"it has {len(question)} characters, at most {MAX_QUESTION} are taken",
-            next="Ask for what matters of it.",
+            "the query is too long",
+            why=f"it has {len(question)} characters; the limit is {MAX_QUESTION}",
+            next="Shorten the query.",
         )

@@ -89,7 +89,7 @@ class Filters:
             isinstance(types, list | tuple | set | frozenset)
             and all(isinstance(each, str) for each in cast(Collection[object], types))
         ):
-            raise InvalidInput(f"the types cannot be {types!r:.100}", next="Give a list of texts.")
+            raise InvalidInput(f"the types {types!r:.100} are invalid", next="Pass a list of strings.")
         for moment in (self.since, self.until, self.as_of):
             check_moment(moment)
 
@@ -165,11 +165,15 @@ class Recall:
         rank, row = next(((n, row) for n, row in enumerate(rows, 1) if row["id"] == memory.id), (None, None))
         score = None if row is None else row["score"]
         if rank is not None and rank <= limit:
-            return WhyNot("returned", f"it is the {rank}. of {len(rows)}", rank, score)
+            return WhyNot("returned", f"it has rank {rank} of {len(rows)}", rank, score)
         if not memory.embedded and self._embeddings.model(language_of(memory.content)) is not None:
-            return WhyNot("no embedding yet", "it was weighed by its words alone", rank, score)
-        cut = f"; the {limit}. has {rows[limit - 1]['score']:.4f}" if 0 < limit <= len(rows) else ""
-        where = "it is not among those that were weighed" if rank is None else f"it is the {rank}. with {score:.4f}"
+            return WhyNot("no embedding yet", "it was scored only by its words", rank, score)
+        cut = f"; rank {limit} has the score {rows[limit - 1]['score']:.4f}" if 0 < limit <= len(rows) else ""
+        where = (
+            "it was not among the scored candidates"
+            if rank is None
+            else f"it has rank {rank} with the score {score:.4f}"
+        )
         return WhyNot("below the cut", where + cut, rank, score)
 
     async def _owns(self, sought: OwnerIds, owner: Owner) -> bool:
@@ -182,15 +186,15 @@ class Recall:
         least = self._least(memory.owner.scope, filters)
         said = memory.at or memory.created_at
         if memory.importance < least:
-            return WhyNot("filtered", f"its importance is {memory.importance}, less than {least}")
+            return WhyNot("filtered", f"its importance is {memory.importance}, below the minimum {least}")
         if filters.types is not None and memory.type not in filters.types:
             return WhyNot("filtered", f"its type is {memory.type}")
         if filters.since is not None and said < aware(filters.since):
-            return WhyNot("filtered", f"it is of {said:%Y-%m-%d %H:%M}, before what was asked for")
+            return WhyNot("filtered", f"its time {said:%Y-%m-%d %H:%M} is before the requested period")
         if filters.until is not None and said >= aware(filters.until):
-            return WhyNot("filtered", f"it is of {said:%Y-%m-%d %H:%M}, after what was asked for")
+            return WhyNot("filtered", f"its time {said:%Y-%m-%d %H:%M} is after the requested period")
         if filters.where and not await self._database.value(sql("contains"), memory.id, dict(filters.where)):
-            return WhyNot("filtered", "its metadata do not contain what was asked for")
+            return WhyNot("filtered", "its metadata does not match the filter")
         return None
 
     def _least(self, scope: Scope, filters: Filters) -> float:
@@ -262,13 +266,13 @@ def weights(settings: MemorySettings, limit: int) -> list[float]:
 def check_limit(limit: int) -> int:
     """Return a valid limit, or raise InvalidInput."""
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 <= limit <= MAX_LIMIT:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"the limit cannot be {limit!r:.100}", next=f"Ask for 0 to {MAX_LIMIT} at once.")
+        raise InvalidInput(f"the limit {limit!r:.100} is out of range", next=f"Use 0 to {MAX_LIMIT}.")
     return limit
 
 
 def _checked(limits: Mapping[Scope, int] | None) -> Mapping[Scope, int]:
     if limits is not None and not (isinstance(limits, Mapping) and limits.keys() <= LIMITS.keys()):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
-            f"the limits cannot be {limits!r:.100}", next=f"Give numbers for some of {', '.join(LIMITS)}."
+            f"the limits {limits!r:.100} are invalid", next=f"Pass a mapping from {', '.join(LIMITS)} to numbers."
         )
     return limits or {}

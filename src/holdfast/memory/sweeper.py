@@ -125,7 +125,7 @@ class Sweeper(PeriodicJob):
     async def step(self) -> None:
         """Sweep."""
         if swept := await self.sweep():
-            log.info("%d memories were deleted: they had expired or faded", swept)
+            log.info("deleted %d expired or faded memories", swept)
 
     async def _sweep(self, database: Database) -> int:
         return (await sweep(database, self._settings)).total

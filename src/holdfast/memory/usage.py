@@ -43,7 +43,7 @@ class RecallUsage(DelayedWriter):
             try:
                 await database.run(sql("count_uses"), list(uses), list(uses.values()))
             except HoldfastError as error:
-                log.warning("the uses of %s memories were not counted: %s", len(uses), error)
+                log.warning("could not count the uses of %s memories: %s", len(uses), error)
             except asyncio.CancelledError:
                 self._counts[database].update(uses)
                 raise

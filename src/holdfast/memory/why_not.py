@@ -37,17 +37,17 @@ class WhyNot:
 def hidden(memory: Memory, *, moment: datetime, now: datetime, settings: RetentionSettings) -> WhyNot | None:
     """Return why a memory is hidden from every search as of `moment`; None if it is not hidden."""
     if memory.buried:
-        return WhyNot("buried", "it was buried; unbury it to have it recalled")
+        return WhyNot("buried", "it is buried; unbury it so that search finds it")
     if memory.expires_at is not None and memory.expires_at <= max(moment, now):
         return WhyNot("expired", f"it expired at {memory.expires_at:%Y-%m-%d %H:%M:%S}")
     if memory.valid_to is not None and memory.valid_to <= moment:
         successor = f"by {memory.superseded_by} " if memory.superseded_by else ""
         return WhyNot("superseded", f"it was superseded {successor}at {memory.valid_to:%Y-%m-%d %H:%M:%S}")
     if memory.valid_from > moment:
-        return WhyNot("not yet valid", f"it is valid from {memory.valid_from:%Y-%m-%d %H:%M:%S} on")
+        return WhyNot("not yet valid", f"it is valid from {memory.valid_from:%Y-%m-%d %H:%M:%S}")
     left = what_is_left(memory, moment=moment, settings=settings)
     if left < settings.faded_below:
-        return WhyNot("faded", f"{left:.4f} is left of it, less than {settings.faded_below}; pin it to keep it")
+        return WhyNot("faded", f"its retention {left:.4f} is below {settings.faded_below}; pin it to keep it")
     return None
 
 

@@ -71,13 +71,15 @@ class ArgumentError:
         if self.kind == "missing":
             return f"the argument `{self.where}` is missing"
         if self.kind == "unknown":
-            return f"it has no argument `{self.where}`{self._nearest()}"
-        subject = f"the argument `{self.where}` is wrong, it" if self.path else "the arguments do not go together, they"
+            return f"the tool has no argument `{self.where}`{self._nearest()}"
+        subject = (
+            f"the argument `{self.where}` is invalid, it" if self.path else "the arguments are invalid together, they"
+        )
         return f"{subject} {self.rule}{f' and is {self.shape}' if self.shape and self.path else ''}"
 
     def _nearest(self) -> str:
         near = difflib.get_close_matches(str(self.path[-1])[:100], self.known, n=1)
-        return f", the nearest is `{near[0]:.100}`" if near else ""
+        return f", the closest is `{near[0]:.100}`" if near else ""
 
 
 def misfits(checker: Checker, arguments: Mapping[str, Any]) -> tuple[list[ArgumentError], bool]:
@@ -85,13 +87,13 @@ def misfits(checker: Checker, arguments: Mapping[str, Any]) -> tuple[list[Argume
     found = list[ArgumentError]()
     with suppress(ValueError, RecursionError):  # a schema that cannot be split into parts
         found.extend(islice(_walked(checker.parts(), "", arguments, (), frozenset()), MAX_MISFITS + 1))
-    return found[:MAX_MISFITS] or [ArgumentError("wrong", (), "must fit the schema")], len(found) > MAX_MISFITS
+    return found[:MAX_MISFITS] or [ArgumentError("wrong", (), "must match the schema")], len(found) > MAX_MISFITS
 
 
 def shape_of(value: object) -> str:
     """Describe a value; a short one is shown in full."""
     if isinstance(value, list):
-        return f"a list of {len(cast(list[Any], value))}"
+        return f"a list of length {len(cast(list[Any], value))}"
     if isinstance(value, dict):
         return f"an object of {len(cast(dict[str, Any], value))}"
     if isinstance(value, str) and len(value) > MAX_SHOWN:
@@ -118,14 +120,14 @@ def _walked(
     seen |= {(pointer, len(path))}
     schema = parts.at(pointer)
     if not isinstance(schema, Mapping):
-        yield ArgumentError("wrong", path, "must not be given")
+        yield ArgumentError("wrong", path, "must be omitted")
         return
     some = False
     for each in _found(parts, pointer, cast(Mapping[str, Any], schema), value, path, seen):
         some = True
         yield each
     if not some:
-        yield ArgumentError("wrong", path, f"must fit {short(cast(Any, schema))}", shape_of(value))
+        yield ArgumentError("wrong", path, f"must match {short(cast(Any, schema))}", shape_of(value))
 
 
 def _found(
@@ -158,7 +160,7 @@ def _found(
             places = [below(pointer, keyword, index) for index in range(len(schema[keyword]))]
             yield from _alternatives(parts, places, value, path, seen, one=keyword == "oneOf")
     if "not" in schema and parts.fits(below(pointer, "not"), value):
-        yield ArgumentError("wrong", path, f"must not fit {short(schema['not'])}", shape_of(cast(object, value)))
+        yield ArgumentError("wrong", path, f"must not match {short(schema['not'])}", shape_of(cast(object, value)))
 
 
 def _in_object(
@@ -214,7 +216,9 @@ def _alternatives(
     fitting = sum(parts.fits(place, value) for place in places)
     if fitting:
         if one and fitting > 1:
-            yield ArgumentError("wrong", path, f"must fit one of its {len(places)} forms, and fits {fitting}")
+            yield ArgumentError(
+                "wrong", path, f"must match exactly one of {len(places)} alternatives and matches {fitting}"
+            )
         return
     schemas = {place: parts.at(parts.target(place)) for place in places}
     meant = [place for place, schema in schemas.items() if _is_meant(parts, schema, value)]
@@ -224,7 +228,7 @@ def _alternatives(
         yield from _walked(parts, meant[0], value, path, seen)
         return
     types = [each for schema in schemas.values() for each in _types(schema)]
-    rule = f"must be {_either(types)}" if types and not meant else f"must fit one of its {len(places)} forms"
+    rule = f"must be {_either(types)}" if types and not meant else f"must match one of {len(places)} alternatives"
     yield ArgumentError("wrong", path, rule, shape_of(value), [schemas[place] for place in places])
 
 
@@ -287,7 +291,7 @@ def _rule(error: jsonschema_rs.ValidationError) -> str:
         case Kinds.MinLength(limit) | Kinds.MinItems(limit) | Kinds.MinProperties(limit):
             return f"must have at least {limit} {_COUNTED[error.kind.name][limit != 1]}"
         case Kinds.UniqueItems():
-            return "must have no item twice"
+            return "must not have duplicate items"
         case Kinds.Pattern(pattern):
             return f"must match the pattern {pattern:.100}"
         case Kinds.Format(format):

@@ -34,13 +34,13 @@ def unknown_tool(name: str, known: Collection[str], *, skill: str | None = None)
     """Return the refusal for an unknown tool; `skill` is a skill that would provide it."""
     if skill is not None:
         return ArgumentRefusal(
-            f"you do not have the tool {name[:MAX_ECHO]} yet. Load the skill {skill} with use_skill first."
+            f"the tool {name[:MAX_ECHO]} is not available yet. Load the skill {skill} with use_skill first."
         )
     names = sorted(known)
     there = f"The tools are {', '.join(names)}." if names else "There are no tools."
     if len(names) > MAX_TOLD:
         near = difflib.get_close_matches(name[:MAX_ECHO], names) or names[:MAX_TOLD]
-        there = f"Of the {len(names)} tools, some are {', '.join(near)}."
+        there = f"Some of the {len(names)} tools are {', '.join(near)}."
     return ArgumentRefusal(f"there is no tool {name[:MAX_ECHO]!r}. {there}")
 
 
@@ -63,7 +63,7 @@ def check(tool: Tool, arguments: object, overlay: Overlay | None = None) -> dict
         text = dumps({"tool_calls": [{"arguments": arguments}]})  # as they are stored
         size = len(text.encode())
         if size > MAX_ARGUMENTS_BYTES:
-            raise TooLarge("they are too large", why=f"they have {size} bytes, at most {MAX_ARGUMENTS_BYTES} are taken")
+            raise TooLarge("they are too large", why=f"they have {size} bytes; the limit is {MAX_ARGUMENTS_BYTES}")
         given = loads(text)["tool_calls"][0]["arguments"]
     except HoldfastError as error:
         return _unreadable(tool, error)
@@ -78,7 +78,7 @@ def fitted(tool: Tool, given: object, overlay: Overlay | None = None) -> dict[st
         # Arguments of a function are converted to its types, here or where it runs. That accepts more forms of dates.
         checker = checker_of(tool.parameters, formats=tool.kind != "function")
     except InvalidInput as error:
-        return _refusal(tool, f"{error.what}, {error.why}", "Tell the user that somebody has to mend the tool.")
+        return _refusal(tool, f"{error.what}, {error.why}", "Tell the user that the tool needs to be fixed.")
     # Fixed arguments are not in the schema that the model saw, so they are left out of the check.
     fixed = overlay.fixed if overlay is not None else ()
     wrote = {name: value for name, value in cast(dict[str, Any], given).items() if name not in fixed}
@@ -108,12 +108,12 @@ def _misfits(tool: Tool, checker: Checker, arguments: dict[str, Any]) -> Argumen
     if any(each.kind == "unknown" and len(each.path) == 1 for each in found):
         names = ", ".join(tool.parameters.get("properties", {})) or "none"
         hints.append(f"Its arguments: {names[:MAX_NAMES]}{'…' if len(names) > MAX_NAMES else ''}.")
-    why = " ".join("; ".join([*map(str, found), *(["and more is wrong"] if more else [])]).split())
+    why = " ".join("; ".join([*map(str, found), *(["and there are more errors"] if more else [])]).split())
     return ArgumentRefusal(" ".join([f"{tool.name} was not called: {why}.", *hints]))
 
 
 def _unreadable(tool: Tool, error: HoldfastError) -> ArgumentRefusal:
-    return _refusal(tool, f"its arguments cannot be read, {error.what}: {error.why}", "Write one JSON object.")
+    return _refusal(tool, f"its arguments cannot be parsed, {error.what}: {error.why}", "Write one JSON object.")
 
 
 def _unconverted(tool: Tool, error: msgspec.ValidationError) -> ArgumentRefusal:
@@ -134,7 +134,7 @@ def _kind(value: object) -> str:
         case None:
             return "null"
         case bool():
-            return "a truth value"
+            return "a boolean"
         case str():
             return "text"
         case list():

@@ -224,15 +224,21 @@ class Catalogs:
                     configs = asked.configs.get(skill.id, ())
                     disclosed[name] = offer_of(tools[name], grant.config, *configs, skill=skill.id)
                 except InvalidInput as error:
-                    refused[name] = f"{error.what}: {error.why}. Tell the user that somebody has to mend it."
-                    log.warning("%s does not get the tool %s of %s: %s", catalog.agent, name, skill.name, error)
+                    refused[name] = f"{error.what}: {error.why}. Tell the user that the skill needs to be fixed."
+                    log.warning(
+                        "the agent %s cannot use the tool %s of the skill %s: %s",
+                        catalog.agent,
+                        name,
+                        skill.name,
+                        error,
+                    )
         return OpenedSkills(skills, disclosed, refused), row["revision"]
 
 
 def _told(skill: KnownSkill, instructions: str) -> str:
     """Return the instructions of a skill, with a note about missing requirements."""
     lacks = ", ".join(skill.lacks)
-    return f"{instructions}\n\n(It requires {lacks}, which cannot be used now.)" if lacks else instructions
+    return f"{instructions}\n\n(It requires {lacks}, which is not available now.)" if lacks else instructions
 
 
 def _stamp(

@@ -77,9 +77,9 @@ class NoClient(Client):
     async def inputs(self, requests: Mapping[str, InputRequest]) -> Mapping[str, Reply]:
         """Raise Unavailable."""
         raise Unavailable(
-            "nobody can be asked here",
-            why="the tool was called by something that takes no questions",
-            next="Call it over MCP, by a client that can be asked.",
+            "the caller cannot be asked for input",
+            why="this caller does not support questions from tools",
+            next="Call the tool over MCP with a client that supports elicitation.",
         )
 
 

@@ -38,7 +38,9 @@ def completers_of(what: str, given: Mapping[str, Completing], names: Collection[
     """Return completers by argument. Raise InvalidInput for an unknown argument or an unsuitable function."""
     unknown = next((name for name in given if name not in names), None)
     if unknown is not None:
-        raise InvalidInput(f"{what} cannot be declared", why=f"it has no argument {unknown!r:.100} to complete")
+        raise InvalidInput(
+            f"{what} cannot be declared", why=f"it has a completer for {unknown!r:.100} but no such argument"
+        )
     return {name: _completer(what, name, each, names) for name, each in given.items()}
 
 
@@ -55,11 +57,13 @@ def _completer(what: str, name: str, given: Completing, names: Collection[str]) 
     others = [each for each in parameters[1:] if each.name != run_argument]
     strange = next((each.name for each in others if each.name not in names or each.default is each.empty), None)
     if not parameters or strange is not None:
-        takes = f"takes {strange}, which is no other argument with a default" if strange else "takes nothing"
+        takes = (
+            f"takes {strange}, which is not another argument, or has no default" if strange else "takes no arguments"
+        )
         raise InvalidInput(
             f"{what} cannot be declared",
-            why=f"what completes {name} {takes}",
-            next="It takes what was typed so far, a Run if it likes, and others of the arguments by name.",
+            why=f"the completer of {name} {takes}",
+            next="Let it take the text typed so far and, optionally, a Run and other arguments by name with defaults.",
         )
     return Completer(given, run_argument, tuple(each.name for each in others))
 

@@ -125,7 +125,7 @@ def in_order(skills: Iterable[DeclaredSkill]) -> list[DeclaredSkill]:
     declared: dict[str, DeclaredSkill] = {}
     for each in skills:
         if each.name in declared:
-            raise AlreadyExists(f"the skill {each.name} is declared twice", next="Give each a name of its own.")
+            raise AlreadyExists(f"the skill {each.name} is declared twice", next="Rename one of them.")
         _check(each)
         declared[each.name] = each
     ordered: dict[str, DeclaredSkill] = {}
@@ -153,8 +153,8 @@ def _check(skill: DeclaredSkill) -> None:
     if wrong or both:
         raise InvalidInput(
             f"the skill {skill.name!r:.200} cannot be declared",
-            why=f"there is no access {wrong[0]!r:.100}" if wrong else f"{min(both)} is both required and optional",
-            next=f"Give one of {', '.join(LEVELS)}." if wrong else "Name it once.",
+            why=f"the access {wrong[0]!r:.100} is unknown" if wrong else f"{min(both)} is both required and optional",
+            next=f"Use one of {', '.join(LEVELS)}." if wrong else "List it once.",
         )
 
 
@@ -176,17 +176,19 @@ def _taken(what: str, name: str, origin: str, owner: str) -> HoldfastError:
     remove = f"`holdfast {what}s rm {name}`"
     match origin:
         case "source":
-            whose, next = f"from the source {owner}", "Give this one another name."
+            whose, next = f"from the source {owner}", "Rename this one."
         case "code":
-            whose = f"that the program {restore(owner)} declares"
+            whose = f"that the app {restore(owner)} declares"
             off = f"tools deactivate {name}" if what == "tool" else f"skills activate {name} --undo"
             next = (
-                f"Give this one another name; or, if no program has it any more, deactivate it with "
-                f"`holdfast {off}`, and remove it with {remove}."
+                f"Rename this one. If no app declares the other any more, deactivate it with "
+                f"`holdfast {off}` and remove it with {remove}."
             )
         case _:
-            whose, next = "that somebody has stored", f"Remove it with {remove}, or give this one another name."
-    return AlreadyExists(f"the {what} {name} cannot be declared", why=f"there is one of that name {whose}", next=next)
+            whose, next = "in the registry", f"Remove it with {remove}, or rename this one."
+    return AlreadyExists(
+        f"the {what} {name} cannot be declared", why=f"there is already a {what} of that name {whose}", next=next
+    )
 
 
 def _missing(row: Row) -> NotFound:
@@ -198,5 +200,5 @@ def _missing(row: Row) -> NotFound:
             error = unknown_agent(owner)
         case _:
             error = unknown_skill(other)
-    error.why = f"{owner} is declared to have {other}"
+    error.why = f"the declaration of {owner} names {other}"
     return error

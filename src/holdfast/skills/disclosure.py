@@ -251,6 +251,8 @@ def _unknown(catalog: Catalog, name: str) -> NotFound:
     names = list(catalog.by_name)
     near = difflib.get_close_matches(name[:200], names, n=3) or names[:MAX_NAMED]
     return NotFound(
-        f"there is no skill {name!r:.200} that {catalog.agent} can use",
-        next=f"Some of them are {', '.join(near)}; search for others." if near else "It has no skills.",
+        f"{catalog.agent} has no skill {name!r:.200}",
+        next=f"Use one of its skills, such as {', '.join(near)}, or search for others."
+        if near
+        else "The agent has no skills.",
     )

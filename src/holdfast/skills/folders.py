@@ -74,15 +74,15 @@ def read_folder(files: Mapping[str, bytes], *, executable: Collection[str] = ())
     """Parse a skill from the files of its folder, by path. An InvalidInput names the line of an error."""
     check_files({path: len(content) for path, content in files.items()})
     if FILE not in files:
-        raise InvalidInput(f"there is no {FILE}", next="A folder with a skill has one; it is written so.")
+        raise InvalidInput(f"there is no {FILE}", next=f"Add a {FILE} to the folder; case matters.")
     page = read_page(_decoded(files[FILE]))
     head = dict(page.head)
     name, description = _text(page, head, "name"), _text(page, head, "description", most=MAX_DESCRIPTION)
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise wrong(
             page.lines["name"],
-            f"the name {name!r:.100} cannot be used",
-            f"Use up to {MAX_NAME} lower-case letters and digits, with hyphens between them.",
+            f"the name {name!r:.100} is invalid",
+            f"Use up to {MAX_NAME} lower-case letters and digits, separated by single hyphens.",
         )
     ours = _taken(page, head)
     beside = {path: bytes(content) for path, content in files.items() if path != FILE}
@@ -105,13 +105,15 @@ def write_folder(skill: FolderSkill) -> dict[str, bytes]:
     """Return the files of a skill's folder. `read_folder` returns the same skill again."""
     check_files({path: len(content) for path, content in skill.files.items()} | {FILE: 0})
     if FILE in skill.files:
-        raise InvalidInput(f"the skill {skill.name:.100} has a {FILE} beside itself", next="Rename that file.")
+        raise InvalidInput(
+            f"the skill {skill.name:.100} has a file {FILE} among its other files", next="Rename that file."
+        )
     rest = storable(skill.front_matter)
     if ours := _ours(skill, rest):
         metadata = _mapping(rest.get("metadata"))
         kept = None if metadata is None else _mapping(metadata.get("holdfast"))
         if metadata is None or kept is None:
-            raise InvalidInput(f"the skill {skill.name:.100} cannot be written", why="its metadata is no mapping")
+            raise InvalidInput(f"the skill {skill.name:.100} cannot be written", why="its metadata is not a mapping")
         rest["metadata"] = {**metadata, "holdfast": {**kept, **ours}}
     head = {"name": folder_name(skill.name), "description": skill.description, **rest}
     page = write_page(storable(head), skill.instructions)
@@ -128,12 +130,14 @@ def folder_name(name: str) -> str:
 def load_folders(path: Path) -> list[FolderSkill]:
     """Load the skill of a folder, or those of its subfolders, by name."""
     if not path.is_dir():
-        raise InvalidInput(f"there is no folder {path}", next=f"Give a folder with a {FILE}, or one with such folders.")
+        raise InvalidInput(
+            f"there is no folder {path}", next=f"Pass a folder with a {FILE}, or a folder with such folders."
+        )
     if (path / FILE).is_file():
         return [_load(path)]
     folders = sorted(each for each in path.iterdir() if each.is_dir() and (each / FILE).is_file())
     if not folders:
-        raise InvalidInput(f"there is no {FILE} in {path}, nor in a folder in it", next="Look for it elsewhere.")
+        raise InvalidInput(f"there is no {FILE} in {path} or its subfolders", next="Pass the folder of a skill.")
     return [_load(each) for each in folders]
 
 
@@ -148,19 +152,27 @@ def save_folder(path: Path, skill: FolderSkill, *, force: bool = False) -> None:
         and not former
         and (path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))))
     ):
-        raise AlreadyExists(f"{path} is no skill's folder", next="Choose another one, or force it.")
+        raise AlreadyExists(
+            f"{path} exists and is not the folder of a skill", next="Choose another folder, or use force."
+        )
     files = write_folder(skill)
     try:
         _save(path, files, skill.executable, former=former)
     except OSError as error:
-        raise InvalidInput(f"{path} cannot be written", why=str(error.strerror), next="Choose another one.") from None
+        raise InvalidInput(
+            f"{path} cannot be written", why=str(error.strerror), next="Choose another folder."
+        ) from None
 
 
 def _save(path: Path, files: Mapping[str, bytes], executable: Collection[str], *, former: bool) -> None:
     for name in files:
         for place in (path / name, *(path / each for each in PurePosixPath(name).parents)):
             if place.is_symlink():
-                raise InvalidInput(f"{place} is a link", why="what it leads to is not ours", next="Remove it first.")
+                raise InvalidInput(
+                    f"{place} is a symbolic link",
+                    why="files outside the folder must not change",
+                    next="Remove the link.",
+                )
     stale = {name for name, _ in _walked(path)} - files.keys() if former else ()
     for name in stale:  # first: a new folder may replace an old file, and the other way round
         (path / name).unlink()
@@ -177,39 +189,37 @@ def _save(path: Path, files: Mapping[str, bytes], executable: Collection[str], *
 def check_files(sizes: Mapping[str, int]) -> None:
     """Refuse too many or too large files, and invalid paths, such as those that lead out of the folder."""
     if len(sizes) > MAX_FILES:
-        raise TooLarge(
-            f"the skill has {len(sizes)} files", why=f"at most {MAX_FILES} are taken", next="Leave some out."
-        )
+        raise TooLarge(f"the skill has {len(sizes)} files", why=f"the limit is {MAX_FILES}", next="Remove some files.")
     size = sum(sizes.values())
     if size > MAX_BYTES:
-        raise TooLarge(f"the skill has {size} bytes", why=f"at most {MAX_BYTES} are taken", next="Leave files out.")
+        raise TooLarge(f"the skill has {size} bytes", why=f"the limit is {MAX_BYTES}", next="Remove some files.")
     for path in sizes:
         parts = path.split("/")
         if not path or _UNSAFE.search(path) or len(path) > MAX_PATH or any(each in ("", ".", "..") for each in parts):
             raise InvalidInput(
-                f"a skill has no file {path!r:.200}",
-                why="its path leads out of the folder, or is not one that every system has",
+                f"the file path {path!r:.200} is invalid",
+                why="it leads out of the folder, or some operating systems do not allow it",
                 next=f"Use paths such as scripts/check.py, of up to {MAX_PATH} characters.",
             )
         if any("/".join(parts[:end]) in sizes for end in range(1, len(parts))):
-            raise InvalidInput(f"the file {path!r:.200} lies in a file", next="Rename one of them.")
+            raise InvalidInput(f"the file {path!r:.200} has a path below another file", next="Rename one of them.")
 
 
 def _decoded(content: bytes) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise wrong(content[: error.start].count(b"\n") + 1, "this is not UTF-8", "Store it as UTF-8.") from None
+        raise wrong(content[: error.start].count(b"\n") + 1, "the file is not UTF-8", "Save it as UTF-8.") from None
 
 
 def _text(page: MarkdownPage, head: dict[str, Any], key: str, *, most: int | None = None) -> str:
     if key not in head:
-        raise wrong(1, f"its front matter has no {key}", f"Add a line `{key}: …`.")
+        raise wrong(1, f"the front matter has no {key}", f"Add a line `{key}: …`.")
     text = head.pop(key)
     if not isinstance(text, str):
-        raise wrong(page.lines[key], f"the {key} is no text", "Put it in quotes.")
+        raise wrong(page.lines[key], f"the {key} is not a string", "Put it in quotes.")
     if most is not None and len(text) > most:
-        raise wrong(page.lines[key], f"the {key} has {len(text)} characters", f"At most {most} are taken.")
+        raise wrong(page.lines[key], f"the {key} has {len(text)} characters", f"Shorten it to at most {most}.")
     return text
 
 
@@ -217,12 +227,12 @@ def _taken(page: MarkdownPage, head: dict[str, Any]) -> dict[str, Any]:
     """Remove the fields below `metadata.holdfast` from the front matter, and return them."""
     kept, place = _mapping(head.get("metadata")), page.lines.get("metadata", 1)
     if kept is None:
-        raise wrong(place, "`metadata` is no mapping", "Write `key: value` lines below it.")
+        raise wrong(place, "`metadata` is not a mapping", "Write `key: value` lines below it.")
     if "holdfast" not in kept:
         return {}
     ours = _mapping(kept.pop("holdfast"))
     if ours is None:
-        raise wrong(place, "`metadata.holdfast` is no mapping", "Write `key: value` lines below it.")
+        raise wrong(place, "`metadata.holdfast` is not a mapping", "Write `key: value` lines below it.")
     if unknown := {key: value for key, value in ours.items() if key not in _OURS}:
         kept["holdfast"] = unknown
     if kept:
@@ -244,15 +254,15 @@ def _own(page: MarkdownPage, ours: Mapping[str, Any], key: str, most: int) -> st
         return None
     text = str(said) if isinstance(said, str | int | float) and not isinstance(said, bool) else ""
     if not text.strip() or len(text) > most:
-        why = f"`metadata.holdfast.{key}` cannot be {said!r:.60}"
-        raise wrong(page.lines["metadata"], why, f"Give a text of up to {most} characters.")
+        why = f"`metadata.holdfast.{key}` has the invalid value {said!r:.60}"
+        raise wrong(page.lines["metadata"], why, f"Use a string of 1 to {most} characters.")
     return text
 
 
 def _names(page: MarkdownPage, ours: Mapping[str, Any], key: str) -> tuple[str, ...]:
     said: object = ours.get(key) or []
     if not isinstance(said, list) or not all(isinstance(each, str) and each for each in cast(list[Any], said)):
-        why = f"`metadata.holdfast.{key}` is no list of names"
+        why = f"`metadata.holdfast.{key}` is not a list of names"
         raise wrong(page.lines["metadata"], why, f"Write `{key}: [orders, refunds]`.")
     return tuple(dict.fromkeys(cast(list[str], said)))
 
@@ -260,13 +270,13 @@ def _names(page: MarkdownPage, ours: Mapping[str, Any], key: str) -> tuple[str, 
 def _tools(page: MarkdownPage, ours: Mapping[str, Any]) -> Iterator[FolderTool]:
     said: object = ours.get("tools") or []
     if not isinstance(said, list):
-        raise wrong(page.lines["metadata"], "`metadata.holdfast.tools` is no list", "Write `tools: [track]`.")
+        raise wrong(page.lines["metadata"], "`metadata.holdfast.tools` is not a list", "Write `tools: [track]`.")
     for each in cast(list[Any], said):
         tool = {"name": each} if isinstance(each, str) else _mapping(each) or {}
         name, access, config = tool.get("name"), cast(Access | None, tool.get("access")), _mapping(tool.get("config"))
         known = tool.keys() <= {"name", "access", "config"} and access in (None, *LEVELS)
         if not known or config is None or not isinstance(name, str) or not name:
-            why = f"`metadata.holdfast.tools` has {each!r:.100} in it"
+            why = f"`metadata.holdfast.tools` has the invalid entry {each!r:.100}"
             next = f"Write a name, or {{name: …, access: …}} with one of {', '.join(LEVELS)}."
             raise wrong(page.lines["metadata"], why, next)
         yield FolderTool(name, access, config)
@@ -305,7 +315,9 @@ def _load(folder: Path) -> FolderSkill:
         runs = [name for name, status in found.items() if status.st_mode & stat.S_IXUSR]
         return read_folder(contents, executable=runs)
     except OSError as error:
-        raise InvalidInput(f"{folder} cannot be read", why=str(error.strerror), next="Mend it.") from None
+        raise InvalidInput(
+            f"{folder} cannot be read", why=str(error.strerror), next="Check the folder and its permissions."
+        ) from None
     except HoldfastError as error:
         error.what = f"{folder.name}/{error.what}" if error.what.startswith(FILE) else f"{folder.name}: {error.what}"
         raise
@@ -316,10 +328,10 @@ def _walked(folder: Path) -> Iterable[tuple[str, os.stat_result]]:
     for count, place in enumerate(_places(folder)):
         status = place.lstat()
         if not stat.S_ISREG(status.st_mode):
-            kind = "a link" if stat.S_ISLNK(status.st_mode) else "no file"
-            raise InvalidInput(f"{place.relative_to(folder)} is {kind}", next="Put a copy of the file in its place.")
+            kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+            raise InvalidInput(f"{place.relative_to(folder)} is {kind}", next="Replace it with a copy of the file.")
         if count > MAX_FILES:
-            raise TooLarge(f"the skill has more than {MAX_FILES} files", next="Leave some out.")
+            raise TooLarge(f"the skill has more than {MAX_FILES} files", next="Remove some files.")
         yield place.relative_to(folder).as_posix(), status
 
 

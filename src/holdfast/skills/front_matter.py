@@ -46,14 +46,14 @@ def read_page(text: str) -> MarkdownPage:
     found = _HEADER.match(text)
     if found is None:
         begun = re.match(r"---[ \t]*\r?\n", text)
-        why = "its front matter has no end" if begun else "there is no front matter"
-        raise wrong(1, why, "Begin it with `---`, then `name:` and `description:`, then `---` on a line.")
+        why = "the front matter has no closing `---`" if begun else "there is no front matter"
+        raise wrong(1, why, "Begin the file with a line `---`, then `name:` and `description:`, then a line `---`.")
     header = found["header"]
     if len(header) > MAX_HEADER:
-        raise wrong(1, f"its front matter has {len(header)} characters", f"At most {MAX_HEADER} are taken.")
+        raise wrong(1, f"the front matter has {len(header)} characters", f"Shorten it to at most {MAX_HEADER}.")
     root = _composed(header)
     if not isinstance(root, yaml.MappingNode):
-        raise wrong(2, "its front matter is no mapping", "Write `name: …` and `description: …`, each on a line.")
+        raise wrong(2, "the front matter is not a mapping", "Write `name: …` and `description: …`, each on a line.")
     head = cast(dict[str, Any], _value(root))
     lines = {str(key.value): _line(key) for key, _ in _pairs(root)}
     return MarkdownPage(head, lines, text[found.end() :])
@@ -79,19 +79,21 @@ def _composed(header: str) -> yaml.Node | None:
     try:
         for event in _parsed(header, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.AliasEvent):
-                raise wrong(_line(event), "it has an alias", "Write out what the alias stands for.")
+                raise wrong(_line(event), "YAML aliases are not allowed", "Replace the alias with its value.")
             if isinstance(event, yaml.CollectionStartEvent | yaml.CollectionEndEvent):
                 depth += 1 if isinstance(event, yaml.CollectionStartEvent) else -1
             if depth > MAX_DEPTH:
-                raise wrong(_line(event), f"it is nested more than {MAX_DEPTH} levels deep", "Flatten it.")
+                raise wrong(
+                    _line(event), f"the front matter is nested more than {MAX_DEPTH} levels deep", "Flatten it."
+                )
         return _compose(header, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = " ".join(filter(None, (error.context, error.problem)))
-        raise wrong(2 if mark is None else mark.line + 2, f"this is not YAML, {why}", "Mend the line.") from None
+        raise wrong(2 if mark is None else mark.line + 2, f"invalid YAML, {why}", "Correct the line.") from None
     except yaml.YAMLError as error:
         why = str(error).partition("\n")[0]
-        raise wrong(2, f"this is not YAML, {why}", "Remove what is no text from it.") from None
+        raise wrong(2, f"invalid YAML, {why}", "Remove characters that are not printable text.") from None
 
 
 def _value(node: yaml.Node) -> Any:
@@ -99,10 +101,10 @@ def _value(node: yaml.Node) -> Any:
         read: dict[str, Any] = {}
         for key, value in _pairs(node):
             if not isinstance(key, yaml.ScalarNode):
-                raise wrong(_line(key), "a key is no text", "Give each value a name.")
+                raise wrong(_line(key), "a key is not a string", "Use strings as keys.")
             name = str(cast(object, key.value))
             if name in read:
-                raise wrong(_line(key), f"`{name:.60}` stands there twice", "Leave one of them out.")
+                raise wrong(_line(key), f"the key `{name:.60}` is there twice", "Remove one of them.")
             read[name] = _value(value)
         return read
     if isinstance(node, yaml.SequenceNode):

@@ -101,9 +101,9 @@ def tool_of(
     signature = _signature(named, function)
     _check(named, signature, timeout)
     if access not in LEVELS:
-        raise _refused(named, f"its access cannot be {access!r:.100}", f"Give one of {', '.join(LEVELS)}.")
+        raise _refused(named, f"its access {access!r:.100} is unknown", f"Use one of {', '.join(LEVELS)}.")
     if mode not in MODES:
-        raise _refused(named, f"its mode cannot be {mode!r:.100}", f"Give one of {', '.join(MODES)}.")
+        raise _refused(named, f"its mode {mode!r:.100} is unknown", f"Use one of {', '.join(MODES)}.")
     hints = _hints(named, inner)
     run_argument = next((each for each in signature.parameters if _is_run(hints.get(each))), None)
     said = described(inspect.getdoc(inner) or "")
@@ -123,7 +123,7 @@ def tool_of(
     except (TypeError, ValueError) as error:
         raise _refused(
             named,
-            f"its types cannot be told to a model ({str(error).partition(chr(10))[0]:.200})",
+            f"its types have no JSON Schema ({str(error).partition(chr(10))[0]:.200})",
             "Use str, int, float, bool, list, dict, Literal, enums, dataclasses, TypedDict, datetime or UUID.",
         ) from None
     declared = Function(function, arguments, run_argument, takes_all)
@@ -146,7 +146,7 @@ def _checked(tool: str, schema: Mapping[str, Any]) -> dict[str, Any]:
         checked = normal(schema)
         checker_of(checked)
     except InvalidInput as error:
-        raise _refused(tool, f"its JSON Schema cannot be used ({error.why})", "Mend the schema.") from None
+        raise _refused(tool, f"its JSON Schema is invalid ({error.why})", "Correct the schema.") from None
     return checked
 
 
@@ -158,11 +158,11 @@ def _taker(tool: str, names: Sequence[str], schema: Mapping[str, Any]) -> str | 
         return names[0]
     if strange:
         why = f"the schema has no property {strange[0]}, which the function takes"
-        raise _refused(tool, why, "Name its parameters as the properties, or have it take all of them as one.")
+        raise _refused(tool, why, "Name its parameters like the properties, or let one parameter take all of them.")
     left = next((name for name in properties if name not in names), None)
     if left is not None:
         why = f"the schema has the property {left:.60}, which the function does not take"
-        raise _refused(tool, why, "Give it a parameter for each property, or one that takes all of them.")
+        raise _refused(tool, why, "Add a parameter for each property, or use one parameter that takes all of them.")
     return None
 
 
@@ -172,7 +172,7 @@ def _whole(tool: str, kind: Any) -> Any:
         msgspec.convert({}, kind)
     except msgspec.ValidationError as error:
         if str(error).endswith("got `object`"):
-            why = f"its one parameter takes no object ({error!s:.100})"
+            why = f"its only parameter does not take an object ({error!s:.100})"
             raise _refused(tool, why, "Annotate it as a dict, a dataclass or a TypedDict.") from None
     return kind
 
@@ -181,7 +181,7 @@ def unconverted(error: msgspec.ValidationError) -> tuple[str, str]:
     """Return the argument that was not converted, and the error in words for a model."""
     found = _UNCONVERTED.fullmatch(str(error))
     what, where = (found["what"], (found["path"] or "").lstrip(".")) if found else (str(error), "")
-    subject = f"the argument `{where:.60}` is wrong" if where else "the arguments are wrong"
+    subject = f"the argument `{where:.60}` is invalid" if where else "the arguments are invalid"
     return where, f"{subject}, {what[:1].lower()}{what[1:140]}"
 
 
@@ -193,27 +193,33 @@ def _inner(function: Any) -> Any:
 
 def _signature(name: str, function: object) -> inspect.Signature:
     if not callable(function):
-        raise _refused(name, "there is no function to call", "Write @app.tool above a function.")
+        raise _refused(name, "it is not a function", "Use @app.tool on a function.")
     try:
         return inspect.signature(function)
     except (TypeError, ValueError):  # not written in Python
-        raise _refused(name, "its arguments are not known", "Wrap it in a function that names them.") from None
+        raise _refused(
+            name, "its signature is not available", "Wrap it in a Python function with named parameters."
+        ) from None
 
 
 def _check(name: str, signature: inspect.Signature, timeout: float | None) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise _refused(
-            name, "models take no such name", "Give name=, of 1 to 64 letters, digits, underscores and hyphens."
+            name, "models do not accept this name", "Pass name= with 1 to 64 letters, digits, underscores and hyphens."
         )
     for each in signature.parameters.values():
         if each.kind in (each.POSITIONAL_ONLY, each.VAR_POSITIONAL):
-            raise _refused(name, f"arguments come by name, and {each.name} has none", "Name each of them.")
+            raise _refused(name, f"{each.name} cannot be passed by name", "Use named parameters only.")
         if each.kind is each.VAR_KEYWORD:
-            raise _refused(name, f"a model cannot know what **{each.name} takes", "Name each argument, or take a dict.")
+            raise _refused(
+                name, f"**{each.name} does not say which arguments it takes", "Name each argument, or take a dict."
+            )
         if not _PARAMETER.fullmatch(each.name):
-            raise _refused(name, f"models take no argument called {each.name!r:.100}", "Use up to 64 ASCII letters.")
+            raise _refused(
+                name, f"models do not accept the argument name {each.name!r:.100}", "Use up to 64 ASCII letters."
+            )
     if timeout is not None and not (isinstance(timeout, int | float) and 0 < timeout <= LONGEST_TIMEOUT):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise _refused(name, f"its time-out cannot be {timeout!r:.100}", f"Give seconds, up to {LONGEST_TIMEOUT:g}.")
+        raise _refused(name, f"its timeout {timeout!r:.100} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")
 
 
 def _hints(name: str, function: Any) -> dict[str, Any]:
@@ -221,7 +227,7 @@ def _hints(name: str, function: Any) -> dict[str, Any]:
     try:
         return typing.get_type_hints(of, include_extras=True)
     except (NameError, TypeError, AttributeError) as error:
-        raise _refused(name, f"its annotations cannot be read ({error})", "Define its types in the module.") from None
+        raise _refused(name, f"its annotations cannot be read ({error})", "Define its types at module level.") from None
 
 
 def _field(
@@ -230,7 +236,7 @@ def _field(
     """Return a parameter as a field of the arguments. A default that is not a plain value stays in the function."""
     name, default = parameter.name, parameter.default
     if name not in hints:
-        raise _refused(tool, f"the type of {name} is not known", f"Annotate it, such as {name}: str.")
+        raise _refused(tool, f"the parameter {name} has no type", f"Annotate it, for example {name}: str.")
     kind = _told(hints[name])
     if default is None:
         kind = kind | None

@@ -54,7 +54,7 @@ class ChangeHistory:
         """List changes, newest first. `before` is the `cursor` of the last change of the previous page."""
         check_limit(limit)
         if kind is not None and kind not in KINDS:
-            raise InvalidInput(f"there is no kind {kind!r:.100} of changes", next=f"The kinds are {', '.join(KINDS)}.")
+            raise InvalidInput(f"the kind {kind!r:.100} is unknown", next=f"Use one of {', '.join(KINDS)}.")
         kinds = KINDS if kind is None else (kind,)
         if name is None:
             rows = await self._database.all(sql("registry_changes"), *_position(before), limit, [*kinds])
@@ -69,7 +69,7 @@ def _position(cursor: str | None) -> tuple[int, int]:
     if cursor is None:
         return _LAST
     if not _CURSOR.fullmatch(cursor):
-        raise InvalidInput(f"{cursor!r:.100} is no place in the history", next="Give the cursor of a change.")
+        raise InvalidInput(f"the cursor {cursor!r:.100} is invalid", next="Use the cursor of a change.")
     revision, _, number = cursor.partition(".")
     return int(revision), int(number)
 

@@ -79,18 +79,18 @@ def overlaid(tool: Tool, *configs: Config) -> tuple[Tool, Overlay]:
 def check_config(config: object) -> dict[str, Any]:
     """Return a valid config. Raise InvalidInput with the reason for others."""
     if not isinstance(config, Mapping):
-        raise _refused("it is no object")
+        raise _refused("it is not an object")
     said = cast(Config, config)
     for key in said:
         if key not in KEYS:
-            raise _refused(f"there is no `{key!s:.60}` in it")
+            raise _refused(f"the key `{key!s:.60}` is unknown")
     for key in ("arguments", "defaults"):
         if not isinstance(said.get(key, {}), Mapping):
-            raise _refused(f"`{key}` is no object")
+            raise _refused(f"`{key}` is not an object")
     if "timeout" in said and not _is_timeout(said["timeout"]):
-        raise _refused(f"its time-out cannot be {said['timeout']!r:.60}; it is in seconds, up to {LONGEST_TIMEOUT:g}")
+        raise _refused(f"`timeout` cannot be {said['timeout']!r:.60}; use seconds, up to {LONGEST_TIMEOUT:g}")
     if not isinstance(said.get("approve", False), bool):
-        raise _refused(f"`approve` cannot be {said['approve']!r:.60}; it is true or false")
+        raise _refused(f"`approve` cannot be {said['approve']!r:.60}; use true or false")
     return dict(said)
 
 
@@ -104,7 +104,7 @@ def check_values(tool: Tool, config: Config, *, all: bool = False) -> None:
                 there = ", ".join(names) or "none"
                 raise _refused(f"the tool {tool.name} has no argument `{name:.60}`; its arguments: {there:.300}")
             if name in names and not parts.fits(below("", "properties", name), value):
-                raise _refused(f"`{key}.{name:.60}` does not fit the schema of the tool {tool.name}")
+                raise _refused(f"`{key}.{name:.60}` does not match the schema of the tool {tool.name}")
 
 
 def _told(schema: Mapping[str, Any], fixed: Collection[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _is_timeout(value: object) -> bool:
 
 def _refused(why: str) -> InvalidInput:
     return InvalidInput(
-        "the config of the skill cannot be used",
+        "the config of the skill is invalid",
         why=why,
-        next=f"It may have {', '.join(KEYS)}; see the page about skills.",
+        next=f"Use only {', '.join(KEYS)}; see the documentation of skills.",
     )

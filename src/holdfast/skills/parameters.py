@@ -85,20 +85,20 @@ def normal(schema: Schema | bool) -> dict[str, Any]:
     if schema is True:
         schema = {}
     if not isinstance(schema, Mapping):
-        raise _refused("it is no object", "Give a JSON Schema of an object, such as {}.")
+        raise _refused("it is not an object", "Pass the JSON Schema of an object, such as {}.")
     clean = storable(schema)
     types = clean.pop("type", "object")
     if types != "object" and not (isinstance(types, list) and "object" in types):
-        raise _refused(f"its type is {types!r:.80}", 'Arguments come by name: give "type": "object".')
+        raise _refused(f"its type is {types!r:.80}", 'Use "type": "object"; arguments are passed by name.')
     properties = clean.pop("properties", {})
     if not isinstance(properties, dict):
-        raise _refused("its `properties` are no object", "Give a schema for each name.")
+        raise _refused("its `properties` is not an object", "Map each name to a schema.")
     for name, each in cast(dict[str, Any], properties).items():
         if not isinstance(each, dict | bool):
-            raise _refused(f"`properties.{name:.80}` is no schema", "Give an object, or true.")
+            raise _refused(f"`properties.{name:.80}` is not a schema", "Use an object or true.")
     required = clean.pop("required", [])
     if not isinstance(required, list) or not all(isinstance(each, str) for each in cast(list[Any], required)):
-        raise _refused("its `required` is no list of names", "Give a list of names.")
+        raise _refused("its `required` is not a list of names", "Use a list of names.")
     properties = dict(sorted(cast(dict[str, Any], properties).items(), key=_untold_last))
     names = _in_order(cast(list[str], required), properties)
     told: dict[str, Any] = {"type": "object", "properties": properties}
@@ -162,7 +162,7 @@ def _in_order(required: Sequence[str], properties: Mapping[str, Any]) -> list[st
 
 def _clean(value: Any, depth: int) -> Any:
     if depth > MAX_JSON_DEPTH:
-        raise _refused(f"it has more than {MAX_JSON_DEPTH} levels", "Put what repeats into `$defs`.")
+        raise _refused(f"it has more than {MAX_JSON_DEPTH} levels", "Move repeated parts to `$defs`.")
     if isinstance(value, str):
         return _UNSTORABLE.sub(_INSTEAD, value)
     if isinstance(value, Mapping):
@@ -174,4 +174,4 @@ def _clean(value: Any, depth: int) -> Any:
 
 
 def _refused(why: str, next: str) -> InvalidInput:
-    return InvalidInput("the schema of a tool's arguments cannot be used", why=why, next=next)
+    return InvalidInput("the schema of the tool's arguments is invalid", why=why, next=next)

@@ -32,11 +32,11 @@ PERMISSIONS_SCHEMA: Mapping[str, Any] = {
 def permits(access: Access, level: Access, permissions: Mapping[str, Any], agent: str) -> str:
     """Return why an agent may not call a tool that needs `access` by a skill that grants `level`, or an empty text."""
     if _rank(level) < _rank(access):
-        return f"calling it takes the access {access}, and the skill grants {level:.40}. Do without it."
+        return f"it requires the access {access}, and the skill grants only {level:.40}. Continue without it."
     cap = cap_of(permissions, agent)
     if cap is not None and _rank(cap) < _rank(access):
-        said = "not use it" if cap == NONE else f"only {cap} with it"
-        return f"calling it takes the access {access}, and {agent:.100} may {said}. Do without it."
+        said = "has no access" if cap == NONE else f"has only {cap}"
+        return f"it requires the access {access}, and {agent:.100} {said}. Continue without it."
     return ""
 
 
@@ -61,19 +61,19 @@ def opens(access: Access, permissions: Mapping[str, Any]) -> bool:
 def check_permissions(permissions: object) -> dict[str, Any]:
     """Return valid permissions of a tool. Raise InvalidInput with the reason for others."""
     if not isinstance(permissions, Mapping):
-        raise _refused("they are no object")
+        raise _refused("they are not an object")
     said = cast(Mapping[str, Any], permissions)
     unknown = [str(key) for key in said if key not in PERMISSIONS_SCHEMA["properties"]]
     if unknown:
-        raise _refused(f"there is no `{unknown[0]:.60}` in them")
+        raise _refused(f"the key `{unknown[0]:.60}` is unknown")
     agents: object = said.get("agents", {})
     if not isinstance(agents, Mapping):
-        raise _refused("`agents` is no object")
+        raise _refused("`agents` is not an object")
     caps = {f"agents.{name:.60}": cap for name, cap in cast(Mapping[str, object], agents).items()}
     caps |= {key: said[key] for key in ("default", "users") if key in said}
     for place, cap in caps.items():
         if cap not in CAPS:
-            raise _refused(f"`{place}` cannot be {cap!r:.60}")
+            raise _refused(f"the value {cap!r:.60} of `{place}` is unknown")
     return dict(said)
 
 
@@ -85,7 +85,7 @@ def _rank(level: str) -> int:
 def _refused(why: str) -> InvalidInput:
     form = '{"default": "read", "agents": {"support": "execute"}, "users": "read"}'
     return InvalidInput(
-        "the permissions of the tool cannot be used",
+        "the permissions of the tool are invalid",
         why=why,
-        next=f"Give them like {form}, each of {', '.join(CAPS)}.",
+        next=f"Write them like {form}, with the values {', '.join(CAPS)}.",
     )

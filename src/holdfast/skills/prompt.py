@@ -41,11 +41,11 @@ class McpPrompt:
         known = [each.name for each in self.arguments]
         unknown = next((name for name in values if name not in known), None)
         if unknown is not None:
-            there = f"Its arguments: {', '.join(known) or 'none'}."
+            there = f"Use its arguments: {', '.join(known) or 'none'}."
             raise InvalidInput(f"the prompt {self.name} has no argument {unknown!r:.100}", next=there)
         lacking = next((each.name for each in self.arguments if each.required and each.name not in values), None)
         if lacking is not None:
-            raise InvalidInput(f"the prompt {self.name} needs the argument {lacking}", next="Fill it in.")
+            raise InvalidInput(f"the prompt {self.name} requires the argument {lacking}", next=f"Pass {lacking}.")
         return await self.function.run(run, fitted(self.function, values), name=f"holdfast prompt {self.name}")
 
 
@@ -64,7 +64,7 @@ def prompt_of(
     if not _NAME.fullmatch(named):
         raise InvalidInput(
             f"the prompt {named!r:.200} cannot be declared",
-            why="its name is not made of 1 to 128 letters, digits, dots, hyphens and underscores",
+            why="its name must have 1 to 128 letters, digits, dots, hyphens and underscores",
         )
     told: Mapping[str, Any] = tool.parameters.get("properties", {})
     arguments = tuple(

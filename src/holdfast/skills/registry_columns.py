@@ -42,16 +42,16 @@ _SCRIPTS = ("python", "javascript", "bash")
 def checked_text(what: str, field: str, text: object, longest: int, *, empty: bool = True) -> str:
     """Return a text that fits a column. `what` and `field` name it in the error."""
     if not isinstance(text, str):
-        raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is no text", next="Give a text.")
+        raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is not a string", next="Pass a string.")
     size = len(store(text))
     if size > longest:
         raise InvalidInput(
             f"{what} cannot be stored",
             why=f"its {field} has {size} characters",
-            next=f"At most {longest} are taken: shorten it.",
+            next=f"Shorten it to at most {longest}.",
         )
     if not empty and not text.strip():
-        raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is empty", next="Give one.")
+        raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is empty", next=f"Pass a {field}.")
     return text
 
 
@@ -62,8 +62,8 @@ def checked_skill_name(name: object) -> str:
     if text != text.strip() or any(unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp") for each in text):
         raise InvalidInput(
             f"{what} cannot be stored",
-            why="its name has control characters, or space around it",
-            next="Give one line of plain text.",
+            why="its name has control characters or surrounding whitespace",
+            next="Use one line of plain text.",
         )
     return text
 
@@ -71,7 +71,7 @@ def checked_skill_name(name: object) -> str:
 def checked_object(what: str, field: str, value: object) -> dict[str, Any]:
     """Return a JSON object; refuse other values."""
     if not isinstance(value, Mapping):
-        raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is no object", next="Give a JSON object.")
+        raise InvalidInput(f"{what} cannot be stored", why=f"its {field} is not an object", next="Pass a JSON object.")
     return dict(cast(Mapping[str, Any], value))
 
 
@@ -85,8 +85,8 @@ def check_tool(tool: Tool) -> None:
     try:
         checker_of(normal(tool.parameters))
     except InvalidInput as error:
-        why = f"the JSON Schema of its arguments cannot be used ({error.why})"
-        raise InvalidInput(f"{what} cannot be stored", why=why, next="Mend the schema.") from None
+        why = f"the JSON Schema of its arguments is invalid ({error.why})"
+        raise InvalidInput(f"{what} cannot be stored", why=why, next="Correct the schema.") from None
 
 
 def tool_item(tool: Tool, **columns: Any) -> dict[str, Any]:
@@ -124,46 +124,46 @@ def imported_item(imported: "ImportedTool") -> dict[str, Any]:
 def _wrong(tool: Tool) -> tuple[str, str] | None:
     """Return what is wrong with a tool and how to fix it, or None."""
     if not isinstance(tool.name, str) or not _TOOL_NAME.fullmatch(tool.name):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return "models take no such name", "Use 1 to 64 letters, digits, underscores and hyphens."
+        return "models do not accept this name", "Use 1 to 64 letters, digits, underscores and hyphens."
     if tool.name in RESERVED:
-        return "the engine has a tool of that name itself", "Give it another name."
+        return "the name is reserved for a tool of the engine", "Use another name."
     for field, value, known in (
         ("kind", tool.kind, KINDS), ("access", tool.access, LEVELS), ("mode", tool.mode, (None, *MODES)),
     ):  # fmt: skip
         if value not in known:
-            return f"its {field} cannot be {value!r:.100}", f"Give one of {', '.join(map(str, filter(None, known)))}."
+            return f"its {field} {value!r:.100} is unknown", f"Use one of {', '.join(map(str, filter(None, known)))}."
     if not isinstance(tool.parameters, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        return "the JSON Schema of its arguments is no object", "Give one like {}."
+        return "the JSON Schema of its arguments is not an object", "Pass a JSON Schema, such as {}."
     if tool.service is not None and (wrong := wrong_method(tool.service)) is not None:
         return wrong
     timeout = tool.timeout
     if timeout is not None and not (_is_number(timeout) and 0 < timeout <= LONGEST_TIMEOUT):
-        return f"its time-out cannot be {timeout!r:.100}", f"Give seconds, up to {LONGEST_TIMEOUT:g}."
+        return f"its timeout {timeout!r:.100} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}."
     for field in ("idempotent", "approve"):
         if not isinstance(getattr(tool, field), bool):
-            return f"`{field}` is neither true nor false", "Give one of them."
+            return f"`{field}` is not a boolean", "Use true or false."
     return _wrong_request(tool) if tool.kind in ("rest", "graphql") else _wrong_reference(tool)
 
 
 def _wrong_request(tool: Tool) -> tuple[str, str] | None:
     request = tool.request
     if request is None or not request.url or not request.method:
-        return f"a {tool.kind} tool needs a method and an endpoint", "Give both."
+        return f"a {tool.kind} tool requires a method and an endpoint", "Pass both."
     if request.method not in METHODS:
-        return f"there is no HTTP method {request.method!r:.100}", f"Give one of {', '.join(METHODS)}."
+        return f"the HTTP method {request.method!r:.100} is unknown", f"Use one of {', '.join(METHODS)}."
     if len(store(request.url)) > 1024:
-        return "its endpoint has more than 1024 characters", "Shorten it; what varies is an argument."
+        return "its endpoint has more than 1024 characters", "Shorten it, and make its variable parts arguments."
     if tool.backend is None and not _is_web_address(request.url):
-        return f"its endpoint {request.url!r:.200} is no address on the web", "Begin it with https:// or http://."
+        return f"its endpoint {request.url!r:.200} is not an HTTP URL", "Begin it with https:// or http://."
     return None
 
 
 def _wrong_reference(tool: Tool) -> tuple[str, str] | None:
     needs = {"function": "reference", "java": "reference", "mcp_server": "server"}.get(tool.kind, "script")
     if not tool.reference:
-        return f"a {tool.kind} tool needs a {needs}", f"Give its {needs}."
+        return f"a {tool.kind} tool requires a {needs}", f"Pass its {needs}."
     if tool.kind == "function" and not _REFERENCE.fullmatch(tool.reference):
-        return f"its reference {tool.reference!r:.100} names no function", "Write it as module:name."
+        return f"its reference {tool.reference!r:.100} is not the name of a function", "Write it as module:name."
     longest = {"mcp_server": 126}.get(tool.kind, MAX_SCRIPT if tool.kind in _SCRIPTS else 500)
     if len(store(tool.reference)) > longest:
         return f"its {needs} has more than {longest} characters", "Shorten it."

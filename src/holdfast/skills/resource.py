@@ -92,11 +92,11 @@ def _check(what: str, template: UriTemplate, function: Function) -> None:
     taken = {each.name for each in fields}
     extra = next((name for name in template.names if name not in taken), None)
     if extra is not None:
-        raise InvalidInput(f"{what} cannot be declared", why=f"its function takes no {extra}")
+        raise InvalidInput(f"{what} cannot be declared", why=f"its function does not take {extra}")
     lacking = next((each.name for each in fields if each.required and each.name not in template.names), None)
     if lacking is not None:
         raise InvalidInput(
             f"{what} cannot be declared",
-            why=f"its function takes {lacking}, which is not in the address",
-            next=f"Write {{{lacking}}} into the address, or give it a default.",
+            why=f"its function takes {lacking}, which is not in the URI",
+            next=f"Add {{{lacking}}} to the URI, or give the parameter a default.",
         )

@@ -35,7 +35,7 @@ class ResourceUpdates:
     def send(self, database: Database, uri: str) -> None:
         """Announce that a resource of a tenant has changed. Callable from any thread; does not wait."""
         if not uri.isprintable() or len(uri.encode()) > MAX_URI:
-            raise InvalidInput(f"no resource has the address {uri!r:.100}", why=f"it is no text of {MAX_URI} bytes")
+            raise InvalidInput(f"the URI {uri!r:.100} is invalid", why=f"it is not a string of at most {MAX_URI} bytes")
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._note, database, uri)
 

@@ -34,7 +34,7 @@ def current_run() -> Run:
     try:
         return _current.get()
     except LookupError:
-        raise InvalidInput("no tool is being run here", next="Call it in a tool that an agent runs.") from None
+        raise InvalidInput("no tool is running", next="Call this from a tool that an agent runs.") from None
 
 
 def begin_run(run: Run) -> None:

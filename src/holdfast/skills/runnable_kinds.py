@@ -25,7 +25,9 @@ def check_runnable(tool: Tool, runs: Runs) -> None:
     known = ", ".join(kind for kind in KINDS if runs(kind))
     next = f"Use one of the kinds that run: {known}."
     if tool.kind == "java":
-        next = "Give it the mode `event`, and start a worker that serves it. " + next
+        next = "Set its mode to `event`, and start a worker that serves it. " + next
     raise InvalidInput(
-        f"the tool {tool.name!r:.200} cannot be used", why=f"tools of the kind {tool.kind} cannot run here", next=next
+        f"the tool {tool.name!r:.200} cannot run",
+        why=f"this installation has no runner for the kind {tool.kind}",
+        next=next,
     )

@@ -144,7 +144,7 @@ class RegistrySearch:
         if own is None or own in vectors:
             return ""
         state, why = self._embeddings.state
-        return why if state == "reduced" else f"{own} makes no vector of this question"
+        return why if state == "reduced" else f"{own} returned no vector for this query"
 
 
 def _found(row: Row, skills: Mapping[UUID, str], *, explain: bool) -> SearchResult:
@@ -167,14 +167,14 @@ def _skills_of_tools(catalog: Catalog) -> dict[UUID, str]:
 
 def _check(query: object, kinds: object, limit: object) -> None:
     if not isinstance(query, str) or not query.strip():
-        raise InvalidInput("the question is empty", next="Say what to look for.")
+        raise InvalidInput("the query is empty", next="Pass the text to search for.")
     if len(query) > MAX_QUERY:
         raise InvalidInput(
-            "the question is too long",
-            why=f"it has {len(query)} characters, at most {MAX_QUERY} are taken",
-            next="Ask for what matters of it.",
+            "the query is too long",
+            why=f"it has {len(query)} characters; the limit is {MAX_QUERY}",
+            next="Shorten the query.",
         )
     if not isinstance(kinds, list | tuple) or not kinds or any(kind not in KINDS for kind in kinds):  # pyright: ignore[reportUnknownVariableType]
-        raise InvalidInput(f"the kinds cannot be {kinds!r:.100}", next=f"Give some of {', '.join(KINDS)}.")
+        raise InvalidInput(f"the kinds {kinds!r:.100} are invalid", next=f"Use some of {', '.join(KINDS)}.")
     if isinstance(limit, bool) or not isinstance(limit, int) or not 0 < limit <= MAX_LIMIT:
-        raise InvalidInput(f"the limit cannot be {limit!r:.100}", next=f"Ask for 1 to {MAX_LIMIT} at once.")
+        raise InvalidInput(f"the limit {limit!r:.100} is out of range", next=f"Use 1 to {MAX_LIMIT}.")

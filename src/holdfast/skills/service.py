@@ -50,9 +50,9 @@ def wrong_method(method: object) -> tuple[str, str] | None:
     """Return what is wrong with a method and how to fix it, or None."""
     if not isinstance(method, str) or not _METHOD.fullmatch(method) or not method.isprintable():
         next = "Write `host/service/action/version`: four parts, without spaces."
-        return f"{method!r:.200} is no method", next
+        return f"{method!r:.200} is not the name of a method", next
     if len(method) > MAX_METHOD:
-        return f"its method has {len(method)} characters", f"At most {MAX_METHOD} are taken: shorten it."
+        return f"its method has {len(method)} characters", f"Shorten it to at most {MAX_METHOD}."
     return None
 
 

@@ -98,9 +98,9 @@ async def _load(skills: Skills, folder: FolderSkill, *, replace: bool, by: str) 
         return ImportedSkill(folder.name, "unchanged", after.skill.version)
     if not replace:
         raise AlreadyExists(
-            f"there is a skill {folder.name} already",
-            why="and it is not the same",
-            next="Give the folder's another name, or have it replaced (`--replace`).",
+            f"the skill {folder.name} already exists",
+            why="and differs from the folder",
+            next="Rename the skill in the folder, or replace the stored one (`--replace`).",
         )
     return ImportedSkill(folder.name, "changed", after.skill.version)
 

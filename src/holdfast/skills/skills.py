@@ -79,7 +79,7 @@ class Skills:
                 raise circle([name, *map(restore, row["names"])], "is part of")
             case "conflict" if version is None:
                 raise AlreadyExists(
-                    f"there is a skill {name} already", next=f"Give its version, {row['version']}, to change it."
+                    f"the skill {name} already exists", next=f"Pass its version, {row['version']}, to change it."
                 )
             case _:
                 _refuse(row, name, version, "Change")
@@ -121,7 +121,7 @@ class Skills:
             raise InvalidInput(
                 f"the skill {name} cannot be removed",
                 why=f"{', '.join(reasons)}"[:2000],
-                next="Remove them first, or have them do without it.",
+                next="Remove these skills first, or remove their links to it.",
                 parts=parts,
                 dependents=dependents,
             )
@@ -146,7 +146,7 @@ class Skills:
     ) -> ToolLink:
         """Link a skill to a tool. `access` is the granted one; None, as in a new link: the one that the tool needs."""
         if access not in (UNSET, None, *LEVELS):
-            raise InvalidInput(f"there is no access {access!r:.100}", next=f"Give one of {', '.join(LEVELS)}.")
+            raise InvalidInput(f"the access {access!r:.100} is unknown", next=f"Use one of {', '.join(LEVELS)}.")
         known = await self._tools.by_names([tool])
         if tool in known and active is not False:
             check_runnable(known[tool], self._tools.runs)
@@ -163,7 +163,7 @@ class Skills:
 
     async def unlink(self, skill: str, tool: str, *, version: int | None = None, by: str = "") -> None:
         """Remove the link of a skill to a tool."""
-        await self._unlink("skill_tool", f"the skill {skill} works with no tool {tool}", skill, tool, version, by)
+        await self._unlink("skill_tool", f"the skill {skill} does not have the tool {tool}", skill, tool, version, by)
 
     async def depend(
         self,
@@ -187,7 +187,7 @@ class Skills:
 
     async def undepend(self, skill: str, on: str, *, version: int | None = None, by: str = "") -> None:
         """Remove a dependency of a skill on another one."""
-        await self._unlink("skill_dependency", f"the skill {skill} needs no {on}", skill, on, version, by)
+        await self._unlink("skill_dependency", f"the skill {skill} does not need {on}", skill, on, version, by)
 
     async def assign(
         self,
@@ -204,7 +204,9 @@ class Skills:
         """Assign a skill to an agent. In the prompt, a higher `priority` comes first, then a lower `sequence`."""
         for field, number in (("priority", priority), ("sequence", sequence)):
             if number is not UNSET and (not isinstance(number, int) or abs(number) > LARGEST_NUMBER):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise InvalidInput(f"the {field} cannot be {number!r:.100}", next="Give a whole number.")
+                raise InvalidInput(
+                    f"the {field} {number!r:.100} is invalid", next=f"Use an integer of up to {LARGEST_NUMBER}."
+                )
         if config is not UNSET and (config := check_config(config)):
             links = await self.tools_of(skill)
             for tool in (await self._tools.by_names(link.tool for link in links)).values():
@@ -218,7 +220,9 @@ class Skills:
 
     async def unassign(self, agent: str, skill: str, *, version: int | None = None, by: str = "") -> None:
         """Remove a skill from an agent."""
-        await self._unlink("agent_skill", f"the agent {agent} has no skill {skill}", agent, skill, version, by)
+        await self._unlink(
+            "agent_skill", f"the agent {agent} does not have the skill {skill}", agent, skill, version, by
+        )
 
     async def tools_of(self, skill: str) -> list[ToolLink]:
         """List the tools of a skill, by name."""
@@ -290,9 +294,9 @@ def file_columns(
     check_files({path: len(each.content) for path, each in whole.items()})
     if FILE in whole:
         raise InvalidInput(
-            f"the skill {name} has no file {FILE} beside it",
-            why="that is what the skill itself is written to",
-            next="Give its text as the instructions, or import the folder.",
+            f"the skill {name} cannot have a file {FILE}",
+            why="this file is written from the skill itself",
+            next="Pass its text as `instructions`, or import the folder.",
         )
     return (
         [store(path) for path in whole],
@@ -348,9 +352,9 @@ def circle(way: Sequence[str], verb: str) -> InvalidInput:
     """Return the error for a cycle of skills; `way` begins and ends with the same skill."""
     told = ", ".join(f"{one} {verb} {other}" for one, other in pairwise(way))
     return InvalidInput(
-        f"the skill {way[0]} cannot be stored so" if verb != "needs" else f"the skill {way[0]} cannot need {way[1]}",
-        why=f"that would be a circle: {told}"[:2000],
-        next="Take one of these links away first.",
+        f"the skill {way[0]} cannot be stored" if verb != "needs" else f"the skill {way[0]} cannot need {way[1]}",
+        why=f"that would be a cycle: {told}"[:2000],
+        next="Remove one of these links first.",
         circle=list(way),
     )
 
@@ -362,7 +366,7 @@ def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
         case "missing":
             refusal = unknown_skill(name)
         case "code":
-            refusal = AlreadyExists(f"the skill {name} is declared in a program", next=declared_next(verb))
+            refusal = AlreadyExists(f"an app declares the skill {name}", next=declared_next(verb))
         case "conflict":
             refusal = Conflict(f"the skill {name} has changed", expected=version or 0, current=row["version"])
         case _:

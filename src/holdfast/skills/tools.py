@@ -140,7 +140,7 @@ class Tools:
         row = await self._one("put_tool", name, given, version, by_of(by))
         if row["outcome"] == "conflict" and version is None:
             raise AlreadyExists(
-                f"there is a tool {name} already", next=f"Give its version, {row['version']}, to change it."
+                f"the tool {name} already exists", next=f"Pass its version, {row['version']}, to change it."
             )
         if row["outcome"] == "service":
             raise service_taken(name, tool.service or "", f"the tool {row['source']}")
@@ -190,7 +190,7 @@ class Tools:
         """List tools by name. `after` is the last name of the previous page."""
         check_limit(limit)
         if kind is not None and kind not in KINDS:
-            raise InvalidInput(f"there is no kind {kind!r:.100} of tools", next=f"The kinds are {', '.join(KINDS)}.")
+            raise InvalidInput(f"the kind {kind!r:.100} is unknown", next=f"Use one of {', '.join(KINDS)}.")
         rows = await self._database.all(
             sql("list_tools"), store(after or ""), limit, _stored(source), kind, active, _stored(skill)
         )
@@ -328,16 +328,16 @@ def unknown_tool(name: str) -> NotFound:
 def service_taken(name: str, method: str, whose: str) -> AlreadyExists:
     """Return the error for a method that another tool has."""
     return AlreadyExists(
-        f"the tool {name} cannot answer {method}",
-        why=f"{whose} does so already",
-        next="Give it another method, or remove the other one.",
+        f"the tool {name} cannot have the service id {method}",
+        why=f"{whose} already has it",
+        next="Use another service id, or remove the other tool.",
     )
 
 
 def check_limit(limit: int) -> None:
     """Refuse a limit below 1 or above the maximum."""
     if not 0 < limit <= MAX_LISTED:
-        raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_LISTED} at once.")
+        raise InvalidInput(f"the limit {limit} is out of range", next=f"Use 1 to {MAX_LISTED}.")
 
 
 def by_of(by: str) -> str:
@@ -348,16 +348,16 @@ def by_of(by: str) -> str:
 def declared_next(verb: str) -> str:
     """Return the advice for a tool or skill that an app declares."""
     if verb != "Remove":
-        return f"{verb} it there."
-    return "Remove it there; if no program has it any more, deactivate it, and then remove it."
+        return f"{verb} it in the app."
+    return "Remove it from the app. If no app declares it any more, deactivate it and then remove it."
 
 
 def _texts(name: str, **columns: str | UnsetType) -> dict[str, str]:
     """Return the given texts of a tool that people read."""
     said = {
         "version": ("label", MAX_LABEL, False),
-        "display_name": ("name for people", MAX_SHOWN_NAME, True),
-        "app_name": ("program's name", MAX_SHOWN_NAME, True),
+        "display_name": ("display name", MAX_SHOWN_NAME, True),
+        "app_name": ("app name", MAX_SHOWN_NAME, True),
     }
     return {
         column: checked_text(f"the tool {name}", field, text, longest, empty=empty)
@@ -379,12 +379,12 @@ def _refuse(row: Row, name: str, version: int | None, verb: str) -> None:
         case "missing":
             refusal = unknown_tool(name)
         case "code":
-            refusal = AlreadyExists(f"the tool {name} is declared in a program", next=declared_next(verb))
+            refusal = AlreadyExists(f"an app declares the tool {name}", next=declared_next(verb))
         case "source":
             source = row["source"]
             refusal = AlreadyExists(
                 f"the tool {name} comes from the source {source}",
-                next=f"{verb} it in the document, and reload with `holdfast sources reload {source}`.",
+                next=f"{verb} it in the document and reload the source with `holdfast sources reload {source}`.",
             )
         case "conflict":
             refusal = Conflict(f"the tool {name} has changed", expected=version or 0, current=row["version"])
@@ -403,8 +403,8 @@ def _refuse_twins(tools: Sequence["ImportedTool"]) -> None:
         if twice is not None:
             raise InvalidInput(
                 "the tools cannot be stored",
-                why=f"two have the {what} {twice!r:.200}",
-                next="Give each of its own, in the document.",
+                why=f"two of them have the {what} {twice!r:.200}",
+                next="Make it unique in the document.",
             )
 
 

@@ -26,9 +26,9 @@ class UriTemplate:
         wrong = _wrong(self.text)
         if wrong:
             raise InvalidInput(
-                f"{self.text!r:.200} is no address of resources",
+                f"{self.text!r:.200} is not a resource URI",
                 why=wrong,
-                next="Write one like shop://orders/{order}, with a scheme, and with parameters that are whole names.",
+                next="Write it like shop://orders/{order}: with a scheme, and with names in braces as parameters.",
             )
 
     @cached_property
@@ -73,15 +73,15 @@ def _decoded(raw: str) -> str | None:
 
 def _wrong(text: object) -> str:
     if not isinstance(text, str) or len(text) > MAX_URI:
-        return f"it is no text of at most {MAX_URI} characters"
+        return f"it is not a string of at most {MAX_URI} characters"
     if not _SCHEME.match(text):
         return "it does not begin with a scheme"
     names: list[str] = _EXPRESSION.findall(text)
     unfit = next((name for name in names if not _NAME.fullmatch(name)), None)
     if unfit is not None:
-        return f"{{{unfit:.60}}} is no name of a parameter"
+        return f"{{{unfit:.60}}} is not a valid parameter"
     if len({*names}) < len(names):
-        return "a parameter is in it twice"
+        return "a parameter occurs twice"
     if "}{" in text:
-        return "nothing stands between two of its parameters"
-    return "it has a brace without another" if re.search(r"[{}]", _EXPRESSION.sub("", text)) else ""
+        return "two parameters have no text between them"
+    return "a brace is not closed or not opened" if re.search(r"[{}]", _EXPRESSION.sub("", text)) else ""

@@ -172,8 +172,8 @@ def _compiled(text: bytes, formats: bool) -> Checker:
         checker = _checker(schema, formats)
     except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
         why = " ".join(str(error).partition("\n")[0].split())
-        next = "Mend it where the tool was declared, or import the tool anew."
-        raise InvalidInput("the schema of its arguments cannot be used", why=f"{why:.300}", next=next) from None
+        next = "Correct the declaration of the tool, or import the tool again."
+        raise InvalidInput("the schema of its arguments is invalid", why=f"{why:.300}", next=next) from None
     if b'"default"' not in text:
         return checker
     return replace(checker, defaults=_defaults(checker.parts(), "", 0, {}))
@@ -224,9 +224,7 @@ def _refuse_mazes(schema: Schema) -> None:
     ways: dict[int, int] = {}
     for part in _with_parts(schema):
         if _ways(schema, part, ways) > MAX_WAYS:
-            raise ValueError(
-                f"a value would have to be looked at in more than {MAX_WAYS} ways, as alternatives multiply"
-            )
+            raise ValueError(f"nested alternatives give more than {MAX_WAYS} combinations")
 
 
 def _with_parts(schema: Any) -> Iterator[Any]:

@@ -62,7 +62,7 @@ async def test_a_prompt_has_no_more_than_a_result_may_have(gateway: Gateway) -> 
 
 @pytest.mark.req("MCP-01")
 async def test_a_prompt_that_is_not_filled_in_as_it_should_is_refused(gateway: Gateway) -> None:
-    with pytest.raises(InvalidInput, match="needs the argument order"):
+    with pytest.raises(InvalidInput, match="requires the argument order"):
         await get(gateway, "complain")
     with pytest.raises(InvalidInput, match="has no argument 'colour'"):
         await get(gateway, "complain", order="A-1", colour="red")

@@ -136,7 +136,7 @@ async def test_what_there_is_not_is_told_with_its_address(gateway: Gateway) -> N
 
 @pytest.mark.req("MCP-01")
 async def test_what_does_not_fit_the_functions_types_is_told(gateway: Gateway) -> None:
-    with pytest.raises(InvalidInput, match="`year` is wrong"):
+    with pytest.raises(InvalidInput, match="`year` is invalid"):
         await read(gateway, "shop://bills/never/1")
 
 

@@ -138,10 +138,10 @@ def test_a_reference_may_point_anywhere_in_the_document() -> None:
     [
         ("other.yaml#/A", "another document"),
         ("https://example.com/a.json", "another document"),
-        ("#/components/schemas/None", "does not have"),
-        ("#anchor", "does not have"),
-        ("#/info/title", "no schema"),
-        (5, "no text"),
+        ("#/components/schemas/None", "does not exist"),
+        ("#anchor", "does not exist"),
+        ("#/info/title", "not a schema"),
+        (5, "not a string"),
     ],
 )
 def test_a_reference_that_leads_nowhere_is_told_with_its_place(reference: Any, reason: str) -> None:

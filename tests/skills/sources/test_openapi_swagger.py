@@ -137,6 +137,6 @@ def test_what_a_form_with_a_file_cannot_say_is_told() -> None:
 
     found = swagger(said)
 
-    assert "paths./pets/{id}.post.parameters.1: sent as one part for each value, its collectionFormat is left out" in (
+    assert "paths./pets/{id}.post.parameters.1: sent as one part per value, its collectionFormat is ignored" in (
         found.notes
     )

@@ -104,7 +104,7 @@ begin
     return own;
   end if;
   if not pg_has_role(session_user, 'holdfast_app', 'member') then
-    raise insufficient_privilege using message = format('the login %s is no tenant''s', session_user),
+    raise insufficient_privilege using message = format('the login %s does not belong to a tenant', session_user),
       hint = 'Use the address that `holdfast db url --tenant NAME` prints.';
   end if;
   return current_setting('holdfast.tenant')::uuid;
@@ -192,21 +192,21 @@ declare
 begin
   if octet_length(given) > 8388608 then
     raise program_limit_exceeded using message = 'the message is too large',
-      detail = format('It has %s bytes, at most 8388608 are taken.', octet_length(given)), hint = 'Send it in parts.';
+      detail = format('It has %s bytes; the limit is 8388608.', octet_length(given)), hint = 'Split it into several messages.';
   end if;
   if new.session_id is null or octet_length(new.session_id) not between 1 and 2000 then
-    raise invalid_parameter_value using message = 'the session_id cannot be used',
-      detail = 'It is empty, or has more than 2000 bytes.', hint = 'Use a shorter one, such as a hash of it.';
+    raise invalid_parameter_value using message = 'the session_id is invalid',
+      detail = 'It must have 1 to 2000 bytes.', hint = 'Use a shorter one, such as a hash of it.';
   end if;
   message := holdfast.storable_json(given);
   data := (message -> 'data')::jsonb;
   if json_typeof(message -> 'type') is distinct from 'string' or jsonb_typeof(data) is distinct from 'object' then
-    raise invalid_parameter_value using message = 'this is no message of LangChain''s',
-      detail = 'It is not of the form {"type": …, "data": {…}}.', hint = 'Write what message_to_dict gives.';
+    raise invalid_parameter_value using message = 'the message is not a LangChain message',
+      detail = 'It must have the form {"type": …, "data": {…}}.', hint = 'Pass the result of message_to_dict.';
   end if;
   if jsonb_path_exists(data, '$.**{128}') then
-    raise program_limit_exceeded using message = 'the message is nested too deep',
-      detail = 'At most 128 levels are taken.', hint = 'Flatten it, or send the inner part as text.';
+    raise program_limit_exceeded using message = 'the message is nested too deeply',
+      detail = 'The limit is 128 levels.', hint = 'Flatten it, or send the inner part as text.';
   end if;
   payload := holdfast.payload_of_langchain(message ->> 'type', data);
   named := case when length(data ->> 'name') between 1 and 2000 then data ->> 'name' end;

@@ -15,7 +15,7 @@ begin
     for update;
   end if;
   if not found then
-    raise exception using errcode = 'serialization_failure', message = 'the memory that this one is folded into was just deleted';
+    raise exception using errcode = 'serialization_failure', message = 'the memory that this one is merged into was deleted at the same time';
   end if;
   if kept.expires_at <= holdfast.now() then
     perform holdfast.delete_memories(tenant, of_scope, of_owner, array[kept.id], 'expired');

@@ -21,7 +21,7 @@ begin
     -- A concurrent removal of the session waits for this lock and then deletes these memories, too; or it came first, and the session is gone.
     perform from public.conversation c where c.tenant_id = tenant and c.id = any(sessions) order by c.id for key share;
     if (select count(*) from public.conversation c where c.tenant_id = tenant and c.id = any(sessions)) < cardinality(sessions) then
-      raise no_data_found using message = 'the session was removed';
+      raise no_data_found using message = 'the session was deleted';
     end if;
   end if;
   for one in

@@ -91,34 +91,34 @@ begin
     item.user_id := null;
   end if;
   if item.content !~ '\S' then
-    raise invalid_parameter_value using message = 'the memory is empty', hint = 'Give the text to remember.';
+    raise invalid_parameter_value using message = 'the memory is empty', hint = 'Pass the text to remember.';
   end if;
   item.content := replace(item.content, escape, escape || 'fffe');
   if octet_length(item.content) > 65536 then
     raise program_limit_exceeded using message = 'the memory is too large',
-      detail = format('It has %s bytes, at most 65536 are taken.', octet_length(item.content)),
-      hint = 'Remember what matters of it, in short texts.';
+      detail = format('It has %s bytes; the limit is 65536.', octet_length(item.content)),
+      hint = 'Store its facts as several short memories.';
   end if;
   item.importance := coalesce((given ->> 'importance_score')::float8, 1.0);
   if item.importance not between 0 and 1 then
-    raise invalid_parameter_value using message = format('the importance cannot be %s', item.importance),
-      hint = 'Give a number from 0 to 1.';
+    raise invalid_parameter_value using message = format('the importance %s is invalid', item.importance),
+      hint = 'Use a number from 0 to 1.';
   end if;
   item.metadata := coalesce(nullif(item.metadata, 'null'), '{}');
   if jsonb_typeof(item.metadata) <> 'object' then
-    raise invalid_parameter_value using message = 'the metadata is no object', hint = 'Give a JSON object.';
+    raise invalid_parameter_value using message = 'the metadata is not an object', hint = 'Pass a JSON object.';
   end if;
   item.metadata := holdfast.storable_json(item.metadata::text);
   item.id := coalesce(item.id, holdfast.uuid7());
   item.type := coalesce(nullif(given ->> 'memory_type', ''), case in_scope
     when 'session' then 'turn' when 'user' then 'fact' when 'agent' then 'learning' else 'knowledge' end);
   if octet_length(item.type) > 2000 or octet_length(item.source) > 2000 then
-    raise program_limit_exceeded using message = 'the type or the source is too long', detail = 'At most 2000 bytes are taken.',
+    raise program_limit_exceeded using message = 'the type or the source is too long', detail = 'The limit is 2000 bytes.',
       hint = 'Use a shorter one.';
   end if;
   if least(item.created_at, item.last_accessed, item.expires_at) < timestamptz '0002-01-01 00:00:00+00'
     or greatest(item.created_at, item.last_accessed, nullif(item.expires_at, 'infinity')) >= timestamptz '9999-01-01 00:00:00+00' then
-    raise invalid_parameter_value using message = 'a time is out of range', hint = 'Give a year from 2 to 9998.';
+    raise invalid_parameter_value using message = 'a time is out of range', hint = 'Use a year from 2 to 9998.';
   end if;
   item.access_count := greatest(coalesce(item.access_count, 0), 0);
   item.created_at := coalesce(item.created_at, holdfast.now());
@@ -169,14 +169,14 @@ begin
     if given ->> needed is null then
       raise not_null_violation using
         message = format('null value in column "%s" of "%s" violates its not-null constraint', needed, tg_table_name),
-        hint = format('Give its %s.', needed);
+        hint = format('Pass its %s.', needed);
     end if;
   end loop;
   if in_scope = 'session' then
     item.owner := holdfast.session_of_spec(tenant, (given ->> 'session_id')::uuid, item.user_id);
   end if;
   if exists (select from public.memory m where m.tenant_id = tenant and m.id = item.id) then
-    raise unique_violation using message = format('there is a memory %s already', item.id), hint = 'Leave the id out, or update it.';
+    raise unique_violation using message = format('the memory %s already exists', item.id), hint = 'Omit the id, or update that memory.';
   end if;
   insert into public.memory (
     tenant_id, scope, id, owner, agent_id, user_id, importance, access_count, last_accessed, created_at, valid_from, expires_at, type,
@@ -214,8 +214,8 @@ begin
   end if;
   if item.id <> was.id or to_jsonb(new) ->> 'session_id' is distinct from to_jsonb(old) ->> 'session_id'
     or in_scope <> 'session' and item.owner is distinct from was.owner then
-    raise feature_not_supported using message = 'whose a memory is, and its id, cannot be changed',
-      hint = 'Insert it anew, and delete this one.';
+    raise feature_not_supported using message = 'the owner and the id of a memory cannot be changed',
+      hint = 'Insert a new memory and delete this one.';
   end if;
   -- The views show text without escapes: a column that is not changed keeps its stored form.
   if new.content = old.content then

@@ -63,9 +63,9 @@ def check_name(name: str) -> None:
     """Refuse an invalid name of a source."""
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"a source cannot be called {name!r:.100}",
-            why="its name is not made of 1 to 63 letters, digits, hyphens and underscores",
-            next="Give it a short name: tools that clash with others are led by it.",
+            f"the source name {name!r:.100} is invalid",
+            why="it must have 1 to 63 letters, digits, hyphens and underscores",
+            next="Use a short name: it becomes a prefix of tools whose names clash with others.",
         )
 
 
@@ -75,19 +75,19 @@ def checked(name: str, settings: SourceSettings) -> SourceSettings:
     backend, choice = settings.backend, settings.choice
     base_url = None if backend.base_url is None else checked_address(backend.base_url, "its base URL").rstrip("/")
     if base_url is not None and ("?" in base_url or "#" in base_url):
-        raise _unusable("its base URL has a query", "Give scheme, host and path alone.")
+        raise _unusable("its base URL has a query", "Use only scheme, host and path.")
     for kind in ("operations", "tags", "paths"):
         _check_texts(getattr(choice, kind), kind)
     _check_texts([*backend.auth, *backend.headers], "headers and schemes")
     for scheme, secret in backend.auth.items():
         if not _SECRET_NAME.fullmatch(secret):
-            next = "Name the secret; its value goes into `holdfast secrets set`."
-            raise _unusable(f"the scheme {scheme!r:.100} is to be shown what is no name of a secret", next)
+            next = "Use the name of a secret, and store its value with `holdfast secrets set`."
+            raise _unusable(f"the security scheme {scheme!r:.100} has an invalid name of a secret", next)
     for header, value in backend.headers.items():
         _check_header(header, value)
     timeout = backend.timeout
     if timeout is not None and not 0 < timeout <= LONGEST_TIMEOUT:
-        raise _unusable(f"its time-out cannot be {timeout:g}", f"Give seconds, up to {LONGEST_TIMEOUT:g}.")
+        raise _unusable(f"its timeout {timeout:g} is invalid", f"Use seconds, up to {LONGEST_TIMEOUT:g}.")
     return SourceSettings(choice, msgspec.structs.replace(backend, source=name, base_url=base_url))
 
 
@@ -99,42 +99,44 @@ def checked_address(text: str, what: str) -> str:
     except ValueError:
         fit, parts = False, urlsplit("")
     if not fit or len(text) > MAX_ADDRESS or re.search(r"[\s\x00-\x1f\x7f\ud800-\udfff{}]", text):
-        raise _unusable(f"{what} is no address on the web: {text!r:.200}", "Begin it with https:// or http://.")
+        raise _unusable(f"{what} is not an HTTP URL: {text!r:.200}", "Begin it with https:// or http://.")
     if "@" in parts.netloc:
-        raise _unusable(f"{what} holds a name or a password", "Use a secret: `holdfast secrets set NAME`.")
+        raise _unusable(f"{what} contains a user name or password", "Use a secret: `holdfast secrets set NAME`.")
     return text
 
 
 def check_location(url: str) -> None:
     """Refuse the address of a document if it is invalid or contains a secret, as others can see it."""
-    checked_address(url, "where its document is")
+    checked_address(url, "the URL of its document")
     for name in dict(parse_qsl(urlsplit(url).query, keep_blank_values=True)):
         if _TELLING.fullmatch(name):
-            next = "Give the document itself, or an address without it."
-            raise _unusable(f"where its document is holds a secret, as {name:.60}, and is shown to others", next)
+            next = "Pass the document itself, or a URL without the secret."
+            raise _unusable(
+                f"the URL of its document contains a secret in {name:.60}, and other users can see it", next
+            )
 
 
 def _check_header(name: str, value: str) -> None:
     if not _HEADER.fullmatch(name) or name.lower() in _OURS:
-        raise _unusable(f"the header {name!r:.100} is not for a source to say", "Leave it out.")
+        raise _unusable(f"a source cannot set the header {name!r:.100}", "Remove the header.")
     if _UNSENDABLE.search(value) or len(value) > MAX_ENTRY:
-        next = f"Give one line of at most {MAX_ENTRY} characters."
-        raise _unusable(f"the header {name} has a value that cannot be sent", next)
+        next = f"Use one line of at most {MAX_ENTRY} characters."
+        raise _unusable(f"the header {name} has an invalid value", next)
     if _TELLING.fullmatch(name) and value and not _MENTION.search(value):
         next = "Use a secret: `holdfast secrets set NAME`, and {{secret:NAME}} in the header."
-        raise _unusable(f"the header {name} holds its value as it is, and is shown to others", next)
+        raise _unusable(f"the header {name} contains a secret, and other users can see it", next)
     for mentioned in cast(list[str], _MENTION.findall(value)):
         if not _SECRET_NAME.fullmatch(mentioned):
-            raise _unusable(f"the header {name} mentions what is no name of a secret", "Write {{secret:NAME}}.")
+            raise _unusable(f"the header {name} has an invalid name of a secret", "Write {{secret:NAME}}.")
 
 
 def _check_texts(texts: Iterable[str], what: str) -> None:
     given = list(texts)
     if len(given) > MAX_ENTRIES:
-        raise _unusable(f"it has {len(given)} {what}", f"Give at most {MAX_ENTRIES}.")
+        raise _unusable(f"it has {len(given)} {what}", f"Use at most {MAX_ENTRIES}.")
     if any(not text.strip() or len(text) > MAX_ENTRY or re.search("[\0\ud800-\udfff]", text) for text in given):
-        next = f"Give texts of up to {MAX_ENTRY} characters, none of them empty."
-        raise _unusable(f"of its {what}, one is empty, too long, or has what cannot be stored", next)
+        next = f"Use texts of 1 to {MAX_ENTRY} characters."
+        raise _unusable(f"one of its {what} is empty, too long, or has invalid characters", next)
 
 
 def _unusable(why: str, next: str) -> InvalidInput:

@@ -213,8 +213,8 @@ class Sources:
             some = ", ".join(row["tools"][:5]) + (f" and {len(row['tools']) - 5} more" if len(row["tools"]) > 5 else "")
             raise AlreadyExists(
                 f"the source {name} cannot be removed",
-                why=f"skills work with its tools: {some}",
-                next="Unlink them, or force it: then the skills do without.",
+                why=f"skills use its tools: {some}",
+                next="Unlink the tools, or use force to remove them from these skills.",
                 tools=row["tools"],
             )
         return tuple(row["tools"])
@@ -225,12 +225,16 @@ class Sources:
             check_location(location)
         if document is None:
             if not location:
-                next = "Give the document."
-                raise InvalidInput(f"the document of {name} is not known", why="it was given by hand", next=next)
+                next = "Pass the document."
+                raise InvalidInput(f"the document of {name} cannot be fetched", why="the source has no URL", next=next)
             document = await self._fetch(location, MAX_DOCUMENT_BYTES)
         if len(document) > MAX_DOCUMENT_BYTES:
-            why = f"it has {len(document)} bytes, at most {MAX_DOCUMENT_BYTES} are taken"
-            raise TooLarge("the document is too large", why=why, next="Take what is needed of it into one of its own.")
+            why = f"it has {len(document)} bytes; the limit is {MAX_DOCUMENT_BYTES}"
+            raise TooLarge(
+                "the document is too large",
+                why=why,
+                next="Make a smaller document with only the operations that you need.",
+            )
         read = partial(_imported, document, settings, location)
         imported, hash = await in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
         return _Reading(imported, location, hash)
@@ -245,9 +249,9 @@ class Sources:
         if known and strange:
             name = row["name"]
             raise InvalidInput(
-                f"the document of {name} names another address for its service: {', '.join(sorted(strange))[:300]}",
-                why="calls would show the secrets of the source there",
-                next="Look whether it is meant to; then accept it (--accept-address), or give the base URL.",
+                f"the document of {name} has a new address of its service: {', '.join(sorted(strange))[:300]}",
+                why="calls would send the secrets of the source there",
+                next="If the change is intended, accept it (--accept-address) or pass the base URL.",
                 origins=sorted(strange),
             )
 
@@ -342,9 +346,9 @@ def _imported(document: bytes, settings: SourceSettings, location: str) -> tuple
     imported = OpenAPI().read(document, settings.choice, location=location, base_url=backend.base_url)
     if imported.tools and backend.base_url is None and not any(map(_is_absolute, imported.tools)):
         raise InvalidInput(
-            "the document does not say where its service is",
-            why="it names no server with an address on the web",
-            next="Give the address of the service as the base URL: --base-url https://…",
+            "the document does not have the address of its service",
+            why="none of its servers has an HTTP URL",
+            next="Pass the address of the service as the base URL: --base-url https://…",
             path="servers",
         )
     tools: list[ImportedTool] = []
@@ -352,7 +356,7 @@ def _imported(document: bytes, settings: SourceSettings, location: str) -> tuple
     for each in imported.tools:
         tool = replace(each.tool, backend=backend if backend.base_url is not None else None)
         if backend.base_url is None and not _is_absolute(each):
-            skipped.append(Skipped(each.operation, "servers", "the document does not say where its service is"))
+            skipped.append(Skipped(each.operation, "servers", "the document does not have the address of its service"))
             continue
         try:
             check_tool(tool)
@@ -437,20 +441,18 @@ def _refuse(row: Row, name: str, version: int | None) -> None:
 def _no_tools(name: str, imported: ImportedDocument) -> InvalidInput:
     """Return the error for a document without tools, which would make a useless source."""
     chosen = [f"{each.operation}: {each.reason}" for each in imported.skipped if each.chosen]
-    why = (
-        "; ".join(chosen[:3]) if chosen else "none of its operations is marked `x-ai-enabled: true`, and none is chosen"
-    )
+    why = "; ".join(chosen[:3]) if chosen else "none of its operations is marked `x-ai-enabled: true` or selected"
     return InvalidInput(
-        f"the document of {name} gives no tools, and nothing was stored",
+        f"the document of {name} has no tools to import; nothing was stored",
         why=why,
-        next="Mark operations in the document, or choose some: --all, --operation, --tag or --path.",
+        next="Mark operations in the document, or select some with --all, --operation, --tag or --path.",
         skipped=len(imported.skipped),
     )
 
 
 def _taken(name: str) -> AlreadyExists:
     return AlreadyExists(
-        f"there is a source {name} already", next=f"`holdfast sources reload {name}` reads its document anew."
+        f"the source {name} already exists", next=f"Reload its document with `holdfast sources reload {name}`."
     )
 
 

@@ -34,7 +34,7 @@ def address(
             trouble = trouble or error
         else:
             if "?" in server["url"]:
-                notes.append(f"{place}.{index}: the query of the server's address is left out")
+                notes.append(f"{place}.{index}: omitted the query of the server's address")
             return found
     if trouble is not None:
         raise trouble
@@ -77,13 +77,13 @@ def _resolved(url: str, place: str, location: str) -> str:
             url = urljoin(location, url)
         parts = urlsplit(url)
     except ValueError as error:
-        raise UnusablePart(place, f"the server's address is none: {error}") from None
+        raise UnusablePart(place, f"the server's address is invalid: {error}") from None
     if parts.scheme and parts.scheme not in ("http", "https"):
-        raise UnusablePart(place, f"the server is reached by {parts.scheme}, only http and https are used")
+        raise UnusablePart(place, f"the server uses the scheme {parts.scheme}; only http and https are supported")
     if url.startswith("//"):
         url = f"https:{url}"
     if "@" in parts.netloc:
-        raise UnusablePart(place, "the server's address holds a name or a password, which belong into a secret")
+        raise UnusablePart(place, "the server's address contains a user name or password; use a secret instead")
     return url.partition("?")[0].partition("#")[0]
 
 

@@ -45,7 +45,7 @@ def take_body(said: dict[str, Any], place: str, schemas: Schemas, into: Operatio
     """Convert a request body at `place` to arguments."""
     content: Any = said.get("content")
     if not isinstance(content, dict) or not content:
-        into.notes.append(f"{place}: left out, it says no type of content")
+        into.notes.append(f"{place}: omitted, it has no content type")
         return None
     content_type = preferred(list(cast(dict[str, Any], content)))
     media: Any = cast(dict[str, Any], content)[content_type]

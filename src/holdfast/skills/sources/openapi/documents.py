@@ -36,18 +36,18 @@ def read_document(data: bytes, *, location: str = "") -> Document:
     if len(data) > MAX_DOCUMENT_BYTES:
         raise InvalidInput(
             "the document is too large",
-            why=f"it has {len(data)} bytes, at most {MAX_DOCUMENT_BYTES} are taken",
-            next="Take what is needed of it into a document of its own.",
+            why=f"it has {len(data)} bytes; the limit is {MAX_DOCUMENT_BYTES}",
+            next="Make a smaller document with only the operations that you need.",
         )
     root = _value(data)
     if not isinstance(root, dict):
-        raise misshapen("", "it is no object", "Give an OpenAPI or Swagger document.")
+        raise misshapen("", "it is not an object", "Pass an OpenAPI or Swagger document.")
     if _ESCAPED.search(data):
         root = _storable(root)
     root = cast(dict[str, Any], root)
     version = _version(root)
     if not isinstance(root.get("paths", {}), dict | None):
-        raise misshapen("paths", "it is no object", "Write one entry per path.")
+        raise misshapen("paths", "it is not an object", "Write one entry per path.")
     info = root.get("info")
     said = cast(dict[str, Any], info) if isinstance(info, dict) else {}
     return Document(root, version, _text(said.get("title")), _text(said.get("version")), location)
@@ -56,7 +56,7 @@ def read_document(data: bytes, *, location: str = "") -> Document:
 def misshapen(path: str, why: str, next: str) -> InvalidInput:
     """Return the error for a document of the wrong structure."""
     where = f"at `{path}` " if path else ""
-    return InvalidInput("the document describes no API that can be read", why=f"{where}{why}", next=next, path=path)
+    return InvalidInput("the document is not a valid API description", why=f"{where}{why}", next=next, path=path)
 
 
 def _value(data: bytes) -> Any:
@@ -75,9 +75,9 @@ def _value(data: bytes) -> Any:
     except UnicodeDecodeError as error:
         place = _place(data, error.start)
         raise InvalidInput(
-            "this is neither JSON nor YAML",
+            "the document is neither JSON nor YAML",
             why=f"it is not UTF-8 (line {place['line']}, column {place['column']})",
-            next="Give the text of an OpenAPI or Swagger document.",
+            next="Pass the text of an OpenAPI or Swagger document.",
             **place,
         ) from None
     return read_yaml(text)
@@ -95,7 +95,7 @@ def _json(data: bytes) -> Any:
         raise InvalidInput(
             error.what,
             why=f"{why} (line {place['line']}, column {place['column']})",
-            next="Mend the document.",
+            next="Correct the document.",
             **place,
         ) from None
 
@@ -113,9 +113,9 @@ def _version(root: dict[str, Any]) -> Version:
     if re.fullmatch(r"3(\.\d+)*(-.*)?", openapi):
         return "3.0" if re.match(r"3(\.0\b|$)", openapi) else "3.1"
     if not swagger and not openapi:
-        raise misshapen("", "it says neither `openapi` nor `swagger`", "Give an OpenAPI 3 or Swagger 2.0 document.")
+        raise misshapen("", "it has neither `openapi` nor `swagger`", "Pass an OpenAPI 3 or Swagger 2.0 document.")
     path, said = ("openapi", openapi) if openapi else ("swagger", swagger)
-    raise misshapen(path, f"it says {said[:40]!r}", "Give an OpenAPI 3 or Swagger 2.0 document.")
+    raise misshapen(path, f"its version is {said[:40]!r}", "Pass an OpenAPI 3 or Swagger 2.0 document.")
 
 
 def _text(value: object) -> str:

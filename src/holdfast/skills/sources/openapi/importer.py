@@ -74,7 +74,7 @@ def import_document(document: Document, choice: Choice, *, base_url: str | None 
         name = names[asked.key]
         try:
             if name in tools:
-                raise UnusablePart(operation.place, f"its name {name} is taken by {tools[name].operation}")
+                raise UnusablePart(operation.place, f"{tools[name].operation} already has its name {name}")
             tools[name] = importer.tool(operation, name)
         except UnusablePart as error:
             skipped.append(Skipped(asked.key, error.path or operation.place, error.reason))
@@ -113,7 +113,7 @@ class _Importer:
                 if isinstance(operation, dict):
                     yield DocumentOperation(method.upper(), path, cast(dict[str, Any], operation), item, where)
                 else:
-                    skipped.append(Skipped(f"{method.upper()} {path}", where, "it is no object"))
+                    skipped.append(Skipped(f"{method.upper()} {path}", where, "it is not an object"))
 
     def _item(self, said: Any, place: str) -> dict[str, Any]:
         item, _ = self._references.followed(said, place)
@@ -123,7 +123,7 @@ class _Importer:
         """Return the tool of an operation. Raise Unusable if it cannot be one."""
         said, place, method = operation.said, operation.place, operation.method
         if method in UNSENT or not (method.isascii() and method.isalpha() and len(method) <= 10):
-            raise UnusablePart(place, f"{method[:20]} is no method that a tool is called by")
+            raise UnusablePart(place, f"tools cannot use the HTTP method {method[:20]}")
         parameters = listed(operation.item, said, place, self._references)
         body: dict[str, Any] | None = None
         arguments = OperationArguments()
@@ -146,7 +146,7 @@ class _Importer:
             compiled(pruned.schema)
         except ValueError as error:
             why = " ".join(str(error).partition("\n")[0].split())
-            raise UnusablePart(place, f"its arguments give no valid schema: {short(why, 300)}") from None
+            raise UnusablePart(place, f"the schema of its arguments is invalid: {short(why, 300)}") from None
         access: Access = "read" if method in READING else "write"
         tool = Tool(
             name,

@@ -12,9 +12,9 @@ from typing import Any, cast
 from holdfast.skills.sources.source import Choice, Skipped
 
 MARK = "x-ai-enabled"
-NOT_CHOSEN = f"not marked `{MARK}: true`, and not chosen"
+NOT_CHOSEN = f"not marked `{MARK}: true` and not selected"
 FORBIDDEN = f"the document forbids it: `{MARK}: false`"
-UNREADABLE = f"its mark `{MARK}` is neither true nor false, and so it is left out"
+UNREADABLE = f"omitted, its mark `{MARK}` is not a boolean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Chooser:
         asked += [("tag", name) for name in chosen.tags]
         asked += [("path", name) for name in chosen.paths]
         return [
-            Skipped(name, "", f"chosen as {kind}, but the document has no such operation")
+            Skipped(name, "", f"selected by {kind}, but the document has no such operation")
             for kind, name in asked
             if (kind, name) not in self._met
         ]

@@ -38,13 +38,13 @@ def listed(item: dict[str, Any], operation: dict[str, Any], place: str, referenc
         if parameters is None:
             continue
         if not isinstance(parameters, list):
-            raise UnusablePart(f"{path}.parameters", "they are no list")
+            raise UnusablePart(f"{path}.parameters", "they are not a list")
         for index, one in enumerate(cast(list[Any], parameters)):
             where = f"{path}.parameters.{index}"
             parameter, _ = references.followed(one, where)
             name, location = parameter.get("name"), parameter.get("in")
             if not isinstance(name, str) or not isinstance(location, str):
-                raise UnusablePart(where, "the parameter has no name, or does not say where it goes")
+                raise UnusablePart(where, "the parameter has no `name` or no `in`")
             found[location, name] = (parameter, where)
     return list(found.values())
 
@@ -64,7 +64,7 @@ def take_parameters(
     by_name = {parameter["name"]: (parameter, where) for parameter, where in said if parameter["in"] == "path"}
     for name in wanted:
         if name not in by_name:
-            into.notes.append(f"{place}: the path has {{{name}}}, and no parameter says what that is")
+            into.notes.append(f"{place}: the path has {{{name}}}, but no parameter describes it")
         parameter, where = by_name.get(name, ({"name": name, "in": "path", "schema": {"type": "string"}}, place))
         found.append(_taken(parameter, "path", where, schemas, into))
     for location in PLACES[1:]:
@@ -76,13 +76,11 @@ def take_parameters(
     for parameter, where in said:
         location, name = parameter["in"], parameter["name"]
         if location == "path" and name not in wanted:
-            into.notes.append(f"{where}: left out, the path has no {{{name}}}")
+            into.notes.append(f"{where}: omitted, the path has no {{{name}}}")
         elif location not in PLACES:
             if parameter.get("required") is True:
-                raise UnusablePart(
-                    where, f"a parameter that is required goes to a place that is not known: {location[:40]}"
-                )
-            into.notes.append(f"{where}: left out, its place is not known: {location[:40]}")
+                raise UnusablePart(where, f"a required parameter has an unknown location: {location[:40]}")
+            into.notes.append(f"{where}: omitted, its location is unknown: {location[:40]}")
     return tuple(found)
 
 
@@ -90,7 +88,7 @@ def _is_sendable(parameter: dict[str, Any], where: str, into: OperationArguments
     name = parameter["name"]
     if name.lower() not in _NOT_ARGUMENTS and _HEADER.fullmatch(name):
         return True
-    into.notes.append(f"{where}: left out, the header {name[:60]} is not for a caller to say")
+    into.notes.append(f"{where}: omitted, callers cannot set the header {name[:60]}")
     return False
 
 
@@ -106,7 +104,7 @@ def _taken(
     style = parameter.get("style")
     if style not in _STYLES[location]:
         if style is not None:
-            into.notes.append(f"{where}: style {str(style)[:40]} is none of a {location} parameter")
+            into.notes.append(f"{where}: style {str(style)[:40]} is invalid for a {location} parameter")
         style = _STYLES[location][0]
     explode = parameter.get("explode")
     return RequestParameter(

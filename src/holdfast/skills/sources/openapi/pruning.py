@@ -163,7 +163,7 @@ class Pruning:
 
     def _told(self, schema: dict[str, Any], root: Fragment, level: _Level, depth: int, path: str) -> Pruned:
         names = sorted(name for name, at in level.depths.items() if at <= depth)
-        notes = [f"{path}: its schema is cut below level {depth}, it would take more than {MAX_SCHEMA_BYTES} bytes"]
+        notes = [f"{path}: its schema is cut below level {depth}, as it has more than {MAX_SCHEMA_BYTES} bytes"]
         notes += root.notes
         notes += [note for name in names for note in self._schemas.definition(name, path).notes]
         return Pruned(schema, notes, depth)

@@ -28,7 +28,7 @@ class References:
     def target(self, reference: object, path: str) -> tuple[Any, str]:
         """Return the target of a reference at `path`, and its path. Raise Unusable if it does not exist."""
         if not isinstance(reference, str):
-            raise UnusablePart(path, "its $ref is no text")
+            raise UnusablePart(path, "its $ref is not a string")
         found = self._found.get(reference)
         if found is None:
             found = self._found[reference] = self._look_up(reference, path)
@@ -38,17 +38,17 @@ class References:
         """Return the object at `path`, or the one to which its references lead, and its path."""
         for _ in range(MOST_HOPS):
             if not isinstance(node, dict):
-                raise UnusablePart(path, "it is no object")
+                raise UnusablePart(path, "it is not an object")
             node = cast(dict[str, Any], node)
             if "$ref" not in node:
                 return node, path
             node, path = self.target(node["$ref"], path)
-        raise UnusablePart(path, f"it is reached by more than {MOST_HOPS} references, or refers to itself")
+        raise UnusablePart(path, f"it needs more than {MOST_HOPS} references, or refers to itself")
 
     def _look_up(self, reference: str, path: str) -> tuple[Any, str]:
         if not reference.startswith("#"):
             raise UnusablePart(path, f"it refers to another document, which is not fetched: {reference[:200]}")
-        missing = UnusablePart(path, f"it refers to what the document does not have: {reference[:200]}")
+        missing = UnusablePart(path, f"it refers to a part that does not exist: {reference[:200]}")
         if not reference.startswith("#/"):
             raise missing
         names = tokens(reference)

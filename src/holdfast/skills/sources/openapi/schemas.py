@@ -87,7 +87,7 @@ class Schemas:
             return node
         if not isinstance(node, dict):
             if node is not None:
-                into.notes.append(f"{path}: no schema, so anything is taken")
+                into.notes.append(f"{path}: no schema, so any value is accepted")
             return {}
         said = cast(dict[str, Any], node)
         found: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class Schemas:
         node, _ = self._references.target(reference, path)
         reference = cast(str, reference)
         if not isinstance(node, dict | bool):
-            raise UnusablePart(path, f"it refers to what is no schema: {reference[:200]}")
+            raise UnusablePart(path, f"it refers to a part that is not a schema: {reference[:200]}")
         name = self._names.get(reference)
         if name is None:
             name = self._names[reference] = _definition_name(reference, swagger=self._version == "2.0")
@@ -144,18 +144,18 @@ class Schemas:
         if taken is not None:
             found[keyword] = taken
         elif keyword not in _QUIET and value is not None and value != []:
-            into.notes.append(f"{path}: {keyword} {short(str(value), 80)} left out, it is none")
+            into.notes.append(f"{path}: {keyword} {short(str(value), 80)} omitted, it is invalid")
 
     def _take_map(self, keyword: str, value: Any, path: str, found: dict[str, Any], into: Fragment) -> None:
         if not isinstance(value, dict):
             if value is not None:
-                into.notes.append(f"{path}: {keyword} left out, they are no object")
+                into.notes.append(f"{path}: {keyword} omitted, it is not an object")
             return
         taken: dict[str, Any] = {}
         for name, inner in cast(dict[str, Any], value).items():
             place = f"{path}.{keyword}.{name}"
             if keyword == "patternProperties" and not is_pattern(name):
-                into.notes.append(f"{place}: left out, its pattern cannot be looked for")
+                into.notes.append(f"{place}: omitted, its pattern is not supported")
                 found["additionalProperties"] = True  # the names of the pattern stay allowed
             elif keyword != "properties" or not self._is_read_only(inner, place):
                 taken[name] = self._schema(inner, place, into)
@@ -172,7 +172,7 @@ class Schemas:
 
     def _take_list(self, keyword: str, value: Any, path: str, found: dict[str, Any], into: Fragment) -> None:
         if not isinstance(value, list) or not value:
-            into.notes.append(f"{path}: {keyword} left out, it is no list of schemas")
+            into.notes.append(f"{path}: {keyword} omitted, it is not a list of schemas")
             return
         taken = [
             self._schema(inner, f"{path}.{keyword}.{index}", into) for index, inner in enumerate(cast(list[Any], value))
@@ -192,7 +192,7 @@ class Schemas:
         elif isinstance(value, dict | bool):
             found.setdefault(keyword, self._schema(value, f"{path}.{keyword}", into))
         elif value is not None:
-            into.notes.append(f"{path}: {keyword} left out, it is no schema")
+            into.notes.append(f"{path}: {keyword} omitted, it is not a schema")
 
     def _take_rest(self, said: dict[str, Any], path: str, found: dict[str, Any], into: Fragment) -> None:
         for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
@@ -222,7 +222,7 @@ class Schemas:
         listed = [_as_text(value) for value in found["enum"]] if found["type"] == "string" else found["enum"]
         listed = [value for value in listed if is_of(value, found["type"])]
         if not listed:
-            into.notes.append(f"{path}: enum left out, none of it is of type {found['type']}")
+            into.notes.append(f"{path}: enum omitted, no value has the type {found['type']}")
             del found["enum"]
         elif listed != found["enum"]:
             found["enum"] = listed
@@ -236,7 +236,7 @@ class Schemas:
             if _fits(default, found):
                 found["default"] = default
             else:
-                into.notes.append(f"{path}: default {short(str(default), 80)} left out, its schema refuses it")
+                into.notes.append(f"{path}: default {short(str(default), 80)} omitted, it does not match its schema")
         elif not found.keys() & {"enum", "const"}:
             listed = said.get("examples")
             examples = [said.get("example"), *(cast(list[Any], listed) if isinstance(listed, list) else [])]

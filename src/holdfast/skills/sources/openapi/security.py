@@ -42,7 +42,7 @@ class Security:
 
     def _schemes_of(self, alternative: Any, path: str) -> tuple[AuthScheme, ...]:
         if not isinstance(alternative, dict):
-            raise UnusablePart(f"{path}.security", "an alternative is no object")
+            raise UnusablePart(f"{path}.security", "an alternative is not an object")
         return tuple(self._scheme(name, path) for name in cast(dict[str, Any], alternative))
 
     def _scheme(self, name: str, path: str) -> AuthScheme:
@@ -62,4 +62,4 @@ class Security:
                 return AuthScheme(name, "bearer")
             case _:
                 kind = " ".join(str(said[key]) for key in ("type", "scheme") if isinstance(said.get(key), str))
-                raise UnusablePart(place, f"no secret can be shown for its kind of security: {kind or 'none said'}")
+                raise UnusablePart(place, f"its kind of security is not supported: {kind or 'none'}")

@@ -36,7 +36,7 @@ def _form(places: dict[str, dict[str, Any]], consumes: list[str], notes: list[st
     }
     if multipart:
         joined = [place for place, said in places.items() if said.get("collectionFormat") in _STYLES]
-        notes += [f"{place}: sent as one part for each value, its collectionFormat is left out" for place in joined]
+        notes += [f"{place}: sent as one part per value, its collectionFormat is ignored" for place in joined]
     encoding = {said["name"]: _style(said) for said in form if said.get("type") == "array" and not multipart}
     content = {MULTIPART if multipart else FORM: {"schema": schema, "encoding": encoding}}
     return {"required": bool(schema["required"]), "content": content}

@@ -105,7 +105,7 @@ class _Values:
         self._next()  # end of the document
         event = self._next()
         if not isinstance(event, yaml.StreamEndEvent):
-            raise _broken("there is more than one document in it", event.start_mark)
+            raise _broken("it has more than one document", event.start_mark)
         return value
 
     def _value(self, event: Any, depth: int) -> Any:
@@ -136,7 +136,7 @@ class _Values:
             plain = type(event) is yaml.ScalarEvent and event.implicit[0]
             key = self._text(event) if type(event) is yaml.ScalarEvent else self._value(event, depth + 1)
             if not isinstance(key, str):
-                raise _broken("a key is no text", event.start_mark)
+                raise _broken("a key is not a string", event.start_mark)
             if type(event) is yaml.ScalarEvent and event.anchor is not None:
                 self._anchors[event.anchor] = _Anchor(key, 1)
             value = self._value(self._next(), depth + 1)
@@ -158,11 +158,11 @@ class _Values:
     def _alias(self, event: Any) -> Any:
         anchor = self._anchors.get(event.anchor)
         if anchor is None:
-            raise _broken(f"the alias *{event.anchor} stands for nothing, or for what it stands in", event.start_mark)
+            raise _broken(f"the alias *{event.anchor} has no anchor, or is inside its anchor", event.start_mark)
         self._made += anchor.weight
         self._aliased += anchor.weight
         if self._aliased > MOST_ALIASED:
-            raise _broken(f"its aliases stand for more than {MOST_ALIASED} values", event.start_mark)
+            raise _broken(f"its aliases expand to more than {MOST_ALIASED} values", event.start_mark)
         return anchor.value
 
     def _scalar(self, event: Any) -> Any:
@@ -198,4 +198,4 @@ def _number(text: str) -> int | float | str:
 def _broken(why: str, mark: Any) -> InvalidInput:
     details = {} if mark is None else {"line": mark.line + 1, "column": mark.column + 1}
     place = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
-    return InvalidInput("this is not YAML", why=f"{why}{place}", next="Mend the document.", **details)
+    return InvalidInput("this is not YAML", why=f"{why}{place}", next="Correct the document.", **details)
