@@ -207,7 +207,7 @@ def tick(page: Page, label: str) -> None:
 def ways(page: Page) -> dict[str, str]:
     """What the page offers to copy: as a command line, as curl and as Python."""
     page.get_by_role("button", name="Copy as …").click()
-    menu = page.get_by_role("group", name="Copy what is shown")
+    menu = page.get_by_role("group", name="Copy as a command")
     found = {way: menu.get_by_role("region", name=name).locator("pre").inner_text() for way, name in WAYS.items()}
     page.keyboard.press("Escape")
     return found

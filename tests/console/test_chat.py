@@ -78,7 +78,7 @@ def begin(page: Page) -> str:
 
 def test_a_first_visitor_has_an_answer_without_any_key(page: Page) -> None:
     begin(opened(page, "default"))
-    expect(page.get_by_text("Say something to default.")).to_be_visible()
+    expect(page.get_by_text("Send a message to default")).to_be_visible()
 
     button(page, "What can you do?").click()
     page.keyboard.press("Enter")
@@ -94,7 +94,7 @@ def test_an_answer_is_seen_as_it_is_written_and_can_be_stopped_and_tried_again(p
     expect(turn).to_contain_text("one two")
     expect(turn).not_to_contain_text("stopped")
     waiting = say(page, "Good day")
-    expect(waiting).to_contain_text("Waits for the answers before it.")
+    expect(waiting).to_contain_text("Queued behind earlier messages.")
     button(page, "Stop").click()
 
     expect(turn).to_contain_text("stopped")
@@ -161,13 +161,13 @@ def test_thoughts_actions_and_observations_are_cards_and_the_context_is_metered(
 
     turn = say(page, "Where is the parcel AB-1?")
 
-    cards = turn.get_by_role("list", name="What the agent did").get_by_role("listitem")
+    cards = turn.get_by_role("list", name="Steps of the agent").get_by_role("listitem")
     expect(cards).to_have_count(2)
     expect(cards.nth(0)).to_contain_text("ThoughtLet me look.")
     expect(cards.nth(1)).to_contain_text('Action track { "parcel": "AB-1" }Observation')
     expect(cards.nth(1)).to_contain_text('"place": "Cologne"')
     expect(turn).to_contain_text("2 steps · 2,536 tokens")
-    behind = page.get_by_role("complementary", name="What was behind the answer")
+    behind = page.get_by_role("complementary", name="Run details")
     expect(behind.get_by_role("meter", name="Context")).to_have_attribute(
         "aria-valuetext", re.compile(r"[\d,]+ of [\d,]+ tokens")
     )
@@ -202,7 +202,7 @@ def test_a_call_that_needs_a_person_is_approved_or_denied(page: Page, session: s
     opened(page, "desk", session)
 
     first = say(page, "Please refund it")
-    asked = first.get_by_role("group", name="Decide about refund")
+    asked = first.get_by_role("group", name="Approve or deny refund")
     expect(asked).to_be_visible()
     expect(first).to_contain_text('"euros": 5')
     page.reload()  # and what waits is asked again
@@ -212,7 +212,7 @@ def test_a_call_that_needs_a_person_is_approved_or_denied(page: Page, session: s
     expect(first).to_contain_text("5.00 euros for AB-1")
     expect(first).to_contain_text("That is settled.")
     second = say(page, "And refund it once more")
-    asked = second.get_by_role("group", name="Decide about refund")
+    asked = second.get_by_role("group", name="Approve or deny refund")
     asked.get_by_role("textbox").fill("Once is enough.")
     button(asked, "Deny").click()
     expect(second).to_contain_text("denied by local")
@@ -254,9 +254,9 @@ def test_a_link_opens_another_session_of_ones_own_and_says_so(page: Page, desk: 
 
     expect(page.get_by_role("article").get_by_text("An old one")).to_be_visible()
     note = page.get_by_role("note")
-    expect(note).to_contain_text("This is another session than the one that you are in with desk.")
+    expect(note).to_contain_text("This is not your active session with desk.")
     assert desk.api("GET", "/api/sessions/active?agent_id=desk")["session_id"] == active != session
-    button(note, "Be in this one").click()
+    button(note, "Make this session active").click()
     expect(note).to_have_count(0)
     assert desk.api("GET", "/api/sessions/active?agent_id=desk")["session_id"] == session
     assert page.evaluate(STORED, "chatSession_local_desk") == session
@@ -290,7 +290,7 @@ def test_a_long_session_begins_with_its_end_and_shows_what_was_before_when_asked
 
     expect(page.get_by_role("article").get_by_text("line 129")).to_be_in_viewport()
     expect(page.get_by_role("article").get_by_text("line 069")).to_have_count(0)
-    before = button(page, "Show what was said before")
+    before = button(page, "Show earlier messages")
     before.click()
     expect(page.get_by_role("article").get_by_text("line 010")).to_have_count(1)
     expect(page.get_by_role("article").get_by_text("line 129")).to_have_count(1)
@@ -316,7 +316,7 @@ def test_why_a_session_cannot_be_talked_in_is_said(page: Page, desk: Desk, sessi
     page.goto(f"/chat/desk/{elsewhere}")
     expect(told(page)).to_contain_text("This session is with moody.")
     expect(page.get_by_role("note")).to_have_count(0)
-    page.get_by_role("link", name="Go on with moody").click()
+    page.get_by_role("link", name="Continue with moody").click()
     page.wait_for_url(f"**/chat/moody/{elsewhere}")
     expect(page.get_by_text("connected", exact=True)).to_be_visible()
 
@@ -331,7 +331,7 @@ def test_a_message_that_is_refused_says_why_and_is_not_lost(page: Page, session:
 
     expect(letter).to_contain_text("not sent")
     expect(letter.get_by_role("alert")).to_contain_text("The agent still works on the message before")
-    button(letter, "Write it again").click()
+    button(letter, "Edit and resend").click()
     expect(page.get_by_role("textbox", name="Message to")).to_have_value("And now this")
     expect(letter).to_have_count(0)
     button(page, "Stop").click()
@@ -449,7 +449,7 @@ def test_what_is_written_while_the_line_is_down_is_said_once_when_it_is_back(
         wire.cut()
         expect(page.get_by_text("reconnecting …")).to_be_visible()
         letter = say(page, "Are you still there?")
-        expect(letter).to_contain_text("on its way")
+        expect(letter).to_contain_text("sending")
         wire.mend()
 
         expect(page.get_by_role("article").get_by_text("Good morning.", exact=True)).to_be_visible(timeout=RECITAL)

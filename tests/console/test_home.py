@@ -60,10 +60,10 @@ def test_from_nothing_to_an_answer_and_to_a_key(
     page.get_by_role("link", name="Home").click()
 
     expect(steps.get_by_role("listitem").filter(has_text="Talk to an agent")).to_contain_text("Done:")
-    expect(steps.get_by_role("listitem").filter(has_text="Look at what happened")).to_contain_text("Done:")
-    expect(block(page, "Health").get_by_role("listitem").filter(has_text="Database")).to_contain_text("works")
+    expect(steps.get_by_role("listitem").filter(has_text="Browse your sessions")).to_contain_text("Done:")
+    expect(block(page, "Health").get_by_role("listitem").filter(has_text="Database")).to_contain_text("healthy")
     expect(block(page, "Health")).to_contain_text("HOLDFAST_LLM__MODEL")
-    expect(block(page, "Last errors")).to_contain_text("No turn of an agent has failed.")
+    expect(block(page, "Recent errors")).to_contain_text("No failed runs.")
     expect(block(page, "Addresses")).to_contain_text(f"{fresh.url}/mcp")
     expect(page.get_by_role("button", name="Sign out")).to_have_count(0)
     shoot(page, "home")
@@ -73,7 +73,7 @@ def test_from_nothing_to_an_answer_and_to_a_key(
     assert fresh.program("keys", "create", "--label", "first").code == 0
     page.goto("/memory")  # a link in the page may be gone by now: home reads again by itself
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
-    page.get_by_role("textbox", name="The link").fill(fresh.program("keys", "link", "--json").json["url"])
+    page.get_by_role("textbox", name="Sign-in link").fill(fresh.program("keys", "link", "--json").json["url"])
     page.get_by_role("button", name="Sign in").click()
     at(page, "Memory")
     expect(page.get_by_role("button", name="Sign out")).to_be_visible()
@@ -84,7 +84,7 @@ def test_what_failed_last_is_listed_and_leads_to_where_it_happened(page: Page, d
         desk.api("POST", "/api/chat", {"message": "This goes wrong", "agent_id": "desk", "session_id": uuid4().hex})
 
     page.goto("/")
-    failure = block(page, "Last errors").get_by_role("listitem").first
+    failure = block(page, "Recent errors").get_by_role("listitem").first
     expect(failure).to_contain_text("No such thing.")
     expect(failure).to_contain_text("desk")
     failure.get_by_role("link").click()
@@ -99,7 +99,7 @@ def test_what_fails_in_one_block_leaves_the_others_as_they_are(page: Page, page_
 
     page.goto("/")
 
-    expect(block(page, "Last errors").get_by_role("alert")).to_contain_text("It is broken.")
+    expect(block(page, "Recent errors").get_by_role("alert")).to_contain_text("It is broken.")
     expect(block(page, "Health")).to_contain_text("Database")
     expect(block(page, "First steps").get_by_role("listitem")).to_have_count(6)
 
@@ -127,7 +127,7 @@ def test_a_server_that_stops_is_told_of_and_the_page_goes_on_when_it_is_back(
         expect(search.get_by_text("The server cannot be reached.")).to_be_visible()
         with search.expect_response("**/api/memories/owners*"):  # what is shown is read again
             wire.mend()
-            expect(page.get_by_text("The server is back.")).to_be_visible()  # which is said in passing
+            expect(page.get_by_text("The server is reachable again.")).to_be_visible()  # which is said in passing
 
         expect(page.get_by_text("The server cannot be reached.")).to_have_count(0)
         assert asked.count("POST") == 1  # to be found counts as a use, and nobody searched again
@@ -165,9 +165,9 @@ def test_the_keys_are_listed_and_single_letters_can_be_switched_off(page: Page) 
     at(page, "Home")
 
     page.keyboard.press("?")
-    help = page.get_by_role("dialog", name="Keyboard")
+    help = page.get_by_role("dialog", name="Keyboard shortcuts")
     expect(help).to_contain_text("next row")
-    help.get_by_role("checkbox", name="Single letters work").uncheck()
+    help.get_by_role("checkbox", name="Enable single-letter shortcuts").uncheck()
     help.get_by_role("button", name="Close").click()
     expect(help).to_be_hidden()
     page.keyboard.press("c")
@@ -187,7 +187,7 @@ def test_light_and_dark_follow_the_system_until_they_are_chosen(page: Page) -> N
     expect(shown).to_have_attribute("data-theme", "dark")
     page.emulate_media(color_scheme="light")
     expect(shown).to_have_attribute("data-theme", "light")
-    page.get_by_role("combobox", name="Colours").select_option("Dark")
+    page.get_by_role("combobox", name="Theme").select_option("Dark")
     page.reload()
 
     expect(shown).to_have_attribute("data-theme", "dark")
@@ -217,8 +217,8 @@ def test_on_a_narrow_screen_everything_is_within_reach(
     at(page, "Memory")
 
     page.get_by_role("button", name="More").click()
-    page.get_by_role("button", name="Keyboard", exact=True).click()
-    expect(page.get_by_role("dialog", name="Keyboard")).to_be_visible()
+    page.get_by_role("button", name="Shortcuts", exact=True).click()
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     page.keyboard.press("Escape")
     page.get_by_role("navigation", name="Screens").get_by_role("link", name="Home", exact=True).click()
     at(page, "Home")

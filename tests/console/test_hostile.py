@@ -55,14 +55,14 @@ def bait(desk: Desk) -> Bait:
 def test_answers_and_messages_of_the_past_are_text(page: Page, bait: Bait) -> None:
     page.goto(f"/chat/desk/{quote(bait.session)}")
     talk = page.get_by_role("region", name="Conversation with desk")
-    earlier = page.get_by_role("button", name="Show what was said before")
+    earlier = page.get_by_role("button", name="Show earlier messages")
     expect(talk.get_by_text("Good morning.").first).to_be_visible()
     settled(page)  # an answer may be there before what was said before it
     for _ in CORPUS:
         if not earlier.count():
             break
         earlier.click()
-        expect(page.get_by_text("Show what was said before").and_(page.locator(":disabled"))).to_have_count(0)
+        expect(page.get_by_text("Show earlier messages").and_(page.locator(":disabled"))).to_have_count(0)
 
     assert page.evaluate(TAKEN) == []
     said = talk.text_content() or ""
@@ -105,7 +105,7 @@ def test_what_is_too_long_or_too_deep_stops_nobody(page: Page, bait: Bait) -> No
 def test_every_event_of_a_session_is_text(page: Page, bait: Bait, which: str) -> None:
     texts = CORPUS if which == "talk" else HEAVY
     page.goto(f"/sessions/{getattr(bait, which)}?at=1")
-    chosen = page.get_by_role("region", name="What is chosen")
+    chosen = page.get_by_role("region", name="Details")
 
     for seq in range(1, len(texts) + 1):
         expect(chosen.get_by_role("heading", name=f"{seq} · ")).to_be_visible()
@@ -128,12 +128,12 @@ def test_names_are_text(page: Page, bait: Bait) -> None:
     assert page.evaluate(TAKEN) == []
 
     page.goto(f"/memory?scope=user&name={quote(bait.owner)}")
-    expect(page.get_by_role("navigation", name="Whose memories").get_by_text(IMAGE).first).to_be_visible()
+    expect(page.get_by_role("navigation", name="Memory owners").get_by_text(IMAGE).first).to_be_visible()
     assert page.evaluate(TAKEN) == []
 
     for id in bait.named[::3]:
         page.goto(f"/sessions/{id}?at=1")
-        expect(page.get_by_role("region", name="What is chosen").get_by_role("heading", name="1 · ")).to_be_visible()
+        expect(page.get_by_role("region", name="Details").get_by_role("heading", name="1 · ")).to_be_visible()
         assert page.evaluate(TAKEN) == []
 
 

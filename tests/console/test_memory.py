@@ -47,25 +47,25 @@ def search(page: Page, question: str) -> Locator:
 
 
 def article(page: Page) -> Locator:
-    return page.get_by_role("article", name="The memory")
+    return page.get_by_role("article", name="Memory")
 
 
 def test_the_first_memory_is_added_and_found(page: Page, serious: Callable[[Page], list[str]]) -> None:
     page.goto("/memory?scope=user&name=ada")
-    expect(page.get_by_role("heading", name="Nothing is remembered here")).to_be_visible()
+    expect(page.get_by_role("heading", name="No memories yet")).to_be_visible()
 
     page.get_by_role("button", name="Add a memory").last.click()
     dialog = page.get_by_role("dialog", name="Add a memory")
-    dialog.get_by_label("What to remember").fill("Ada plays the cello")
+    dialog.get_by_label("Content").fill("Ada plays the cello")
     dialog.get_by_label("Type").fill("hobby")
     assert serious(page) == []
-    dialog.get_by_role("button", name="Remember").click()
+    dialog.get_by_role("button", name="Add").click()
 
     expect(article(page)).to_contain_text("Ada plays the cello")
     expect(article(page)).to_contain_text("the user ada")
     assert UUID(page.url.partition("/memory/")[2].partition("?")[0])
     expect(search(page, "cello?")).to_contain_text("Ada plays the cello")
-    expect(page.get_by_role("status").filter(has_text="One memory answers.")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="1 result.")).to_be_visible()
     page.reload()
     expect(page.get_by_role("searchbox")).to_have_value("cello?")
 
@@ -86,9 +86,9 @@ def test_the_parts_of_a_score_add_up_to_it(
     asked = {"owner": {"name": "ann"}, "query": question, "explain": True}
 
     page.goto(f"/memory?scope=user&name=ann&q={quote(question)}")
-    tick(page, "explain in numbers")
+    tick(page, "explain scores")
 
-    tables = page.get_by_role("table", name="What the score is the sum of")
+    tables = page.get_by_role("table", name="Parts of the score")
     hits = desk.api("POST", "/api/memories/search", asked)["hits"]
     expect(tables).to_have_count(len(hits))
     for table, hit in zip(tables.all(), hits, strict=True):
@@ -129,8 +129,8 @@ def test_a_memory_is_pinned_corrected_buried_and_forgotten(
     page.get_by_role("button", name="Pin").click()
     page.get_by_role("button", name="Unpin").wait_for()
     page.get_by_role("button", name="Edit").click()
-    dialog = page.get_by_role("dialog", name="Edit the memory")
-    dialog.get_by_label("What to remember").fill("Bea likes black tea")
+    dialog = page.get_by_role("dialog", name="Edit memory")
+    dialog.get_by_label("Content").fill("Bea likes black tea")
     dialog.get_by_label("Importance").fill("0.7")
     dialog.get_by_role("button", name="Save").click()
     page.get_by_role("button", name="Bury").click()
@@ -148,11 +148,11 @@ def test_a_memory_is_pinned_corrected_buried_and_forgotten(
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
     expect(page.get_by_role("button", name="Forget")).to_be_focused()
     page.get_by_role("button", name="Forget").click()
-    page.get_by_role("dialog").get_by_role("button", name="Forget for good").click()
+    page.get_by_role("dialog").get_by_role("button", name="Forget permanently").click()
 
-    expect(page.get_by_text("Forgotten.")).to_be_visible()
+    expect(page.get_by_text("Memory deleted.")).to_be_visible()
     expect(page).to_have_url(re.compile("name=bea"))
-    expect(page.get_by_role("heading", name="Nothing is remembered here")).to_be_visible()
+    expect(page.get_by_role("heading", name="No memories yet")).to_be_visible()
     with pytest.raises(AssertionError, match="404"):
         desk.api("GET", f"/api/memories/{id}")
 
@@ -162,9 +162,9 @@ def test_what_took_whose_place_is_told_from_each_of_them(page: Page, desk: Desk)
     page.goto(f"/memory/{oslo}?q=lives")
 
     for place in ("Rome", "Paris"):
-        page.get_by_role("button", name="No longer true").click()
-        page.get_by_label("What is true now").fill(f"Cleo lives in {place}")
         page.get_by_role("button", name="Supersede", exact=True).click()
+        page.get_by_label("New content").fill(f"Cleo lives in {place}")
+        page.get_by_role("dialog").get_by_role("button", name="Supersede").click()
         expect(article(page).get_by_role("strong")).to_have_text(f"Cleo lives in {place}")
 
     chain = article(page).get_by_role("list").first.get_by_role("listitem")
@@ -172,7 +172,7 @@ def test_what_took_whose_place_is_told_from_each_of_them(page: Page, desk: Desk)
     article(page).get_by_role("link", name="Cleo lives in Oslo").click()
     expect(page).to_have_url(re.compile(oslo))
     expect(chain).to_have_count(3)
-    expect(page.get_by_role("button", name="No longer true")).to_have_count(0)
+    expect(page.get_by_role("button", name="Supersede", exact=True)).to_have_count(0)
     expect(article(page).get_by_role("status")).to_contain_text("superseded")
 
 
@@ -185,23 +185,23 @@ def test_why_a_memory_is_not_among_what_answers_is_told(page: Page, desk: Desk) 
     expect(hits.get_by_role("listitem")).to_have_count(CUT)
 
     page.get_by_text("Why is a memory not here?").click()
-    page.get_by_label("The memory: write some").fill(tea)
-    page.get_by_role("button", name="Tell me why").click()
+    page.get_by_label("Type some words").fill(tea)
+    page.get_by_role("button", name="Explain").click()
 
     reason = article(page).get_by_role("status")
     told = reason.filter(has_text="below the cut")
     answer = desk.api(
         "POST", "/api/memories/why-not", {"id": tea, "owner": {"name": "dora"}, "query": "Where is the parcel?"}
     )
-    expect(told).to_contain_text(re.compile(rf"Place {answer['rank']}, score .?\d\.\d{{4}}"))
-    page.get_by_role("button", name="Show what just missed").click()
-    missed = page.get_by_role("list", name="What just missed")
+    expect(told).to_contain_text(re.compile(rf"Rank {answer['rank']}, score .?\d\.\d{{4}}"))
+    page.get_by_role("button", name="Show memories below the cut").click()
+    missed = page.get_by_role("list", name="Below the cut")
     expect(missed).to_contain_text("Dora likes tea")
-    expect(page.get_by_text("these just missed")).to_be_visible()
+    expect(page.get_by_text("Below the cut")).to_be_visible()
 
     page.goto(f"/memory/{oslo}")
-    page.get_by_label("A question that it may answer").fill("Where does Dora live?")
-    page.get_by_role("button", name="Ask").click()
+    page.get_by_label("Query that should find it").fill("Where does Dora live?")
+    page.get_by_role("button", name="Test", exact=True).click()
 
     expect(reason.filter(has_text="superseded")).to_be_visible()
     expect(page).to_have_url(re.compile(rf"{oslo}.*q="))
@@ -218,15 +218,15 @@ def test_two_who_edit_one_memory_never_write_over_each_other_unseen(
         each.get_by_role("button", name="Edit").click()
 
     for each, text in ((page, "Edna drives a lorry"), (other, "Edna drives a bus")):
-        each.get_by_label("What to remember").fill(text)
+        each.get_by_label("Content").fill(text)
         each.get_by_role("button", name="Save").click()
 
     told = other.get_by_role("dialog").get_by_role("alert")
-    expect(told).to_contain_text("Somebody changed it first.")
+    expect(told).to_contain_text("Someone else changed this memory.")
     expect(told).to_contain_text("Edna drives a lorry")
-    expect(other.get_by_label("What to remember")).to_have_value("Edna drives a bus")
+    expect(other.get_by_label("Content")).to_have_value("Edna drives a bus")
     assert desk.api("GET", f"/api/memories/{id}")["content"] == "Edna drives a lorry"
-    other.get_by_role("button", name="Save over it").click()
+    other.get_by_role("button", name="Overwrite").click()
     expect(article(other).get_by_text("Version 3, edited")).to_be_visible()
     assert desk.api("GET", f"/api/memories/{id}")["content"] == "Edna drives a bus"
 
@@ -237,7 +237,7 @@ def test_owners_stand_in_a_tree_with_how_much_they_have(page: Page, desk: Desk) 
         body = {"owner": {"scope": scope, "name": name}, "memories": [{"content": f"of the {scope}"}]}
         desk.api("POST", "/api/memories", body)
     page.goto("/memory")
-    tree = page.get_by_role("navigation", name="Whose memories")
+    tree = page.get_by_role("navigation", name="Memory owners")
 
     expect(tree.get_by_role("heading")).to_have_text(["Organization", "Agents", "Users", "Sessions"])
     expect(tree.get_by_title("Memories of the user local", exact=True)).to_have_attribute("aria-current", "true")
@@ -257,7 +257,7 @@ def test_a_long_list_is_gone_through_by_keys_with_few_rows_in_the_page(page: Pag
     rows = page.get_by_role("list", name="Memories of the user gail").get_by_role("listitem")
     expect(rows.first).to_contain_text("Note 118")
 
-    tick(page, "also past ones")
+    tick(page, "include past memories")
     expect(rows.first).to_contain_text("buried")
     page.keyboard.press("Tab")
     for expected in ("Note 119", "Note 118", "Note 117"):
@@ -313,10 +313,10 @@ def test_all_of_it_works_on_a_telephone_in_the_dark(
     page.goto("/memory")
     page.get_by_role("button", name="Memories of the user local").click()
     page.get_by_role("link", name="ines 1 memory").click()
-    expect(page.get_by_role("navigation", name="Whose memories")).to_be_hidden()
+    expect(page.get_by_role("navigation", name="Memory owners")).to_be_hidden()
     expect(page.get_by_role("searchbox", name="the user ines")).to_be_visible()
     expect(search(page, "bicycle").get_by_role("listitem")).to_have_count(1)
-    tick(page, "explain in numbers")
+    tick(page, "explain scores")
     assert serious(page) == []
     assert overflow(page) == 0
     page.get_by_role("link", name="Ines rides").click()

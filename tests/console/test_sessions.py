@@ -92,7 +92,7 @@ def slider(page: Page) -> Locator:
 
 def chosen(page: Page) -> Locator:
     """What stands beside the events."""
-    return page.get_by_role("region", name="What is chosen")
+    return page.get_by_role("region", name="Details")
 
 
 def test_a_search_finds_events_and_opens_them_with_the_words_marked(page: Page, desk: Desk) -> None:
@@ -124,7 +124,7 @@ def test_a_search_finds_events_and_opens_them_with_the_words_marked(page: Page, 
 def test_what_is_not_found_is_said(page: Page) -> None:
     page.goto(f"/sessions?q={uuid4().hex}")
 
-    expect(page.get_by_role("heading", name="Nothing found")).to_be_visible()
+    expect(page.get_by_role("heading", name="No results")).to_be_visible()
 
 
 def test_the_list_has_every_session_of_an_agent_as_one_scrolls_and_keys_go_through_it(page: Page, desk: Desk) -> None:
@@ -159,12 +159,12 @@ def test_the_slider_and_keys_go_along_the_events_and_the_address_knows_where_one
     asked: list[str] = []
     page.goto(talk.address)
     expect(slider(page)).to_have_attribute("aria-valuetext", "Event 4 of 4")
-    expect(page.get_by_role("region", name="State now")).to_be_visible()
+    expect(page.get_by_role("region", name="Current state")).to_be_visible()
     page.clock.set_fixed_time(time.time() + 3600)
     page.on("request", lambda request: asked.append(request.url))
 
     slider(page).press("Home")
-    expect(chosen(page).get_by_role("heading", name="The beginning")).to_be_visible()
+    expect(chosen(page).get_by_role("heading", name="Start")).to_be_visible()
     slider(page).press("ArrowRight")
     expect(chosen(page).get_by_text("Where is my parcel?")).to_be_visible()
     expect(page).to_have_url(re.compile(r"\?at=1$"))
@@ -192,8 +192,8 @@ def test_a_session_is_found_by_its_own_name_too(page: Page, talk: Talk) -> None:
 def test_the_state_of_every_step_is_what_a_fork_there_has(page: Page, desk: Desk, talk: Talk) -> None:
     changes = talk.read("/state/changes")["changes"]
     page.goto(talk.address)
-    kept = page.get_by_role("region", name="State after it")
-    changed = page.get_by_role("region", name="What this event changed")
+    kept = page.get_by_role("region", name="State after this event")
+    changed = page.get_by_role("region", name="State changes")
 
     for seq in range(5):
         row(page, seq).get_by_role("link").click()
@@ -239,7 +239,7 @@ def test_an_edited_event_says_what_it_was(page: Page, talk: Talk) -> None:
     page.goto(f"{talk.address}?at=4")
 
     expect(chosen(page).get_by_text("edited")).to_be_visible()
-    chosen(page).get_by_text("What it was before").click()
+    chosen(page).get_by_text("Earlier versions").click()
 
     expect(chosen(page).get_by_text("It is in Bonn.")).to_be_visible()
 
@@ -296,8 +296,8 @@ def test_where_there_is_nothing_it_says_what_to_do(page: Page, page_watch: Watch
     page_watch.allow("404")
 
     page.goto(f"/sessions?user={uuid4().hex}")
-    expect(page.get_by_role("heading", name="No sessions of these")).to_be_visible()
-    page.get_by_role("link", name="Show those of all agents and users").click()
+    expect(page.get_by_role("heading", name="No matching sessions")).to_be_visible()
+    page.get_by_role("link", name="Show sessions of all agents and users").click()
     expect(page.get_by_role("list", name="Sessions")).to_be_visible()
     page.goto(f"/sessions/{uuid4()}")
 
@@ -362,7 +362,7 @@ def test_the_list_stands_beside_what_was_chosen(page: Page, desk: Desk, shoot: C
 
     sessions = page.get_by_role("list", name="Sessions").get_by_role("listitem")
     expect(sessions.filter(has_text="4 events")).to_have_attribute("aria-current", "true")
-    expect(page.get_by_role("region", name="State after it").locator("dt")).to_have_count(4)
+    expect(page.get_by_role("region", name="State after this event").locator("dt")).to_have_count(4)
     shoot(page, "sessions")
 
 

@@ -106,7 +106,7 @@ def test_whoever_signs_in_is_where_they_wanted_to_be(
     is_signed_out(page)
     shoot(page, "sign-in")
 
-    page.get_by_role("textbox", name="The link").fill(f"http://elsewhere.example/login?link={made_link(guarded)}")
+    page.get_by_role("textbox", name="Sign-in link").fill(f"http://elsewhere.example/login?link={made_link(guarded)}")
     page.get_by_role("button", name="Sign in").click()
 
     expect(page.get_by_role("heading", name="Sessions", level=1)).to_be_visible()
@@ -198,7 +198,7 @@ def test_who_may_only_read_is_told_so_in_the_chat_and_reads_what_was_said(
     expect(page.get_by_role("alert")).to_contain_text("needs the scope 'write'")
     page.goto(f"{base}/chat/desk/{session}")
 
-    expect(page.get_by_role("alert")).to_contain_text("You may read here, and not talk.")
+    expect(page.get_by_role("alert")).to_contain_text("You have read-only access.")
     expect(page.get_by_role("article")).to_contain_text("Good morning.")
     expect(page.get_by_role("textbox", name="Message to desk")).to_be_disabled()
 

@@ -32,7 +32,7 @@ def test_an_agent_that_nobody_serves_is_never_opened_by_itself_and_says_so_where
         windows = Windows(browser, desk.url, Watch())
         page = windows()
         page.goto("/chat/alone")  # it is the one that this browser talked to last
-        expect(page.get_by_role("note").filter(has_text="Nobody serves alone now.")).to_be_visible()
+        expect(page.get_by_role("note").filter(has_text="No process serves alone.")).to_be_visible()
         page.goto("/")
         page.get_by_role("link", name="Talk to an agent").click()
 
@@ -43,7 +43,7 @@ def test_an_agent_that_nobody_serves_is_never_opened_by_itself_and_says_so_where
         field = page.get_by_role("textbox", name="Message to")
         field.fill("Hello?")
         field.press("Enter")
-        expect(page.get_by_text("Waits until somebody serves alone.")).to_be_visible()
+        expect(page.get_by_text("Queued until a process serves alone.")).to_be_visible()
         windows.close()
 
     assert chosen == "default"  # of those that are served

@@ -22,7 +22,7 @@ export class Problem extends Error {
     const { code, what, why, next } = (answer ?? {}) as Record<string, unknown>;
     return typeof what === "string"
       ? new Problem(status, text(code), what, text(why), text(next))
-      : new Problem(status, "unknown", `the server answered ${status}`, "", "Look at what `holdfast up` prints.");
+      : new Problem(status, "unknown", `the server returned HTTP ${status}`, "", "Check the output of `holdfast up`.");
   }
 
   static unreachable(): Problem {
@@ -30,8 +30,8 @@ export class Problem extends Error {
       0,
       UNREACHABLE,
       "the server cannot be reached",
-      "it may have stopped, or the network has",
-      "Start it with `holdfast up`; this page goes on by itself.",
+      "it may be stopped, or the network may be down",
+      "Start it with `holdfast up`. This page reconnects by itself.",
     );
   }
 
@@ -39,7 +39,7 @@ export class Problem extends Error {
   static from(error: unknown): Problem {
     return error instanceof Problem
       ? error
-      : new Problem(0, "broken", "this page made a mistake", String(error), "Load it again.");
+      : new Problem(0, "broken", "the console had an internal error", String(error), "Reload the page.");
   }
 
   get isSignedOut(): boolean {

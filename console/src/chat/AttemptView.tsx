@@ -43,18 +43,18 @@ export function AttemptView({ attempt, message, agent, isServed, isLast, isChose
       ))}
       {state === "queued" && (
         <p className="quiet">
-          {isServed ? "Waits for the answers before it." : `Waits until somebody serves ${agent}.`}
+          {isServed ? "Queued behind earlier messages." : `Queued until a process serves ${agent}.`}
         </p>
       )}
       {state === "running" && text === "" && attempt.thinking === "" && (
         <p className={styles.working}>
-          <span aria-hidden="true" /> {agent} works on it
+          <span aria-hidden="true" /> {agent} is working …
         </p>
       )}
       {state === "failed" && <ErrorState error={Problem.of(0, end?.error)} />}
       <footer className={styles.meta}>
         {state === "cancelled" && <Tag tone="warn">stopped</Tag>}
-        {state === "waiting" && <Tag tone="warn">waits for a decision</Tag>}
+        {state === "waiting" && <Tag tone="warn">waiting for approval</Tag>}
         {isLast && run !== null && (state === "failed" || state === "cancelled") && (
           <Unanswered run={run} message={message} retried={retried} />
         )}

@@ -11,7 +11,7 @@ export function Cards({ cards, thinking }: { cards: readonly Card[]; thinking: s
     return null;
   }
   return (
-    <ol className={styles.cards} aria-label="What the agent did">
+    <ol className={styles.cards} aria-label="Steps of the agent">
       {cards.map((card) => (
         <li key={card.id} className={styles.card} data-kind={card.kind}>
           {card.kind === "thought" ? (
@@ -40,7 +40,7 @@ function ActionCard({ action }: { action: Action }) {
   return (
     <>
       <h3>
-        Action <code>{tool}</code> {!observation && !isAsked && <Tag>runs</Tag>}
+        Action <code>{tool}</code> {!observation && !isAsked && <Tag>running</Tag>}
       </h3>
       <Data value={action.arguments} label="Arguments" />
       {approvals.map((approval) => (

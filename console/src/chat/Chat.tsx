@@ -42,13 +42,13 @@ export function Chat() {
   if (agent === undefined) {
     return (
       <Before>
-        <EmptyState title={known.length === 0 ? "There is nobody to talk to yet." : "No agent is served now."}>
+        <EmptyState title={known.length === 0 ? "No agents yet" : "No agent is running"}>
           {known.length > 0 && (
-            <p>Known are {known.map(({ name }) => name).join(", ")}; their program is not running.</p>
+            <p>Known agents: {known.map(({ name }) => name).join(", ")}. Their app is not running.</p>
           )}
           <p>
-            Start the engine with <code>holdfast up</code>, which brings an agent, or with a program of yours:{" "}
-            <code>holdfast up APP</code>. <code>holdfast init my-agent</code> makes one to begin with.
+            Start the engine with <code>holdfast up</code>, which includes an agent, or with your own app:{" "}
+            <code>holdfast up APP</code>. <code>holdfast init my-agent</code> creates an app to start from.
           </p>
         </EmptyState>
       </Before>

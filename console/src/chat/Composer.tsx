@@ -63,7 +63,7 @@ export function Composer({ agent, text, write, send, stop, field, disabled }: Pr
         )}
       </div>
       <p id={hint} className={styles.hint}>
-        <kbd>Enter</kbd> sends, <kbd>Shift</kbd> <kbd>Enter</kbd> begins a line, <kbd>/</kbd> comes here.
+        <kbd>Enter</kbd> to send, <kbd>Shift</kbd> <kbd>Enter</kbd> for a new line, <kbd>/</kbd> to focus.
       </p>
     </form>
   );

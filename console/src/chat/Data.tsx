@@ -5,7 +5,7 @@ import { beginning, isLong, readable } from "./data.ts";
 export function Data({ value, label }: { value: unknown; label: string }) {
   const text = readable(value);
   if (text === "" || text === "{}") {
-    return <p className={styles.nothing}>{label}: nothing</p>;
+    return <p className={styles.nothing}>{label}: none</p>;
   }
   if (!isLong(text)) {
     return <pre aria-label={label}>{text}</pre>;

@@ -8,8 +8,8 @@ import type { Approval } from "../live/talk.ts";
 import styles from "./Cards.module.css";
 
 const ASKED: Record<string, string> = {
-  listed: "The agent may do this only if you allow it.",
-  unknown: "It is not known whether this took effect before. May it be done again?",
+  listed: "This tool call needs your approval.",
+  unknown: "An earlier attempt may have taken effect. Run this tool call again?",
 };
 
 /** A call that waits for a person, or what they decided about it. */
@@ -29,17 +29,17 @@ export function Decision({ approval }: { approval: Approval }) {
     );
   }
   return (
-    <div className={styles.decision} role="group" aria-label={`Decide about ${approval.tool}`}>
+    <div className={styles.decision} role="group" aria-label={`Approve or deny ${approval.tool}`}>
       <p>
         <strong>{ASKED[approval.reason] ?? ASKED["listed"]}</strong>
       </p>
       <label htmlFor={remark} className="hidden-label">
-        Tell the agent why
+        Reason for the agent
       </label>
       <input
         id={remark}
         value={comment}
-        placeholder="Tell the agent why (if you like)"
+        placeholder="Reason for the agent (optional)"
         onChange={(event) => setComment(event.target.value)}
       />
       <div className={styles.buttons}>

@@ -24,10 +24,10 @@ export const Inspector = memo(function Inspector({ run, news }: { run: string | 
     enabled: run !== null,
   });
   if (run === null) {
-    return <p className="quiet">Say something: what the agent is shown for its answer, and why, appears here.</p>;
+    return <p className="quiet">Send a message to see what the model receives for its answer, and why.</p>;
   }
   return (
-    <Read query={story} what="what the agent saw">
+    <Read query={story} what="the run">
       {(told) => <Story story={told} />}
     </Read>
   );
@@ -42,7 +42,7 @@ function Story({ story }: { story: RunStory }) {
       <Facts
         of={{
           State: <Tag tone={toneOf(run.state)}>{run.state}</Tag>,
-          Model: run.model ?? "none has answered",
+          Model: run.model ?? "no reply yet",
           Tokens: tokens(run.input_tokens, run.output_tokens),
           Cost: price(run.cost),
           Time: run.finished_at && lasted(run.started_at ?? run.created_at, run.finished_at),
@@ -66,7 +66,7 @@ function Story({ story }: { story: RunStory }) {
           <Decisions story={story} />
         </>
       ) : (
-        <p className="quiet">What the model was shown appears here with its first reply.</p>
+        <p className="quiet">The context appears here after the model's first reply.</p>
       )}
     </>
   );
@@ -86,7 +86,7 @@ function Shown({ step }: { step: RunStep }) {
       </section>
       {step.reply?.thinking && (
         <details>
-          <summary>What the model thought</summary>
+          <summary>Thinking</summary>
           <p className={styles.thinking}>{step.reply.thinking}</p>
         </details>
       )}
@@ -101,8 +101,8 @@ function Decisions({ story }: { story: RunStory }) {
     return null;
   }
   return (
-    <section aria-label="Decisions">
-      <h3>Decisions</h3>
+    <section aria-label="Approvals">
+      <h3>Approvals</h3>
       <ul className={styles.decisions}>
         {asked.map(({ id, tool, state, comment }) => (
           <li key={id}>

@@ -21,15 +21,14 @@ export function OtherSession({ user, agent, session, active }: Props) {
   return (
     <div className={styles.notice} role="note">
       <p>
-        This is another session than the one that you are in with {agent}. What you say here is said here; your devices
-        go on opening{" "}
+        This is not your active session with {agent}. Your messages go to this session; your devices continue to open{" "}
         <Link to="/chat/{-$agent}/{-$session}" params={{ agent, session: active }}>
-          the other one
+          the active one
         </Link>
         .
       </p>
       <Button disabled={enter.isPending} onClick={() => enter.mutate()}>
-        Be in this one
+        Make this session active
       </Button>
     </div>
   );

@@ -9,7 +9,7 @@ import type { Recalled } from "../api/context.ts";
 /** The memories that were recalled for a turn, best first, each with how well it answered. */
 export function RecalledList({ memories }: { memories: readonly Recalled[] }) {
   if (memories.length === 0) {
-    return <p className="quiet">None was recalled.</p>;
+    return <p className="quiet">No memories recalled.</p>;
   }
   return (
     <ol className={styles.memories}>
@@ -17,7 +17,7 @@ export function RecalledList({ memories }: { memories: readonly Recalled[] }) {
         <li key={memory.id}>
           <MemoryText id={memory.id} />
           <div className={styles.facts}>
-            <span title="How well it answers the message">score {memory.score.toFixed(3)}</span>
+            <span title="How well it matches the message">score {memory.score.toFixed(3)}</span>
             <Tag>{memory.scope}</Tag>
             {memory.leftOut && <Tag>not shown: {memory.leftOut}</Tag>}
           </div>
@@ -32,7 +32,7 @@ function MemoryText({ id }: { id: string }) {
   const isGone = memory.error !== null && Problem.from(memory.error).status === 404;
   return (
     <Link to="/memory/{-$memory}" params={{ memory: id }} dir="auto">
-      {memory.data?.content ?? (isGone ? "It was forgotten since." : id)}
+      {memory.data?.content ?? (isGone ? "Deleted memory" : id)}
     </Link>
   );
 }

@@ -144,9 +144,9 @@ export function Room({ user, agent, session, agents }: Props) {
             disabled={!mayTalk}
           />
         </div>
-        <aside className={styles.inside} aria-label="What was behind the answer">
+        <aside className={styles.inside} aria-label="Run details">
           <header className={styles.heading}>
-            <h2>Behind the answer</h2>
+            <h2>Run details</h2>
             <Button kind="quiet" className={styles.fold} onClick={() => setIsOpen(false)}>
               Close
             </Button>
@@ -154,7 +154,7 @@ export function Room({ user, agent, session, agents }: Props) {
           <Inspector key={chosen} run={chosen} news={newsOf(live.turns, chosen)} />
           {live.conversation !== null && (
             <Link to="/sessions/{-$conversation}" params={{ conversation: live.conversation }}>
-              Go through this session step by step
+              Open in Sessions
             </Link>
           )}
         </aside>

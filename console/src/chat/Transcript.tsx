@@ -70,15 +70,15 @@ export function Transcript({
     >
       <div ref={content} className={styles.content}>
         {live.problem && <ErrorState error={live.problem} retry={() => void talk.readEarlier()} />}
-        {past === "none" && !live.problem && live.line.kind !== "ended" && <Loading what="what was said" />}
+        {past === "none" && !live.problem && live.line.kind !== "ended" && <Loading what="messages" />}
         {past === "some" && (
           <Button className={styles.earlier} disabled={isReading} onClick={() => void readEarlier()}>
-            Show what was said before
+            Show earlier messages
           </Button>
         )}
         {past === "all" && isEmpty && (
-          <EmptyState title={`Say something to ${agent}.`}>
-            <p>It answers as it writes; what it thinks, does and remembers on the way is shown with it.</p>
+          <EmptyState title={`Send a message to ${agent}`}>
+            <p>The answer appears as it is written, with the agent's thoughts, tool calls and recalled memories.</p>
             <div className={styles.beginnings}>
               {BEGINNINGS.map((text) => (
                 <Button key={text} className={styles.beginning} onClick={() => suggest(text)}>
@@ -107,13 +107,13 @@ export function Transcript({
             to="/chat/{-$agent}/{-$session}"
             params={{ agent: live.elsewhere, session }}
           >
-            Go on with {live.elsewhere}
+            Continue with {live.elsewhere}
           </Link>
         )}
       </div>
       {!isAtEnd && (
         <Button className={styles.newest} onClick={goToEnd}>
-          Go to the newest
+          Jump to latest
         </Button>
       )}
     </div>

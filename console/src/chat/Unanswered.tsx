@@ -40,7 +40,7 @@ export function Unanswered({ run, message, retried }: Props) {
           <Button kind="quiet" disabled={isBusy} onClick={() => remove.mutate(message.id)}>
             Delete
           </Button>
-          <Dialog title="Edit the message" open={isEditing} close={() => setIsEditing(false)}>
+          <Dialog title="Edit message" open={isEditing} close={() => setIsEditing(false)}>
             <Editing {...{ run, message, retried }} close={() => setIsEditing(false)} />
           </Dialog>
         </>

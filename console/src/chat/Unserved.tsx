@@ -8,12 +8,12 @@ export function Unserved({ agent, agents }: { agent: string; agents: readonly Ag
   return (
     <div className={styles.notice} role="note">
       <p>
-        Nobody serves {agent} now. What you say is kept, and answered when its program runs:{" "}
+        No process serves {agent}. Your messages are stored, and answered when its app runs:{" "}
         <code>holdfast up APP</code>.
         {others.length > 0 && (
           <>
             {" "}
-            Served now:{" "}
+            Available now:{" "}
             {others.map(({ name }, index) => (
               <span key={name}>
                 {index > 0 && ", "}

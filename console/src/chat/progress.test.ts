@@ -22,8 +22,8 @@ test("what goes on can be stopped, and the newest that has begun is looked into"
 test("whoever cannot see it is told how it goes on, and what was answered", () => {
   const told = (state: AttemptState): string => announcement([turn(state)], "desk");
 
-  assert.equal(told("running"), "desk works on it.");
-  assert.equal(told("waiting"), "desk asks whether it may use a tool.");
+  assert.equal(told("running"), "desk is working.");
+  assert.equal(told("waiting"), "desk asks for approval of a tool call.");
   assert.equal(told("failed"), "desk could not answer.");
   assert.equal(told("cancelled"), "Stopped.");
   assert.equal(told("done"), "desk says: Yes.");

@@ -27,9 +27,9 @@ export function announcement(turns: readonly Turn[], agent: string): string {
   const attempt = attemptsOf(turns).at(-1);
   switch (attempt?.state) {
     case "running":
-      return `${agent} works on it.`;
+      return `${agent} is working.`;
     case "waiting":
-      return `${agent} asks whether it may use a tool.`;
+      return `${agent} asks for approval of a tool call.`;
     case "failed":
       return `${agent} could not answer.`;
     case "cancelled":

@@ -32,8 +32,8 @@ export function waysOf({ agent, session, user, conversation, draft }: Shown): Wa
     cli: cli("sessions", "show", session),
     curl: curl("GET", events),
     python: python(
-      `talk = await engine.conversations.find(session_id=${text(session)})`,
-      "for node in await engine.conversations.last(talk.id, 50):",
+      `conversation = await engine.conversations.find(session_id=${text(session)})`,
+      "for node in await engine.conversations.last(conversation.id, 50):",
       "    print(node.seq, node.context, node.content)",
     ),
   };

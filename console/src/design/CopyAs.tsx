@@ -20,7 +20,7 @@ export function CopyAs({ ways }: { ways: Ways }) {
       <Button kind="quiet" popoverTarget={id}>
         Copy as …
       </Button>
-      <div id={id} popover="auto" className={styles.menu} role="group" aria-label="Copy what is shown">
+      <div id={id} popover="auto" className={styles.menu} role="group" aria-label="Copy as a command">
         {(Object.keys(NAMES) as (keyof Ways)[]).map((way) => (
           <section key={way} className={styles.way} aria-label={NAMES[way]}>
             <header>

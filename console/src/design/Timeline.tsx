@@ -30,7 +30,7 @@ export function Timeline({ label, last, at, move, children }: Props) {
         min={0}
         max={last}
         value={at}
-        aria-label={`${label}, along the line`}
+        aria-label={`${label} slider`}
         aria-valuetext={`${label} ${at} of ${last}`}
         onChange={({ target }) => go(target.valueAsNumber)}
         // Who is shown the last without having come here comes to it all the same: for the slider nothing changes.

@@ -5,7 +5,7 @@ export async function copy(text: string): Promise<void> {
   if ((await byClipboard(text)) || bySelection(text)) {
     toast("Copied.", "good");
   } else {
-    toast("The browser does not let pages copy here: select the text and copy it yourself.", "bad");
+    toast("The browser blocks copying on this page. Select the text and copy it yourself.", "bad");
   }
 }
 

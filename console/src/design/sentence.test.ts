@@ -3,11 +3,15 @@ import { test } from "node:test";
 import { sentence } from "./sentence.ts";
 
 test("what the engine says begins large and ends once", () => {
-  const said = ["use a key that has it: `holdfast keys create` makes one", "Load it again.", "`holdfast up` starts it"];
+  const said = [
+    "use a key that has it: `holdfast keys create` makes one",
+    "Reload the page.",
+    "`holdfast up` starts it",
+  ];
 
   assert.deepEqual(said.map(sentence), [
     "Use a key that has it: `holdfast keys create` makes one.",
-    "Load it again.",
+    "Reload the page.",
     "`holdfast up` starts it.",
   ]);
 });

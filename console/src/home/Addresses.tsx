@@ -28,7 +28,7 @@ export function Addresses() {
           </div>
         ))}
         <div>
-          <dt>What it offers</dt>
+          <dt>OpenAPI document</dt>
           <dd>
             <a href={`${root}/api/openapi.json`}>openapi.json</a>
           </dd>

@@ -22,11 +22,11 @@ const MOST_COUNTED = 10; // each comes with its whole record
 export function Errors() {
   const failed = useQuery({ ...reading("GET /api/runs", { query: { state: "failed", limit: SHOWN } }), ...lively });
   return (
-    <Block title="Last errors">
-      <Read query={failed} what="the last errors">
+    <Block title="Recent errors">
+      <Read query={failed} what="recent errors">
         {({ runs }) =>
           runs.length === 0 ? (
-            <p className={styles.none}>No turn of an agent has failed.</p>
+            <p className={styles.none}>No failed runs.</p>
           ) : (
             <ul className={styles.errors}>
               {runs.map((run) => (
@@ -42,7 +42,7 @@ export function Errors() {
 }
 
 function Failure({ run }: { run: Run }) {
-  const { what, why } = Problem.of(0, run.error ?? { what: "it failed" });
+  const { what, why } = Problem.of(0, run.error ?? { what: "the run failed" });
   return (
     <li className={styles.error}>
       <Link
@@ -80,13 +80,13 @@ function DeadLetters() {
       {({ dead_letters: letters }) => (
         <p className={styles.dead}>
           {letters.length === 0 ? (
-            "There are no dead letters."
+            "No dead letters."
           ) : (
             <>
               <Tag tone="bad">
                 {letters.length === MOST_COUNTED ? `${MOST_COUNTED} or more` : letters.length} dead letters
               </Tag>{" "}
-              Records that could not be processed; <Copied text={cli("dead-letters", "ls")} /> lists them.
+              Records that could not be processed. List them with <Copied text={cli("dead-letters", "ls")} />
             </>
           )}
         </p>

@@ -8,17 +8,17 @@ import { Block } from "./Block.tsx";
 import styles from "./Parts.module.css";
 
 const STATES: Record<EnginePart["state"], { tone: Tone; word: string }> = {
-  ok: { tone: "good", word: "works" },
-  reduced: { tone: "warn", word: "works, with less" },
+  ok: { tone: "good", word: "healthy" },
+  reduced: { tone: "warn", word: "degraded" },
   down: { tone: "bad", word: "down" },
 };
 const NAMES: Readonly<Record<string, string>> = {
   database: "Database",
   embeddings: "Search by meaning",
-  issuers: "Issuers of tokens",
-  keys: "Keys",
+  issuers: "Token issuers",
+  keys: "API keys",
   log: "Log",
-  memory: "Index of memories",
+  memory: "Memory index",
   model: "Language model",
 };
 
@@ -27,8 +27,8 @@ export function Parts() {
   const health = useHealth();
   const away = health.isError && health.data !== undefined;
   return (
-    <Block id="health" title="Health" aside={away && <Tag tone="bad">the server is away; this was last</Tag>}>
-      <Read query={health} what="how the parts do">
+    <Block id="health" title="Health" aside={away && <Tag tone="bad">server unreachable; last known state</Tag>}>
+      <Read query={health} what="health">
         {({ parts }) => (
           <ul className={styles.parts}>
             {parts.map(({ name, state, detail }) => (

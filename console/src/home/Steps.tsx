@@ -77,24 +77,24 @@ function texted(me: Me): Readonly<Record<Step, ReactNode>> {
         <h3>
           <Link to="/chat/{-$agent}/{-$session}">Talk to an agent</Link>
         </h3>
-        <p>It answers at once, also without a language model, and remembers what you tell it about yourself.</p>
+        <p>It answers even without a language model, and remembers what you tell it about yourself.</p>
       </>
     ),
     look: (
       <>
         <h3>
-          <Link to="/sessions/{-$conversation}">Look at what happened</Link>
+          <Link to="/sessions/{-$conversation}">Browse your sessions</Link>
         </h3>
-        <p>Every conversation is kept event by event. Go back to any of them, and on from there.</p>
+        <p>Every conversation is stored event by event. Go back to any event, and fork from there.</p>
       </>
     ),
     remember: (
       <>
         <h3>
-          <Link to="/memory/{-$memory}">See what is remembered</Link>
+          <Link to="/memory/{-$memory}">Browse memories</Link>
         </h3>
         <p>
-          Say “I live in Bonn” in the chat, or remember something yourself:{" "}
+          Say “I live in Bonn” in the chat, or add a memory yourself:{" "}
           <Copied text={cli("memory", "add", "--user", me.user, "lives in Bonn")} />
         </p>
       </>
@@ -103,30 +103,30 @@ function texted(me: Me): Readonly<Record<Step, ReactNode>> {
       <>
         <h3>Connect a language model</h3>
         <p>
-          Start the engine with its name and key, such as{" "}
+          Start the engine with the model's name and API key, for example{" "}
           <Copied text="HOLDFAST_LLM__MODEL=anthropic:NAME ANTHROPIC_API_KEY=… holdfast up" />
         </p>
       </>
     ),
     meaning: (
       <>
-        <h3>Have memories found by meaning</h3>
+        <h3>Turn on search by meaning</h3>
         <p>
-          That takes an embedding model on this machine, once: <Copied text={cli("models", "fetch")} />
+          Download an embedding model once: <Copied text={cli("models", "fetch")} />
         </p>
       </>
     ),
     programs: (
       <>
-        <h3>Let other programs in</h3>
+        <h3>Connect other programs</h3>
         <p>
           MCP clients connect to <Copied text={`${location.origin}${root}/mcp`} />
-          {me.local && "; on this machine they need no key yet"}. A key for a program is made with{" "}
+          {me.local && "; on this machine they need no key yet"}. Create a key for a program with{" "}
           <Copied text={cli("keys", "create", "--label", "NAME")} />
         </p>
         {me.local && (
           <p>
-            The first key ends access without one, for this page too: <code>holdfast keys link</code> lets it in again.
+            After the first key is created, this page needs to sign in, too: run <code>holdfast keys link</code>.
           </p>
         )}
       </>

@@ -18,7 +18,9 @@ export async function diagnose(user: string, agent: string, session: string): Pr
   try {
     const [{ agents }, { scopes }] = await Promise.all([call("GET /api/agents", {}), call("GET /api/me", {})]);
     if (!talkative(agents).some(({ name }) => name === agent)) {
-      return { problem: new Problem(404, "not_found", `there is no agent ${agent}`, "", "Choose another above.") };
+      return {
+        problem: new Problem(404, "not_found", `there is no agent ${agent}`, "", "Choose another agent above."),
+      };
     }
     const found = await find(session);
     if (found && found.agent !== null && found.agent !== agent) {
@@ -61,16 +63,16 @@ export function tooLarge(): Problem {
     "too_large",
     "the message is too large",
     "",
-    "Say it in parts, or put it where a tool finds it.",
+    "Split it into several messages, or store it where a tool can read it.",
   );
 }
 
 function readOnly(): Problem {
-  const next = "Ask whoever gave you your link for one with it: `holdfast keys link --scope read --scope write`.";
-  return new Problem(403, "forbidden", "you may read here, and not talk", "your access lacks the scope write", next);
+  const next = "Ask for a link with this scope: `holdfast keys link --scope read --scope write`.";
+  return new Problem(403, "forbidden", "you have read-only access", "your access does not have the scope write", next);
 }
 
 function anothers(conversation: string): Problem {
-  const next = `Read it among the sessions: it is ${conversation}. To talk to the agent yourself, start a new session.`;
-  return new Problem(403, "forbidden", "this session is another user's", "only they talk in it", next);
+  const next = `Read it in Sessions: ${conversation}. To talk to the agent yourself, start a new session.`;
+  return new Problem(403, "forbidden", "this session belongs to another user", "only its user can send messages", next);
 }

@@ -25,39 +25,39 @@ export function Actions({ memory, isReplaced }: Props) {
   const burying = useChange(() => call("POST /api/memories/{id}/bury", { path: { id }, body: { buried: !buried } }));
   const close = (): void => setAsks(null);
   return (
-    <div className={styles.actions} role="group" aria-label="What to do with it">
+    <div className={styles.actions} role="group" aria-label="Actions">
       <Button
         onClick={() => pinning.mutate()}
         disabled={pinning.isPending}
-        title="A pinned memory does not fade, and is not dropped"
+        title="A pinned memory does not fade and is not deleted"
       >
         {pinned ? "Unpin" : "Pin"}
       </Button>
-      <Button onClick={() => setAsks("edit")} title="Correct what was wrong from the start">
+      <Button onClick={() => setAsks("edit")} title="Correct the memory">
         Edit
       </Button>
       {!isReplaced && (
-        <Button onClick={() => setAsks("supersede")} title="Say what is true instead">
-          No longer true
+        <Button onClick={() => setAsks("supersede")} title="Replace it with what is true now">
+          Supersede
         </Button>
       )}
       <Button
         onClick={() => burying.mutate()}
         disabled={burying.isPending}
-        title="A buried memory is kept, and not recalled"
+        title="A buried memory is kept but not recalled"
       >
-        {buried ? "Bring back" : "Bury"}
+        {buried ? "Unbury" : "Bury"}
       </Button>
-      <Button kind="danger" onClick={() => setAsks("forget")} title="Delete it for good">
+      <Button kind="danger" onClick={() => setAsks("forget")} title="Delete it permanently">
         Forget
       </Button>
-      <Dialog title="Edit the memory" open={asks === "edit"} close={close}>
+      <Dialog title="Edit memory" open={asks === "edit"} close={close}>
         <Editing memory={memory} close={close} />
       </Dialog>
-      <Dialog title="No longer true: what is?" open={asks === "supersede"} close={close}>
+      <Dialog title="Supersede memory" open={asks === "supersede"} close={close}>
         <Superseding memory={memory} close={close} />
       </Dialog>
-      <Dialog title="Forget it for good?" open={asks === "forget"} close={close}>
+      <Dialog title="Forget this memory?" open={asks === "forget"} close={close}>
         <Forgetting memory={memory} close={close} />
       </Dialog>
     </div>

@@ -33,7 +33,7 @@ function Form({ close, holder }: Omit<Props, "open">) {
   const adding = useMutation({
     mutationFn: (owner: Holder) => call("POST /api/memories", { body: { owner, memories: [written] } }),
     onSuccess: async ({ memories: [memory] }, owner) => {
-      toast("Remembered.", "good");
+      toast("Memory added.", "good");
       close();
       await navigate({ params: { memory: memory?.id }, search: searchOf(owner) });
       await changed();
@@ -50,7 +50,7 @@ function Form({ close, holder }: Omit<Props, "open">) {
     <form className={styles.form} onSubmit={submit}>
       <Fields written={written} write={setWritten} />
       <div className={styles.pair}>
-        <Field label="Whose it is">
+        <Field label="Owner">
           <select value={scope} onChange={({ target }) => setScope(target.value as Scope)}>
             {SCOPES.map((each) => (
               <option key={each.scope} value={each.scope}>
@@ -66,7 +66,7 @@ function Form({ close, holder }: Omit<Props, "open">) {
         )}
       </div>
       {adding.error && <ErrorState error={adding.error} />}
-      <Ending act="Remember" busy={adding.isPending} cancel={close} />
+      <Ending act="Add" busy={adding.isPending} cancel={close} />
     </form>
   );
 }

@@ -21,7 +21,7 @@ export function Chain({ links, error, chosen }: Props) {
   }
   return (
     <section>
-      <h2>What took whose place</h2>
+      <h2>Supersession</h2>
       <ol className={styles.chain}>
         {links.map((link) => (
           <li key={link.id} aria-current={link.id === chosen || undefined}>
@@ -42,7 +42,7 @@ export function Chain({ links, error, chosen }: Props) {
                   since <Time at={link.valid_from} />
                 </>
               )}
-              {link.id === chosen && ", this one"}
+              {link.id === chosen && ", this memory"}
             </span>
           </li>
         ))}

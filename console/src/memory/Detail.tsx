@@ -28,7 +28,7 @@ export function Detail({ memory, holder }: { memory: Memory; holder: Holder }) {
   }, []);
   const links = chain.data?.memories ?? [];
   return (
-    <article ref={article} className={styles.detail} aria-label="The memory" tabIndex={-1}>
+    <article ref={article} className={styles.detail} aria-label="Memory" tabIndex={-1}>
       <Link to={PATH} params={{ memory: undefined }} search={(now) => now} className={styles.close}>
         ← Memories of {told(holder)}
       </Link>

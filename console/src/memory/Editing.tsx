@@ -21,7 +21,7 @@ export function Editing({ memory, close }: { memory: Memory; close: () => void }
     mutationFn: (body: Partial<Written>) =>
       call("PATCH /api/memories/{id}", { path, body: { ...body, version: base.version } }),
     onSuccess: () => {
-      toast("Saved.", "good");
+      toast("Memory saved.", "good");
       close();
     },
     onError: async (error) => {
@@ -46,7 +46,7 @@ export function Editing({ memory, close }: { memory: Memory; close: () => void }
       <Fields written={written} write={setWritten} />
       {isOvertaken && <Overtaken base={base} take={() => setWritten(writtenOf(base))} />}
       {saving.error && Problem.from(saving.error).code !== "conflict" && <ErrorState error={saving.error} />}
-      <Ending act={isOvertaken ? "Save over it" : "Save"} busy={saving.isPending} cancel={close} />
+      <Ending act={isOvertaken ? "Overwrite" : "Save"} busy={saving.isPending} cancel={close} />
     </form>
   );
 }
@@ -55,12 +55,12 @@ function Overtaken({ base, take }: { base: Memory; take: () => void }) {
   return (
     <div className={styles.overtaken} role="alert">
       <p>
-        <strong>Somebody changed it first.</strong> It is version {base.version} now, a {base.type} of importance{" "}
-        {base.importance}, and says:
+        <strong>Someone else changed this memory.</strong> It is now at version {base.version}, with the type{" "}
+        {base.type} and the importance {base.importance}:
       </p>
       <p className={styles.theirs}>{base.content}</p>
-      <p>Save over it to have it as you wrote it, or go on from what is there.</p>
-      <Button onClick={take}>Take what is there</Button>
+      <p>Overwrite it with your text, or continue from the current version.</p>
+      <Button onClick={take}>Use current version</Button>
     </div>
   );
 }

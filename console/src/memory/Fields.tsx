@@ -13,7 +13,7 @@ export function Fields({ written, write }: { written: Written; write: (next: Wri
   const id = useId();
   return (
     <>
-      <Field label="What to remember">
+      <Field label="Content">
         <textarea
           rows={4}
           required
@@ -35,7 +35,7 @@ export function Fields({ written, write }: { written: Written; write: (next: Wri
             ))}
           </datalist>
         </Field>
-        <Field label="Importance, 0 to 1">
+        <Field label="Importance (0 to 1)">
           <input
             type="number"
             required

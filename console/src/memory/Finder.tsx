@@ -35,7 +35,7 @@ export function Finder({ holder }: { holder: Holder }) {
           ref={field}
           type="search"
           aria-label={`Search the memories of ${told(holder)}`}
-          placeholder="Ask, as an agent would"
+          placeholder="Search as an agent would"
           defaultValue={q}
           maxLength={20_000}
         />
@@ -50,7 +50,7 @@ export function Finder({ holder }: { holder: Holder }) {
               void navigate({ search: (now) => ({ ...now, past: target.checked || undefined }), replace: true })
             }
           />
-          also past ones
+          include past memories
         </label>
       )}
     </search>

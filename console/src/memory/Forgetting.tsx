@@ -17,7 +17,7 @@ export function Forgetting({ memory: { id, owner, content }, close }: { memory: 
   const forgetting = useMutation({
     mutationFn: () => call("DELETE /api/memories/{id}", { path: { id } }),
     onSuccess: async () => {
-      toast("Forgotten.", "good");
+      toast("Memory deleted.", "good");
       close();
       // To those of whose it was, which nothing tells any more; and before it is read again and missed.
       const search = holder && searchOf(holder);
@@ -32,14 +32,14 @@ export function Forgetting({ memory: { id, owner, content }, close }: { memory: 
         <q>{content}</q>
       </p>
       <p>
-        The memory and all its versions are deleted, and nobody can bring them back. To have it recalled no more and
-        keep it, bury it instead.
+        This deletes the memory and all its versions. You cannot undo it. To keep the memory without recalling it, bury
+        it instead.
       </p>
       {forgetting.error && <ErrorState error={forgetting.error} />}
       <div className={styles.ending}>
         <Button onClick={close}>Cancel</Button>
         <Button kind="danger" disabled={forgetting.isPending} onClick={() => forgetting.mutate()}>
-          Forget for good
+          Forget permanently
         </Button>
       </div>
     </>

@@ -15,7 +15,7 @@ const DONE: Readonly<Record<string, string>> = {
   pin: "pinned",
   unpin: "unpinned",
   bury: "buried",
-  unbury: "brought back",
+  unbury: "unburied",
 };
 
 /** The versions that a memory has had, the newest first, and what each changed. */

@@ -46,7 +46,7 @@ export function Hits({ holder, question, chosen }: Props) {
     return found.error ? (
       <ErrorState error={found.error} retry={() => void found.refetch()} />
     ) : (
-      <Loading what="what answers" />
+      <Loading what="results" />
     );
   }
   const scored = all.map((hit) => explained(hit));
@@ -75,32 +75,32 @@ export function Hits({ holder, question, chosen }: Props) {
                 void navigate({ search: (now) => ({ ...now, explain: target.checked || undefined }), replace: true })
               }
             />
-            explain in numbers
+            explain scores
           </label>
         )}
         {found.data.reduced && (
-          <p className={styles.reduced}>Found by words alone, not by meaning: {found.data.reduced}</p>
+          <p className={styles.reduced}>Degraded: found by words, not by meaning. {found.data.reduced}</p>
         )}
         <Legend several={scored} />
       </div>
       {hits.length === 0 && (
-        <EmptyState title="Nothing answers this">
+        <EmptyState title="No results">
           <p>
-            No memory of {told(holder)} would be recalled for it. Ask in other words, or ask below why one is not here.
+            No memory of {told(holder)} matches this query. Use other words, or find out below why a memory is not here.
           </p>
         </EmptyState>
       )}
       <ol className={styles.list}>{hits.map(row)}</ol>
       {below.length > 0 && (
         <>
-          <p className={styles.cut}>Here the search is cut: these just missed.</p>
-          <ol className={styles.list} start={hits.length + 1} aria-label="What just missed">
+          <p className={styles.cut}>Below the cut: agents do not get these.</p>
+          <ol className={styles.list} start={hits.length + 1} aria-label="Below the cut">
             {below.map((hit, index) => row(hit, hits.length + index))}
           </ol>
         </>
       )}
       <footer className={styles.foot}>
-        {missed && further.data && below.length === 0 && <p>Nothing missed: all that can be recalled is above.</p>}
+        {missed && further.data && below.length === 0 && <p>There are no more matching memories.</p>}
         {missed && further.error && <ErrorState error={further.error} retry={() => void further.refetch()} />}
         {cut > 0 && (
           <Button
@@ -108,7 +108,7 @@ export function Hits({ holder, question, chosen }: Props) {
               void navigate({ search: (now) => ({ ...now, missed: missed ? undefined : true }), replace: true })
             }
           >
-            {missed ? "Hide what missed" : "Show what just missed"}
+            {missed ? "Hide memories below the cut" : "Show memories below the cut"}
           </Button>
         )}
         <MissingOne holder={holder} shown={all.map(({ memory }) => memory.id)} />
@@ -158,9 +158,5 @@ function without(several: readonly Hit[], others: readonly Hit[]): Hit[] {
 }
 
 function answer(count: number): string {
-  return count === 0
-    ? "Nothing answers."
-    : count === 1
-      ? "One memory answers."
-      : `${count} memories answer, best first.`;
+  return count === 0 ? "No results." : count === 1 ? "1 result." : `${count} results, best first.`;
 }

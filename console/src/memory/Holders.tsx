@@ -25,7 +25,7 @@ export function Holders({ chosen }: { chosen: Holder }) {
     }
   };
   return (
-    <nav ref={nav} id={HOLDERS} popover="auto" className={styles.holders} aria-label="Whose memories" onClick={close}>
+    <nav ref={nav} id={HOLDERS} popover="auto" className={styles.holders} aria-label="Memory owners" onClick={close}>
       {SCOPES.map(({ scope, title }) => (
         <InScope key={scope} scope={scope} title={title} chosen={chosen} />
       ))}

@@ -11,23 +11,23 @@ import { namedHolder, told } from "./holders.ts";
 export function Known({ memory }: { memory: Memory }) {
   return (
     <section>
-      <h2>What is known of it</h2>
+      <h2>Details</h2>
       <Facts
         of={{
-          Whose: <Whose memory={memory} />,
+          Owner: <Whose memory={memory} />,
           Importance: String(Number(memory.importance.toFixed(2))),
           Trust: memory.trust,
-          "Said in": memory.conversation && <Place conversation={memory.conversation} seq={memory.seq} />,
-          "Said by": memory.author,
-          Said: memory.at && <Time at={memory.at} />,
-          "Brought in by": memory.owner.agent,
+          Conversation: memory.conversation && <Place conversation={memory.conversation} seq={memory.seq} />,
+          Author: memory.author,
+          Time: memory.at && <Time at={memory.at} />,
+          Agent: memory.owner.agent,
           Source: memory.source,
           Key: memory.key,
-          Remembered: <Time at={memory.created_at} />,
+          Created: <Time at={memory.created_at} />,
           Valid: <Validity memory={memory} />,
           Expires: memory.expires_at ? <Time at={memory.expires_at} /> : "never",
           Recalled: <Uses memory={memory} />,
-          "Found by": memory.embedded ? "meaning and words" : "words alone: it has no vector yet",
+          "Found by": memory.embedded ? "meaning and words" : "words only: not embedded yet",
           Metadata: Object.keys(memory.metadata).length > 0 && <pre>{json(memory.metadata, 2)}</pre>,
           Version: String(memory.version),
           Id: <code>{memory.id}</code>,
@@ -70,7 +70,7 @@ function Validity({ memory: { valid_from, valid_to } }: { memory: Memory }) {
 
 function Uses({ memory: { access_count, last_accessed } }: { memory: Memory }) {
   if (access_count === 0) {
-    return "never yet";
+    return "never";
   }
   return (
     <>

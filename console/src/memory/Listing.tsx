@@ -65,10 +65,10 @@ function idOf({ id }: Memory): string {
 function NoneYet({ holder, add }: { holder: Holder; add: () => void }) {
   return (
     <div className={styles.listing}>
-      <EmptyState title="Nothing is remembered here">
+      <EmptyState title="No memories yet">
         <p>
-          There is no memory of {told(holder)} that would be recalled now. Add the first yourself, or{" "}
-          <Link to="/chat/{-$agent}/{-$session}">chat with an agent</Link>: what is said is remembered.
+          There are no current memories of {told(holder)}. Add one, or{" "}
+          <Link to="/chat/{-$agent}/{-$session}">chat with an agent</Link>: it remembers what you tell it.
         </p>
         <Button kind="primary" onClick={add}>
           Add a memory

@@ -64,7 +64,7 @@ export function Memory() {
     >
       <div className={styles.panes} data-chosen={id !== undefined}>
         <Holders chosen={holder} />
-        <SplitPane label="The memory" list={list} detail={detail} />
+        <SplitPane label="Memory" list={list} detail={detail} />
       </div>
       <Adding open={adds} close={() => setAdds(false)} holder={holder} />
     </Screen>

@@ -26,14 +26,14 @@ export function MissingOne({ holder, shown }: { holder: Holder; shown: readonly 
     <details className={styles.missing} onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
       <summary>Why is a memory not here?</summary>
       <form className={styles.form} onSubmit={ask}>
-        <label htmlFor={`${id}-sought`}>The memory: write some of its words and pick it, or paste its id</label>
+        <label htmlFor={`${id}-sought`}>Type some words of the memory and select it, or paste its id</label>
         <div className={styles.line}>
           <input
             id={`${id}-sought`}
             list={`${id}-known`}
             required
             pattern={ID}
-            title="The id of a memory"
+            title="Id of a memory"
             autoComplete="off"
             value={sought}
             onChange={({ target }) => setSought(target.value)}
@@ -43,7 +43,7 @@ export function MissingOne({ holder, shown }: { holder: Holder; shown: readonly 
               <option key={each.id} value={each.id} label={each.content.slice(0, BEGINNING)} />
             ))}
           </datalist>
-          <Button type="submit">Tell me why</Button>
+          <Button type="submit">Explain</Button>
         </div>
       </form>
     </details>

@@ -31,16 +31,16 @@ export function Recall({ memory, holder }: { memory: Memory; holder: Holder }) {
   };
   return (
     <section className={styles.recall}>
-      <h2>Is it recalled?</h2>
+      <h2>Test recall</h2>
       <form className={styles.form} onSubmit={ask}>
         <input
           ref={field}
           required
-          aria-label="A question that it may answer"
-          placeholder="A question that it may answer"
+          aria-label="Query that should find it"
+          placeholder="Query that should find it"
           defaultValue={q}
         />
-        <Button type="submit">Ask</Button>
+        <Button type="submit">Test</Button>
       </form>
       {q !== undefined && <Answer id={memory.id} holder={holder} question={q} />}
     </section>
@@ -57,7 +57,7 @@ function Answer({ id, holder, question }: { id: string; holder: Holder; question
           </p>
           {rank != null && (
             <p className={styles.weighed}>
-              Place {rank}
+              Rank {rank}
               {score != null && `, score ${written(explained({ score }).units)}`}
             </p>
           )}
@@ -70,14 +70,14 @@ function Answer({ id, holder, question }: { id: string; holder: Holder; question
 const REASONS: Readonly<Record<WhyNot["reason"], string>> = {
   returned: "recalled",
   unknown: "unknown",
-  deleted: "forgotten",
-  scope: "not theirs",
+  deleted: "deleted",
+  scope: "other owner",
   buried: "buried",
   expired: "expired",
   superseded: "superseded",
   "not yet valid": "not yet valid",
   faded: "faded",
   filtered: "filtered out",
-  "no embedding yet": "no vector yet",
+  "no embedding yet": "no embedding yet",
   "below the cut": "below the cut",
 };

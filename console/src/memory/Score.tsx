@@ -29,11 +29,11 @@ export function ScoreBar({ scored, scale, isTold }: { scored: Explained; scale: 
 export function ScoreTable({ scored }: { scored: Explained }) {
   return (
     <table className={styles.table}>
-      <caption className="hidden-label">What the score is the sum of</caption>
+      <caption className="hidden-label">Parts of the score</caption>
       <thead className="hidden-label">
         <tr>
           <th scope="col">Part</th>
-          <th scope="col">What it is</th>
+          <th scope="col">Meaning</th>
           <th scope="col">Points</th>
         </tr>
       </thead>
@@ -52,7 +52,7 @@ export function ScoreTable({ scored }: { scored: Explained }) {
       <tfoot>
         <tr>
           <th scope="row">score</th>
-          <td className={styles.meaning}>the sum; each part is rounded so that they add up</td>
+          <td className={styles.meaning}>sum of the parts, which are rounded so that they add up</td>
           <td className={styles.points}>{written(scored.units)}</td>
         </tr>
       </tfoot>

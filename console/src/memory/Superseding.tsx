@@ -16,7 +16,7 @@ export function Superseding({ memory: { id, content, version }, close }: { memor
   const superseding = useMutation({
     mutationFn: () => call("POST /api/memories/{id}/supersede", { path: { id }, body: { content: truth, version } }),
     onSuccess: async (successor) => {
-      toast("Superseded.", "good");
+      toast("Memory superseded.", "good");
       close();
       await navigate({ params: { memory: successor.id }, search: (now) => now });
     },
@@ -31,10 +31,10 @@ export function Superseding({ memory: { id, content, version }, close }: { memor
       <p>
         <del>{content}</del>
       </p>
-      <Field label="What is true now">
+      <Field label="New content">
         <textarea rows={4} required value={truth} onChange={({ target }) => setTruth(target.value)} />
       </Field>
-      <p>What was true stays in the history, and is recalled no more but for questions about that time.</p>
+      <p>The old memory stays in the history. Search returns it only for questions about that time.</p>
       {superseding.error && <ErrorState error={superseding.error} />}
       <Ending act="Supersede" busy={superseding.isPending} cancel={close} />
     </form>

@@ -4,16 +4,16 @@ export type PartName = keyof ScoreParts;
 
 /** What each part of a score is, in the order in which they are drawn. */
 export const PARTS: readonly { readonly name: PartName; readonly meaning: string }[] = [
-  { name: "vector", meaning: "how near its meaning is to the question" },
-  { name: "words", meaning: "words that both have; rare ones count more" },
-  { name: "neighbours", meaning: "how much better the turns around it answer" },
-  { name: "conversation", meaning: "how much better the best of its conversation, or its day, answers" },
-  { name: "author", meaning: "who said it is whom the question names" },
-  { name: "date", meaning: "it was said when the question asks about" },
-  { name: "recency", meaning: "how fresh it is, or how lately it was used" },
-  { name: "importance", meaning: "how much it matters" },
-  { name: "trust", meaning: "who is behind it" },
-  { name: "graph", meaning: "what it is linked with" },
+  { name: "vector", meaning: "similarity of its meaning to the query" },
+  { name: "words", meaning: "words in common with the query; rare words count more" },
+  { name: "neighbours", meaning: "how much better the turns around it match" },
+  { name: "conversation", meaning: "how much better the best of its conversation or day matches" },
+  { name: "author", meaning: "the query names its author" },
+  { name: "date", meaning: "the query asks about its date" },
+  { name: "recency", meaning: "how recent it is, or how recently it was used" },
+  { name: "importance", meaning: "how important it is" },
+  { name: "trust", meaning: "how far it can be relied on" },
+  { name: "graph", meaning: "what it is linked to" },
 ];
 
 const DIGITS = 4;

@@ -47,7 +47,7 @@ export function Conversation({ talk, hasKeys }: Props) {
         <div className={styles.events}>
           <Events talk={talk} at={at} move={hasKeys ? move : undefined} />
         </div>
-        <section className={styles.beside} aria-label="What is chosen" tabIndex={0}>
+        <section className={styles.beside} aria-label="Details" tabIndex={0}>
           {isChosen && (
             <Link className={styles.back} to={PATH} params={{ conversation: talk.id }} search={within}>
               ← About this session

@@ -37,7 +37,7 @@ export function Event({ talk, seq, sought }: Props) {
     <div className={styles.event}>
       {seq === 0 ? <Beginning talk={talk} /> : <Said talk={talk} seq={seq} sought={sought} />}
       <Differences talk={talk} seq={seq} />
-      <StateAfter talk={talk} seq={seq} title="State after it" />
+      <StateAfter talk={talk} seq={seq} title="State after this event" />
     </div>
   );
 }
@@ -45,7 +45,7 @@ export function Event({ talk, seq, sought }: Props) {
 function Beginning({ talk }: { talk: Conversation }) {
   return (
     <div className={styles.head}>
-      <h3>The beginning</h3>
+      <h3>Start</h3>
       <span className="quiet">
         <Time at={talk.created_at} />
       </span>
@@ -74,7 +74,7 @@ function Said({ talk, seq, sought }: Props) {
         </span>
         {run !== null && (
           <Link to={PATH} params={{ conversation: talk.id }} search={(now) => ({ ...now, at: seq, run })}>
-            its run
+            Show run
           </Link>
         )}
       </div>
@@ -105,8 +105,8 @@ function Versions({ node }: { node: Node }) {
   const read = useQuery({ ...reading("GET /api/nodes/{id}/revisions", { path: { id: node.id } }), enabled: isOpen });
   return (
     <details className={styles.part} onToggle={({ currentTarget }) => setIsOpen(currentTarget.open)}>
-      <summary>What it was before</summary>
-      <Read query={read} what="what it was">
+      <summary>Earlier versions</summary>
+      <Read query={read} what="earlier versions">
         {({ revisions }) => (
           <ol className={styles.versions} reversed>
             {revisions.toReversed().map(({ version, updated_at, deleted, content }) => (
@@ -127,15 +127,15 @@ function Versions({ node }: { node: Node }) {
 function More({ node }: { node: Node }) {
   return (
     <details className={styles.part}>
-      <summary>More about it</summary>
+      <summary>Details</summary>
       <Facts
         of={{
           Id: node.id,
           Context: node.context,
           Key: node.key,
           "Written by": node.form,
-          Said: exactly(node.created_at),
-          Changed: node.version > 1 ? exactly(node.updated_at) : null,
+          Created: exactly(node.created_at),
+          Updated: node.version > 1 ? exactly(node.updated_at) : null,
           Version: String(node.version),
         }}
       />

@@ -56,7 +56,7 @@ function Row({ talk, seq, node }: { talk: Conversation; seq: number; node: Node 
     >
       <span className={styles.number}>{seq}</span>
       {seq === 0 ? (
-        <span className="quiet">The beginning</span>
+        <span className="quiet">Start</span>
       ) : node === undefined ? (
         <span className="quiet">…</span>
       ) : (

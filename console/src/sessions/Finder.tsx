@@ -39,7 +39,7 @@ export function Finder() {
           className={styles.user}
           onClick={() => void navigate({ search: (now) => ({ ...now, user: undefined }), replace: true })}
         >
-          Only of {user}: show all
+          Only {user}: show all users
         </Button>
       )}
     </search>
@@ -72,8 +72,8 @@ function Words({ said, say }: { said: string; say: (text: string) => void }) {
     <input
       className={styles.search}
       type="search"
-      aria-label="Search what was said"
-      placeholder="Search what was said"
+      aria-label="Search messages"
+      placeholder="Search messages"
       value={text}
       onChange={({ target }) => setText(target.value)}
       onKeyDown={(event) => {

@@ -28,20 +28,20 @@ export function Findings({ text, chosen, open }: Props) {
     return read.error ? (
       <ErrorState error={read.error} retry={() => void read.refetch()} />
     ) : (
-      <Loading what="what was found" />
+      <Loading what="results" />
     );
   }
   if (found.length === 0 && !read.hasNextPage) {
     return (
-      <EmptyState title="Nothing found">
-        <p>No event has “{text}” in it, in either case. Try fewer words: they are sought as they stand.</p>
+      <EmptyState title="No results">
+        <p>No event contains “{text}”. The search ignores case and looks for the exact text: try fewer words.</p>
       </EmptyState>
     );
   }
   return (
     <PagedList
       label={`Events with “${text}”`}
-      what="of what was found"
+      what="results"
       pages={read}
       rows={found}
       keyOf={idOf}

@@ -69,7 +69,7 @@ function Row({ talk, opening }: { talk: Conversation; opening: string | undefine
           {opening}
         </span>
       ) : (
-        <span className={`${styles.opening} ${styles.silent}`}>No user has said anything yet</span>
+        <span className={`${styles.opening} ${styles.silent}`}>No messages from a user yet</span>
       )}
       <span className={styles.facts}>
         <span>{talk.agent ?? "no agent"}</span>
@@ -88,8 +88,8 @@ function NoneYet() {
   return (
     <EmptyState title="No sessions yet">
       <p>
-        Whatever is said to an agent is kept here, event by event.{" "}
-        <Link to="/chat/{-$agent}/{-$session}">Say something</Link>, or run <code>holdfast chat</code>.
+        Conversations with agents appear here, event by event.{" "}
+        <Link to="/chat/{-$agent}/{-$session}">Start one in Chat</Link>, or run <code>holdfast chat</code>.
       </p>
     </EmptyState>
   );
@@ -97,10 +97,10 @@ function NoneYet() {
 
 function NoneOfThese() {
   return (
-    <EmptyState title="No sessions of these">
+    <EmptyState title="No matching sessions">
       <p>
         <Link to={PATH} params={{ conversation: undefined }} search={{}}>
-          Show those of all agents and users
+          Show sessions of all agents and users
         </Link>
         .
       </p>

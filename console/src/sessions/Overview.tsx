@@ -10,8 +10,8 @@ export function Overview({ talk }: { talk: Conversation }) {
   return (
     <div className={styles.event}>
       <p className="quiet">
-        Choose an event, or move along the line, to see what it says and the state after it. <kbd>j</kbd> goes on,{" "}
-        <kbd>k</kbd> goes back.
+        Select an event in the list or with the slider to see its content and the state after it. <kbd>j</kbd> selects
+        the next event, <kbd>k</kbd> the previous one.
       </p>
       <Facts
         of={{
@@ -20,13 +20,13 @@ export function Overview({ talk }: { talk: Conversation }) {
           Agent: talk.agent,
           User: talk.user,
           App: talk.app,
-          Begun: exactly(talk.created_at),
-          "Last changed": exactly(talk.updated_at),
+          Created: exactly(talk.created_at),
+          Updated: exactly(talk.updated_at),
           Ended: talk.ended_at && exactly(talk.ended_at),
         }}
       />
       <Runs talk={talk} />
-      <StateAfter talk={talk} seq={talk.last_seq} title="State now" />
+      <StateAfter talk={talk} seq={talk.last_seq} title="Current state" />
     </div>
   );
 }

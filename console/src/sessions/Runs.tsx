@@ -24,7 +24,7 @@ export function Runs({ talk }: { talk: Conversation }) {
   }
   const runs = read.data.pages.flatMap((page) => page.runs);
   if (runs.length === 0) {
-    return <p className="quiet">No agent has had a turn in it.</p>;
+    return <p className="quiet">No runs yet.</p>;
   }
   return (
     <div className={styles.part}>
@@ -32,7 +32,7 @@ export function Runs({ talk }: { talk: Conversation }) {
       {read.hasNextPage && (
         <div>
           <Button disabled={read.isFetching} onClick={() => void read.fetchNextPage()}>
-            Show earlier ones
+            Show earlier runs
           </Button>
         </div>
       )}
@@ -53,5 +53,5 @@ const COLUMNS: readonly Column<Run>[] = [
   { name: "Steps", isNumber: true, cell: ({ steps }) => steps },
   { name: "Tokens", isNumber: true, cell: (run) => figure(run.input_tokens + run.output_tokens) },
   { name: "Cost", isNumber: true, cell: ({ cost }) => price(cost) },
-  { name: "When", cell: ({ created_at }) => <Time at={created_at} /> },
+  { name: "Created", cell: ({ created_at }) => <Time at={created_at} /> },
 ];

@@ -71,7 +71,7 @@ function Failed({ error, retry }: { error: unknown; retry: () => void }) {
     <div className={styles.failed}>
       <ErrorState error={error} />
       <p>
-        It may have been removed, or be another user's.{" "}
+        It may have been deleted, or it belongs to another user.{" "}
         <Link to={PATH} params={{ conversation: undefined }} search={{}}>
           Show all sessions
         </Link>

@@ -20,10 +20,10 @@ export function Differences({ talk, seq }: Props) {
   const differences = useMemo(() => changes && differencesAt(changes, seq), [changes, seq]);
   return (
     differences && (
-      <section className={styles.state} aria-label="What this event changed">
-        <h3>What this event changed</h3>
+      <section className={styles.state} aria-label="State changes">
+        <h3>State changes</h3>
         {differences.length === 0 ? (
-          <p className="quiet">Nothing of the state.</p>
+          <p className="quiet">This event did not change the state.</p>
         ) : (
           <dl className={styles.names}>
             {differences.map((difference) => (
@@ -46,11 +46,11 @@ export function StateAfter({ talk, seq, title }: Props & { title: string }) {
   return (
     <section className={styles.state} aria-label={title}>
       <h3>{title}</h3>
-      {kept.own.size === 0 ? <p className="quiet">The session keeps nothing.</p> : <Names state={kept.own} />}
+      {kept.own.size === 0 ? <p className="quiet">Empty</p> : <Names state={kept.own} />}
       {kept.shared.size > 0 && (
         <>
-          <h3>Written from here for its user and its app</h3>
-          <p className="quiet">Other sessions may have changed it since.</p>
+          <h3>Written from this session to the state of its user and app</h3>
+          <p className="quiet">Other sessions may have changed it later.</p>
           <Names state={kept.shared} />
         </>
       )}

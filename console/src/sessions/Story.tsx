@@ -57,7 +57,7 @@ function Whole({ story }: { story: RunStory }) {
 
 function factsOf(run: Run): Record<string, ReactNode> {
   return {
-    Answers: (
+    "Triggered by": (
       <Link
         to={PATH}
         params={{ conversation: run.conversation }}
@@ -70,7 +70,7 @@ function factsOf(run: Run): Record<string, ReactNode> {
     Model: run.model,
     Tokens: tokens(run.input_tokens, run.output_tokens),
     Cost: price(run.cost),
-    Took: run.started_at && run.finished_at && lasted(run.started_at, run.finished_at),
+    Duration: run.started_at && run.finished_at && lasted(run.started_at, run.finished_at),
     Id: run.id,
   };
 }
@@ -107,7 +107,7 @@ function StepTold({ told: { step, context, messages, executions, asked } }: { to
         .filter(({ call_id }) => !executions.some((each) => each.call_id === call_id))
         .map(({ call_id, state, comment }) => (
           <p key={call_id}>
-            {state === "pending" ? "Somebody is asked, and has not answered yet" : `Somebody was asked: ${state}`}
+            {state === "pending" ? "Waiting for approval" : `Approval: ${state}`}
             {comment && `, “${comment}”`}.
           </p>
         ))}
@@ -118,14 +118,14 @@ function StepTold({ told: { step, context, messages, executions, asked } }: { to
 const PARTS: readonly Column<Part>[] = [
   { name: "Part", cell: ({ name }) => name },
   { name: "Tokens", isNumber: true, cell: (part) => figure(part.tokens) },
-  { name: "Shown", isNumber: true, cell: ({ kept }) => kept },
-  { name: "Left out", isNumber: true, cell: ({ leftOut }) => leftOut },
+  { name: "Included", isNumber: true, cell: ({ kept }) => kept },
+  { name: "Omitted", isNumber: true, cell: ({ leftOut }) => leftOut },
   { name: "Why", cell: ({ reason }) => reason },
 ];
 
 function Memories({ memories }: { memories: readonly Recalled[] }) {
   return memories.length === 0 ? null : (
-    <Table caption="Memories that were recalled" columns={MEMORIES} rows={memories} keyOf={({ id }) => id} />
+    <Table caption="Recalled memories" columns={MEMORIES} rows={memories} keyOf={({ id }) => id} />
   );
 }
 
@@ -139,19 +139,19 @@ const MEMORIES: readonly Column<Recalled>[] = [
     ),
   },
   { name: "Score", isNumber: true, cell: ({ score }) => score.toFixed(3) },
-  { name: "Shown", cell: ({ leftOut }) => leftOut || "yes" },
+  { name: "Included", cell: ({ leftOut }) => leftOut || "yes" },
 ];
 
 function Messages({ messages }: { messages: readonly Message[] }) {
   return (
     <details className={styles.part}>
-      <summary>{counted(messages.length, "message")}, as the model read them</summary>
+      <summary>{counted(messages.length, "message")}, as sent to the model</summary>
       <ol className={styles.versions}>
         {messages.map(({ role, content }, index) => (
           <li key={index}>
             <p className="quiet">{role}</p>
             {content === null ? (
-              <p className="quiet">Only an admin may read what an agent is told before all else.</p>
+              <p className="quiet">Only an admin can read the agent's instructions.</p>
             ) : typeof content === "string" ? (
               <Text text={content} />
             ) : (
@@ -167,7 +167,7 @@ function Messages({ messages }: { messages: readonly Message[] }) {
 function Replied({ reply: { text, thinking, calls, usage, reason, model } }: { reply: ModelReply }) {
   return (
     <div className={styles.part}>
-      <h4>Replied</h4>
+      <h4>Reply</h4>
       {thinking && (
         <details className={styles.part}>
           <summary>Thinking</summary>
@@ -185,8 +185,8 @@ function Replied({ reply: { text, thinking, calls, usage, reason, model } }: { r
       ))}
       <p className="quiet">
         {model}, tokens: {tokens(usage.input_tokens, usage.output_tokens)}
-        {reason === "length" && "; cut off at its limit"}
-        {reason === "refused" && "; it refused"}
+        {reason === "length" && "; stopped at the token limit"}
+        {reason === "refused" && "; refused by the model"}
       </p>
     </div>
   );

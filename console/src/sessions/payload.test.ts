@@ -16,5 +16,5 @@ test("what came with an event is told once: its calls, its run, and the rest", (
 test("an event without words is told by what it does", () => {
   assert.equal(insteadOf({ payload: CALLS }), "calls track");
   assert.equal(insteadOf({ payload: RESULT }), "result of track");
-  assert.equal(insteadOf({ payload: null }), "no words");
+  assert.equal(insteadOf({ payload: null }), "no text");
 });

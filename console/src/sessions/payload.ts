@@ -17,7 +17,7 @@ export function callsOf({ payload }: Pick<Node, "payload">): ToolCall[] {
 export function insteadOf(node: Pick<Node, "payload">): string {
   const calls = callsOf(node).map(({ name }) => name);
   const tool = node.payload?.["tool_name"];
-  return calls.length > 0 ? `calls ${calls.join(", ")}` : typeof tool === "string" ? `result of ${tool}` : "no words";
+  return calls.length > 0 ? `calls ${calls.join(", ")}` : typeof tool === "string" ? `result of ${tool}` : "no text";
 }
 
 /** The run that an event came from, if it was one. */

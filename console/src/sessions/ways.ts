@@ -27,8 +27,8 @@ function ofList({ agent, user }: Shown): Ways {
     cli: cli("sessions", "ls", "--spoken", ...options({ agent, user })),
     curl: curl("GET", address("/api/conversations", {}, { agent, user, spoken: true, openings: true })),
     python: python(
-      `for talk in await engine.conversations.list(${["spoken=True", keywords({ agent, user })].filter(Boolean).join(", ")}):`,
-      "    print(talk.session_id, talk.agent, talk.user, talk.last_seq, talk.updated_at)",
+      `for conversation in await engine.conversations.list(${["spoken=True", keywords({ agent, user })].filter(Boolean).join(", ")}):`,
+      "    print(conversation.session_id, conversation.agent, conversation.user, conversation.last_seq)",
     ),
   };
 }

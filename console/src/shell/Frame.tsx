@@ -23,7 +23,7 @@ export function Frame({ me, children }: { me: Me | undefined; children: ReactNod
   return (
     <div className={styles.frame}>
       <a className={styles.skip} href="#screen">
-        Skip to the screen
+        Skip to content
       </a>
       <Rail me={me} help={() => setHelps(true)} />
       <main id="screen" className={styles.main} tabIndex={-1}>

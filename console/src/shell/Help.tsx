@@ -9,11 +9,11 @@ type Meanings = readonly (readonly [key: string, meaning: string])[];
 
 const KEYS: Readonly<Record<string, Meanings>> = {
   "On every screen": [
-    ["/", "search; in the chat, write"],
+    ["/", "search; in the chat, write a message"],
     ["j", "next row"],
-    ["k", "row before"],
-    ["Esc", "close what is open"],
-    ["?", "this help"],
+    ["k", "previous row"],
+    ["Esc", "close the dialog or menu"],
+    ["?", "show this help"],
   ],
   "Go to": SCREENS.map(({ key, name }) => [key, name]),
   "In the chat": [
@@ -22,7 +22,7 @@ const KEYS: Readonly<Record<string, Meanings>> = {
   ],
   "On the slider of a session": [
     ["→", "next event"],
-    ["←", "event before"],
+    ["←", "previous event"],
   ],
 };
 
@@ -34,7 +34,7 @@ export function Help({ open, close }: { open: boolean; close: () => void }) {
     setWork(on);
   };
   return (
-    <Dialog title="Keyboard" open={open} close={close}>
+    <Dialog title="Keyboard shortcuts" open={open} close={close}>
       <div className={styles.groups}>
         {Object.entries(KEYS).map(([where, keys]) => (
           <section key={where}>
@@ -58,7 +58,8 @@ export function Help({ open, close }: { open: boolean; close: () => void }) {
       <form method="dialog" className={styles.foot}>
         <Button type="submit">Close</Button>
         <label>
-          <input type="checkbox" checked={work} onChange={({ target }) => change(target.checked)} /> Single letters work
+          <input type="checkbox" checked={work} onChange={({ target }) => change(target.checked)} /> Enable
+          single-letter shortcuts
         </label>
       </form>
     </Dialog>

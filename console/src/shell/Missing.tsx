@@ -4,11 +4,11 @@ import { useTitle } from "./title.ts";
 
 /** There is no such screen. */
 export function Missing() {
-  useTitle("Nothing here");
+  useTitle("Page not found");
   return (
-    <EmptyState title="There is no such screen.">
+    <EmptyState title="Page not found">
       <p>
-        The address may be old, or mistyped. <Link to="/">Go home</Link>.
+        The address may be old or mistyped. <Link to="/">Go to Home</Link>.
       </p>
     </EmptyState>
   );

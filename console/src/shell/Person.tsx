@@ -20,7 +20,7 @@ export function Person({ me, help }: { me: Me; help: () => void }) {
       </p>
       <label className={styles.item} htmlFor={id}>
         <Icon name="theme" />
-        <span className="hidden-label">Colours</span>
+        <span className="hidden-label">Theme</span>
         <select
           id={id}
           className={styles.choice}
@@ -36,7 +36,7 @@ export function Person({ me, help }: { me: Me; help: () => void }) {
       </label>
       <button type="button" className={styles.item} onClick={help} aria-keyshortcuts="?">
         <Icon name="keys" />
-        Keyboard
+        Shortcuts
       </button>
       {!me.local && (
         <form method="post" action={`${root}/logout`}>

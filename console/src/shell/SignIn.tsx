@@ -13,25 +13,25 @@ export function SignIn() {
       <div className={styles.card}>
         <p className={styles.brand}>Holdfast</p>
         <h1>Sign in</h1>
-        <p>This engine lets nobody in without a key. A browser comes in by a link that works once:</p>
+        <p>This engine requires you to sign in. A browser signs in with a link that works once:</p>
         <ol>
           <li>
-            Where the engine runs, run <code>holdfast keys link</code>. When it starts, <code>holdfast up</code> prints
-            one, too.
+            On the machine that runs the engine, run <code>holdfast keys link</code>. <code>holdfast up</code> also
+            prints a link when it starts.
           </li>
           <li>Open the link in this browser, or paste it here.</li>
         </ol>
         <form method="post" action={`${root}/login`} className={styles.form}>
           <input type="hidden" name="to" value={location.pathname.slice(root.length) + location.search} />
-          <label htmlFor={id}>The link</label>
+          <label htmlFor={id}>Sign-in link</label>
           <input id={id} name="link" required autoComplete="off" spellCheck={false} autoFocus />
           <Button kind="primary" type="submit">
             Sign in
           </Button>
         </form>
         <p className={styles.quiet}>
-          A link ends after ten minutes, or when it was used: then make a new one. Programs send a key, which{" "}
-          <code>holdfast keys create</code> makes.
+          A link expires after ten minutes or when it is used. Then create a new one. Programs use an API key instead:{" "}
+          <code>holdfast keys create</code>.
         </p>
       </div>
     </main>

@@ -22,7 +22,7 @@ export function useAway(): boolean {
   const was = useRef(false);
   useEffect(() => {
     if (was.current && !isError) {
-      toast("The server is back.", "good");
+      toast("The server is reachable again.", "good");
       document.dispatchEvent(new Event("holdfast:back")); // for who waits to connect again
       void staleReads();
     }
@@ -34,16 +34,16 @@ export function useAway(): boolean {
 /** How it does, in a word or two. */
 export function inWords(health: Readiness | undefined, away: boolean): string {
   if (away) {
-    return "The server is away";
+    return "Server unreachable";
   }
   switch (health?.state) {
     case undefined:
-      return "Looking …";
+      return "Checking …";
     case "ok":
-      return "All parts work";
+      return "Healthy";
     case "reduced":
-      return "Works, with less";
+      return "Degraded";
     case "down":
-      return "A part is down";
+      return "Down";
   }
 }
