@@ -195,7 +195,7 @@ async def test_a_failure_reaches_the_invoker_with_the_workers_words(engine: Engi
     [
         ("echo", {"valu": 1}, "invalid_input", "unexpected keyword argument 'valu'"),
         ("fail", {"value": 1}, "invalid_input", "the arguments do not fit the skill fail"),
-        ("object", {}, "invalid_input", "the value cannot be written as JSON"),
+        ("object", {}, "invalid_input", "the value cannot be encoded as JSON"),
         ("huge", {}, "too_large", "the result is too large"),
     ],
 )

@@ -203,7 +203,7 @@ def test_a_setting_given_twice_in_the_environment_is_refused(refusal: Refusal, c
 def test_a_setting_given_twice_in_the_file_is_refused(refusal: Refusal) -> None:
     error = refusal(toml="[server]\nroot-path = '/a'\nroot_path = '/b'")
 
-    assert "server.root_path is given twice" in str(error)
+    assert "server.root_path is set twice" in str(error)
 
 
 @pytest.mark.req("ENG-06")
@@ -226,7 +226,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_one(refusal: Refusal, given:
     error = refusal(**given)
 
     assert error.details["nearest"] == nearest
-    assert f"The nearest one is {nearest}" in str(error)
+    assert f"Did you mean {nearest}?" in str(error)
     assert str(error.details["origin"]).partition(" ")[0] in ("flag", "environment", "holdfast.toml")
 
 

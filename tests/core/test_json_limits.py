@@ -134,7 +134,7 @@ def test_what_is_stored_has_fewer_values_than_the_limit() -> None:
     assert loads(dumps(some)) == some
     with pytest.raises(TooLarge):
         dumps([0] * (MAX_STORED_VALUES + 10))
-    with pytest.raises(InvalidInput, match="the stored JSON cannot be read"):
+    with pytest.raises(InvalidInput, match="the stored JSON is invalid"):
         loads("[" + "0," * (MAX_STORED_VALUES + 10) + "0]")
 
 

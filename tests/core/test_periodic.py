@@ -38,8 +38,8 @@ async def test_a_step_that_fails_is_logged_and_runs_again(error: Exception, capl
         await job.done.wait()
 
     assert job.steps == 2
-    assert "the count failed, trying again later" in caplog.text
-    assert ("a defect" in caplog.text) == isinstance(error, RuntimeError)
+    assert "the count failed; retrying later" in caplog.text
+    assert ("internal error" in caplog.text) == isinstance(error, RuntimeError)
 
 
 async def test_without_a_time_for_it_the_first_step_comes_after_a_pause() -> None:

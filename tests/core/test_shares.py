@@ -150,7 +150,7 @@ async def test_who_waits_too_long_or_gives_up_takes_no_place_along() -> None:
     places = shares(1)
     places.take(ANN)
 
-    with pytest.raises(Overloaded, match=r"none came free within 0\.01 seconds"):
+    with pytest.raises(Overloaded, match=r"none was released within 0\.01 seconds"):
         await places.wait(EVE, 0.01)
     waiting = asyncio.create_task(places.wait(EVE))
     await asyncio.sleep(0)

@@ -234,9 +234,9 @@ def test_wide_json_is_not_deep() -> None:
 
 @pytest.mark.req("ENG-08")
 def test_json_beyond_the_limit_is_refused_with_both_figures() -> None:
-    with pytest.raises(TooLarge, match=f"has {MAX_TEXT_BYTES + 1} bytes, at most {MAX_TEXT_BYTES}"):
+    with pytest.raises(TooLarge, match=f"has {MAX_TEXT_BYTES + 1} bytes, the limit is {MAX_TEXT_BYTES}"):
         dumps("a" * (MAX_TEXT_BYTES - 1))
-    with pytest.raises(TooLarge, match="has 12 bytes, at most 10"):
+    with pytest.raises(TooLarge, match="has 12 bytes, the limit is 10"):
         parse(b'"0123456789"', limit=10)
 
 
@@ -262,7 +262,7 @@ def test_json_beyond_the_limit_is_refused_with_both_figures() -> None:
     ],
 )
 def test_what_is_not_json_is_refused_and_the_place_named_where_it_is_known(data: bytes, offset: int | None) -> None:
-    with pytest.raises(InvalidInput, match="not JSON") as caught:
+    with pytest.raises(InvalidInput, match="not valid JSON") as caught:
         parse(data)
 
     assert caught.value.details.get("offset") == offset

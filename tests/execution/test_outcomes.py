@@ -126,7 +126,7 @@ def stream() -> Iterator[int]:
         (stream, "its result cannot be written as JSON: Encoding objects of type generator"),
         (lambda: 10**5000, "its result cannot be written as JSON: Exceeds the limit"),
         (cycle, "its result is nested too deep, or contains itself"),
-        (deep, "the JSON value is nested too deep"),
+        (deep, "the JSON value is nested too deeply"),
     ],
 )
 async def test_a_result_that_is_no_json_is_refused_clearly(function: Any, said: str) -> None:
@@ -392,7 +392,7 @@ async def test_a_tool_that_blocks_for_ever_is_called_no_more_when_too_many_are_l
 
     assert called == MOST_ABANDONED
     assert all("took longer" in (outcome.error or "") for outcome in outcomes[:MOST_ABANDONED])
-    assert all(f"{MOST_ABANDONED} calls of it" in (outcome.error or "") for outcome in outcomes[MOST_ABANDONED:])
+    assert all(f"{MOST_ABANDONED} earlier calls" in (outcome.error or "") for outcome in outcomes[MOST_ABANDONED:])
     assert other.text == "fine"
 
 

@@ -272,8 +272,8 @@ async def test_waiting_for_a_free_place_has_an_end(open_caller: OpenCaller) -> N
     async with caller._slot("scripted", patience):  # pyright: ignore[reportPrivateUsage] - an answer that lasts longer
         refused = await failure(caller)
 
-    assert "the model scripted was not asked: all answers of models are taken; there are 1" in str(refused)
-    assert "none came free within 0.3 seconds" in str(refused)
+    assert "the model scripted was not asked: all answers of models are in use; the limit is 1" in str(refused)
+    assert "none was released within 0.3 seconds" in str(refused)
 
 
 async def test_after_failures_and_cancellations_every_place_is_free(open_caller: OpenCaller) -> None:

@@ -199,7 +199,7 @@ async def test_what_expired_neither_leaves_nor_arrives(engine: Engine, clock: Cl
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        (b"{", "this is not JSON"),
+        (b"{", "the text is not valid JSON"),
         ({"content": ""}, "the memory is empty"),
         ({"importance": 2}, "the importance"),
         ({"id": "x"}, "UUID"),

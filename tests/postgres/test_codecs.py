@@ -61,8 +61,8 @@ async def test_what_json_cannot_hold_is_refused_by_our_own_rule_and_the_connecti
         refusals[refused.value.what] = type(refused.value)
 
     assert refusals == {
-        "the JSON value is nested too deep": InvalidInput,
-        "the value cannot be written as JSON": InvalidInput,
+        "the JSON value is nested too deeply": InvalidInput,
+        "the value cannot be encoded as JSON": InvalidInput,
         "the JSON value is too large": TooLarge,
     }
 

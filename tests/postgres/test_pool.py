@@ -88,7 +88,7 @@ async def test_who_waits_too_long_for_a_connection_is_told_to_come_back(
     narrow = open_postgres(pool_size=1, acquire_timeout=0.1).tenant(await database.tenant())
 
     async with narrow.transaction():
-        with pytest.raises(Overloaded, match="all database connections are taken") as refused:
+        with pytest.raises(Overloaded, match="all database connections are in use") as refused:
             await narrow.value(WORK)
 
     assert refused.value.retry_after > 0

@@ -12,7 +12,7 @@ BEYOND_THE_DOCUMENT = (
     # What depends on rows or settings.
     ("DELETE /api/skills/{name}", "needs it", "which skills need it is in their rows"),
     ("DELETE /api/topics/{name}", "cannot be removed", "the engine's own topics stay"),
-    ("GET /api/memories/owners", "it is not one that a list gave", "a cursor of that form was given by no list"),
+    ("GET /api/memories/owners", "no list returned it", "a cursor of that form was given by no list"),
     ("GET /api/topics/{name}/records", "has no partition", "which partitions there are is in the topic's row"),
     ("POST /api/groups/{group}/reset", "has no partition", "which partitions there are is in the topic's row"),
     ("POST /api/memories/{id}/supersede", "already superseded|not valid yet", "it depends on the memory's row"),

@@ -63,9 +63,9 @@ async def test_what_is_anonymous_takes_no_place_of_known_callers() -> None:
         page.enter_unknown()
         login.enter_unknown(sign_in=True)
         async with arriving(traffic) as another:
-            with pytest.raises(Overloaded, match="all anonymous requests are taken"):
+            with pytest.raises(Overloaded, match="all anonymous requests are in use"):
                 another.enter_unknown()
-            with pytest.raises(Overloaded, match="all sign-ins are taken"):
+            with pytest.raises(Overloaded, match="all sign-ins are in use"):
                 another.enter_unknown(sign_in=True)
         async with visiting(traffic), visiting(traffic):
             assert (traffic.running.taken, traffic.arriving.taken) == (2, 0)
@@ -109,7 +109,7 @@ async def test_who_listens_keeps_nobody_from_calling() -> None:
     async with visiting(traffic) as stream:
         stream.listen()
         async with visiting(traffic, BOB) as call:
-            with pytest.raises(Overloaded, match="all streams are taken"):
+            with pytest.raises(Overloaded, match="all streams are in use"):
                 call.listen()
             call.stay(60)
             async with visiting(traffic) as another:

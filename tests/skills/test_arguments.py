@@ -58,8 +58,8 @@ def test_no_arguments_are_an_empty_object() -> None:
     ("raw", "said"),
     [
         ("", 'the argument `parcel` is missing. `parcel` takes {"type":"string"}.'),
-        ("{", "ship was not called: its arguments cannot be parsed, this is not JSON: "),
-        ('{"parcel": NaN}', "its arguments cannot be parsed, this is not JSON: "),
+        ("{", "ship was not called: its arguments cannot be parsed, the text is not valid JSON: "),
+        ('{"parcel": NaN}', "its arguments cannot be parsed, the text is not valid JSON: "),
         ('["a"]', "ship was not called: its arguments are a list, not an object. Write one JSON object."),
         ('"a"', "its arguments are text, not an object"),
         ("null", "its arguments are null, not an object"),
@@ -74,7 +74,7 @@ def test_no_arguments_are_an_empty_object() -> None:
         ('{"parcel": "' + "a" * 10_000_000 + '"}', "the JSON text is too large: it has 10000014 bytes"),
         ('{"parcel": ' + "[" * 1000 + "]" * 1000 + "}", "the JSON value is nested too deep"),
         ('{"parcel": ' + "[" * 100_000, "its arguments cannot be parsed"),
-        ("\ud83d", "its arguments cannot be parsed, this is not JSON"),
+        ("\ud83d", "its arguments cannot be parsed, the text is not valid JSON"),
     ],
 )  # fmt: skip
 def test_arguments_that_do_not_fit_are_refused_with_the_rule_and_the_shape(raw: str, said: str) -> None:

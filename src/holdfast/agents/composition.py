@@ -158,7 +158,7 @@ async def open_agents(
             llm=config.llm,
             caller=caller,
             bus=bus,
-            turns=shared_by_tenant(limits, "turns of agents", concurrency, setting="agents.concurrency"),
+            turns=shared_by_tenant(limits, "runs of agents", concurrency, setting="agents.concurrency"),
             # With more, messages would only wait for each other at the database, at each of their steps.
             messages=shared_by_tenant(
                 limits, "messages that are being stored", pool_size, setting="database.pool_size"

@@ -114,7 +114,7 @@ def load_config(
     )
     for key, value in given.items():
         if any(_UNUSABLE.search(text) for text in _texts(value.value)):
-            _refuse(key, given, "it holds a NUL byte or half a character")
+            _refuse(key, given, "it contains a NUL byte or a lone surrogate")
     if "data" in given:
         given["data"] = _in_folder(given)
     try:
@@ -175,8 +175,8 @@ def _home() -> Path:
     if home is None:
         raise BadSetting(
             "there is no data folder",
-            why="the setting data is not given and this account has no home folder",
-            next="Set HOLDFAST_DATA to a folder that this account may write.",
+            why="the setting data is not set, and this account has no home folder",
+            next="Set HOLDFAST_DATA to a folder that this account can write to.",
             key="data",
             origin=DEFAULT,
         )
@@ -197,7 +197,7 @@ def _in_folder(given: Mapping[str, GivenValue]) -> GivenValue:
     try:
         path = data.folder / Path(data.value).expanduser()
     except RuntimeError:
-        _refuse("data", given, "there is no such home folder")
+        _refuse("data", given, "the home folder in it does not exist")
     return GivenValue(path, data.origin, data.folder)
 
 
@@ -236,7 +236,7 @@ def _refuse(key: str, given: Mapping[str, GivenValue], why: str, *, within: Sequ
     if within:
         why = f"{''.join(f'{name} of ' for name in within[1:2])}entry {int(within[0]) + 1}: {why}"
     details = {"key": key, "origin": origin}
-    what = f"the setting {key} cannot be used"
+    what = f"the setting {key} is invalid"
     if source and key not in KEYS.secret:
         value = ascii(source.value)
         details["value"] = value if len(value) <= 100 else f"{value[:97]}..."
@@ -244,7 +244,7 @@ def _refuse(key: str, given: Mapping[str, GivenValue], why: str, *, within: Sequ
     raise BadSetting(
         what,
         why=f"{why} ({origin})",
-        next="Correct it or remove it; docs/settings.md has every setting.",
+        next="Correct it or remove it; docs/settings.md lists all settings.",
         **details,
     ) from None
 

@@ -45,7 +45,7 @@ def read_cursor(cursor: str | None) -> tuple[UUID, int]:
 def unusable(cursor: str) -> InvalidInput:
     """Return the error for an invalid cursor."""
     return InvalidInput(
-        f"the cursor {cursor[:100]!r} cannot be used",
-        why="it is not one that a list gave",
-        next="Give the cursor of the last page, or none to start from the beginning.",
+        f"the cursor {cursor[:100]!r} is invalid",
+        why="no list returned it",
+        next="Pass the cursor of the previous page, or none to start from the beginning.",
     )

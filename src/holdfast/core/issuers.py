@@ -42,7 +42,7 @@ def _distinct(issuers: "tuple[Issuer, ...]") -> "tuple[Issuer, ...]":
     names = [issuer.issuer for issuer in issuers]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ValueError(f"{twice[0]} is in it twice")
+        raise ValueError(f"it contains {twice[0]} twice")
     return issuers
 
 
@@ -97,7 +97,7 @@ class Issuer(SettingsSection):
             return given
         named = {str(name).replace("-", "_"): value for name, value in cast(dict[object, object], given).items()}
         if len(named) < len(cast(dict[object, object], given)):
-            raise ValueError("a name in it is given twice")
+            raise ValueError("it contains a name twice")
         return named
 
     @model_validator(mode="after")
@@ -105,15 +105,17 @@ class Issuer(SettingsSection):
         possible = PUBLIC if self.secret is None else {SHARED}
         unfit = [name for name in self.algorithms if name not in possible]
         if unfit:
-            raise ValueError(f"algorithms should be of {', '.join(sorted(possible))}, not {unfit[0]!a}")
+            raise ValueError(f"{unfit[0]!a} is not a supported algorithm; use {', '.join(sorted(possible))}")
         if self.secret is not None and self.jwks_url is not None:
-            raise ValueError("it has both secret and jwks_url: whoever knows the public keys could sign with them")
+            raise ValueError(
+                "it has both secret and jwks_url, but an issuer signs with a shared secret or with a key pair"
+            )
         if self.secret is None and self.jwks_url is None and not is_address(self.issuer):
-            raise ValueError("issuer should be an address, for its keys to be found; or give jwks_url")
+            raise ValueError("issuer should be a URL, so that its keys can be found; otherwise set jwks_url")
         if self.tenant_claim is not None and "tenant" in self.model_fields_set:
             raise ValueError("it has both tenant and tenant_claim")
         if self.tenants and self.tenant_claim is None:
-            raise ValueError("tenants is for issuers with a tenant_claim")
+            raise ValueError("tenants requires a tenant_claim")
         return self
 
     @property

@@ -101,8 +101,8 @@ def check_work(data: bytes, *, most: int = MAX_VALUES) -> None:
         _refuse(most)
     if (digits := _long_digits(data)) > MAX_LONG_DIGITS:
         raise TooLarge(
-            "the JSON text takes too long to read",
-            why=f"it has {digits:,} digits in long numbers, at most {MAX_LONG_DIGITS:,} are taken",
+            "the JSON text takes too long to decode",
+            why=f"it has {digits:,} digits in long numbers, the limit is {MAX_LONG_DIGITS:,}",
             next="Send long numbers as text.",
             limit=MAX_LONG_DIGITS,
         )
@@ -130,7 +130,7 @@ def _long_digits(data: bytes) -> int:
 
 def _refuse(most: int) -> None:
     raise TooLarge(
-        "the JSON text takes too long to read",
+        "the JSON text takes too long to decode",
         why=f"it has more than {most:,} values",
         next="Send it in parts.",
         limit=most,

@@ -48,9 +48,9 @@ class PeriodicJob(ABC):
         try:
             pause = await self.step()
         except HoldfastError as error:
-            self._log.warning("the %s failed, trying again later: %s", self._name, error)
+            self._log.warning("the %s failed; retrying later: %s", self._name, error)
         except Exception:  # noqa: BLE001 - a job survives every error of a step
-            self._log.exception("a defect: the %s failed, trying again later", self._name)
+            self._log.exception("internal error: the %s failed; retrying later", self._name)
         return (self._pause if pause is None else pause) * (0.9 + random.random() / 5)
 
 

@@ -142,11 +142,15 @@ def _read_toml(path: Path) -> dict[str, object]:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             why = f"it has more than {MAX_FILE_BYTES} bytes"
-            raise BadSetting(f"{path} is too large", why=why, next="Keep nothing but settings in it.", file=str(path))
+            raise BadSetting(
+                f"{path} is too large", why=why, next="Remove everything but settings from it.", file=str(path)
+            )
         return tomllib.loads(path.read_text("utf-8"))
     except RecursionError:
-        why = "its values are nested too deep"
-        raise BadSetting(f"{path} cannot be read", why=why, next="No setting is nested so.", file=str(path)) from None
+        why = "its values are nested too deeply"
+        raise BadSetting(
+            f"{path} cannot be read", why=why, next="Remove the nested tables; no setting needs them.", file=str(path)
+        ) from None
     except tomllib.TOMLDecodeError as error:
         raise BadSetting(
             f"{path} is not valid TOML", why=str(error), next="Correct that line.", file=str(path)
@@ -158,7 +162,7 @@ def _read_toml(path: Path) -> dict[str, object]:
         raise BadSetting(
             f"{path} cannot be read",
             why=error.strerror or str(error),
-            next="Make it readable for this account, or move it away.",
+            next="Make it readable for this account, or move it elsewhere.",
             file=str(path),
         ) from None
 
@@ -190,7 +194,7 @@ def _secret_from_file(path: Path, key: str, origin: str) -> str:
         raise BadSetting(
             f"the setting {key} has no value",
             why=f"{why} ({origin})",
-            next="Name a readable file that holds nothing but the secret.",
+            next="Name a readable file that contains only the secret.",
             key=key,
             origin=origin,
         )
@@ -214,9 +218,9 @@ def _is_foreign(name: str, value: str) -> bool:
 def _unknown(name: str, origin: str, nearest: str) -> BadSetting:
     name = name[:SHOWN_NAME]
     return BadSetting(
-        f"there is no setting {name!a}",
-        why=f"it came from {origin}",
-        next=f"The nearest one is {nearest}; correct the name or remove it.",
+        f"unknown setting {name!a}",
+        why=f"it is set by {origin}",
+        next=f"Did you mean {nearest}? Correct the name or remove it.",
         key=name.encode("ascii", "backslashreplace").decode(),
         origin=origin,
         nearest=nearest,
@@ -241,7 +245,7 @@ def _alike(one: str, other: str) -> float:
 
 def _given_twice(key: str, first: str, second: str) -> BadSetting:
     return BadSetting(
-        f"the setting {key} is given twice",
+        f"the setting {key} is set twice",
         why=f"by {first} and by {second}",
         next="Remove one of them.",
         key=key,

@@ -41,7 +41,7 @@ def _present(secret: SecretStr | None) -> SecretStr | None:
 def _strong(secret: SecretStr | None) -> SecretStr | None:
     # Tenants' passwords are derived from it: with one password, a tenant could guess a short secret by brute force.
     if secret is not None and len(secret.get_secret_value()) < MIN_SECRET:
-        raise ValueError(f"it has fewer than {MIN_SECRET} characters; `openssl rand -hex 32` makes a good one")
+        raise ValueError(f"it has fewer than {MIN_SECRET} characters; `openssl rand -hex 32` generates a strong one")
     return secret
 
 
@@ -88,7 +88,7 @@ def _endpoint(address: str | None) -> str | None:
     except ValueError:
         usable = False
     if not usable:
-        raise ValueError("it should be like https://host:8000/v1, without a key in it")
+        raise ValueError("it should be like https://host:8000/v1, without an API key")
     return address.rstrip("/")
 
 
@@ -104,7 +104,7 @@ def _root_path(path: str) -> str:
     if parts == [""]:
         return ""
     if not all(re.fullmatch(r"[\w.~-]+", part, re.ASCII) and part.strip(".") for part in parts):
-        raise ValueError("it should be like /x or /x/y, of letters, digits and -._~")
+        raise ValueError("it should be like /x or /x/y, with letters, digits and -._~")
     return "/" + "/".join(parts)
 
 
@@ -113,7 +113,9 @@ def _origin(address: str | None) -> str | None:
         return None
     origin = re.fullmatch(r"(https?://[^\s/?#@]+)/?", address)
     if origin is None:
-        raise ValueError("it should be like https://agents.example.com; a path is for server.root_path")
+        raise ValueError(
+            "it should be like https://agents.example.com, without a path; set server.root_path for a path"
+        )
     return _endpoint(origin[1])
 
 

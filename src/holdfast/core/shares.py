@@ -219,17 +219,17 @@ class Shares:
         tenant, user = holder
         by_tenant, by_user = self._by_tenant.get(tenant, 0), self._by_user.get(holder, 0)
         if self.taken >= self.total:
-            scope, setting, what = "all", self._setting, f"all {self.what} are taken"
-            why = f"there are {self.total}"
+            scope, setting, what = "all", self._setting, f"all {self.what} are in use"
+            why = f"the limit is {self.total}"
         elif room(self._tenant_share, self.total - self.taken, by_tenant) <= NOTHING:
             scope, setting = self._of, f"limits.{self._of}_share"
-            what = f"the {scope} has its share of the {self.what}"
-            why = f"it has {by_tenant} of {self.total}, and the rest is kept for others"
+            what = f"the {scope} has used its share of the {self.what}"
+            why = f"it has {by_tenant} of {self.total}; the rest is reserved for others"
         else:
-            scope, setting, what = "user", "limits.user_share", f"the user has their share of the {self.what}"
-            why = f"{user[:SHOWN]!r} has {by_user} of {self.total}, and the rest is kept for others"
+            scope, setting, what = "user", "limits.user_share", f"the user has used their share of the {self.what}"
+            why = f"{user[:SHOWN]!r} has {by_user} of {self.total}; the rest is reserved for others"
         if waited is not None:
-            why += f"; none came free within {waited:.3g} seconds"
+            why += f"; none was released within {waited:.3g} seconds"
         raised = setting if scope == "all" else f"{setting} or {self._setting}"
         return Overloaded(
             what,

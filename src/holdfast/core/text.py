@@ -82,7 +82,7 @@ def dumps(value: object) -> str:
         _refuse_depth()
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(
-            "the value cannot be written as JSON",
+            "the value cannot be encoded as JSON",
             why=_one_line(error),
             next=f"Use text, numbers of at most {MAX_INTEGER_DIGITS} digits, lists, and mappings with text as keys.",
         ) from None
@@ -105,7 +105,7 @@ def loads(data: str | bytes) -> Any:
     except RecursionError:
         _refuse_depth()
     except (msgspec.MsgspecError, ValueError, TooLarge) as error:
-        raise InvalidInput("the stored JSON cannot be read", why=_one_line(error)) from None
+        raise InvalidInput("the stored JSON is invalid", why=_one_line(error)) from None
 
 
 def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VALUES) -> Any:
@@ -136,7 +136,9 @@ def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VA
         why = _one_line(error)
         found = _BYTE_OFFSET.search(why)
         details = {"offset": int(found[1])} if found else {"offset": len(data)} if TRUNCATED in why else {}
-        raise InvalidInput("this is not JSON", why=why, next="Send one JSON value in UTF-8.", **details) from None
+        raise InvalidInput(
+            "the text is not valid JSON", why=why, next="Send one JSON value in UTF-8.", **details
+        ) from None
     return value
 
 
@@ -260,8 +262,8 @@ def _containers(outer: dict[str, Any] | list[Any]) -> list[dict[str, Any] | list
 
 def _refuse_depth() -> NoReturn:
     raise InvalidInput(
-        "the JSON value is nested too deep",
-        why=f"at most {MAX_JSON_DEPTH} levels are taken",
+        "the JSON value is nested too deeply",
+        why=f"the limit is {MAX_JSON_DEPTH} levels",
         next="Flatten it, or send the inner part as text.",
         limit=MAX_JSON_DEPTH,
     ) from None
@@ -271,7 +273,7 @@ def _refuse_larger(what: str, size: int, limit: int) -> None:
     if size > limit:
         raise TooLarge(
             f"{what} is too large",
-            why=f"it has {size} bytes, at most {limit} are taken",
+            why=f"it has {size} bytes, the limit is {limit}",
             next="Send it in parts.",
             size=size,
             limit=limit,
@@ -280,9 +282,9 @@ def _refuse_larger(what: str, size: int, limit: int) -> None:
 
 def _refuse_halves() -> NoReturn:
     raise TooLarge(
-        "the JSON text takes too long to read",
-        why=f"it has a lone surrogate, and more than {MAX_HALVES:,} halves of characters",
-        next="Send whole characters.",
+        "the JSON text takes too long to decode",
+        why=f"it has a lone surrogate, and more than {MAX_HALVES:,} surrogates in total",
+        next="Send surrogates in pairs.",
         limit=MAX_HALVES,
     ) from None
 
@@ -294,7 +296,7 @@ def _refuse_encoding(data: bytes) -> NoReturn:
     except UnicodeDecodeError as error:
         offset = error.start
     raise InvalidInput(
-        "this is not JSON",
+        "the text is not valid JSON",
         why=f"it is not UTF-8 (byte {offset})",
         next="Send one JSON value in UTF-8.",
         offset=offset,

@@ -38,9 +38,9 @@ async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int |
     """
     if most_abandoned is not None and abandoned(name) >= most_abandoned:
         raise Unavailable(
-            "it is not called now",
-            why=f"{most_abandoned} calls of it were left behind, and still run",
-            next="Try later.",
+            "the function is not called",
+            why=f"{most_abandoned} earlier calls timed out and are still running",
+            next="Try again later.",
         )
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()

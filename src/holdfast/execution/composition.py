@@ -152,5 +152,5 @@ async def open_execution(*, config: Config, postgres: Postgres, secret: bytes) -
             documents=Documents(egress),
             usage=usage,
             functions=FunctionRunner(settings.functions),
-            tool_calls=shared_by_tenant(limits, "calls of tools", limits.tool_calls, setting="limits.tool_calls"),
+            tool_calls=shared_by_tenant(limits, "tool calls", limits.tool_calls, setting="limits.tool_calls"),
         )
