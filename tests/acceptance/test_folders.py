@@ -86,7 +86,7 @@ def test_data_of_another_major_version_are_refused_with_the_way_out(used: Path) 
     (used / "postgres" / "PG_VERSION").write_text("15\n")
     before = fingerprint(used)
 
-    with pytest.raises(DataFolderUnusable, match="written by PostgreSQL 15") as refusal:
+    with pytest.raises(DataFolderUnusable, match="PostgreSQL 15 wrote the data") as refusal:
         EmbeddedServer(used).hold()
 
     assert "holdfast db backup" in refusal.value.next

@@ -148,7 +148,7 @@ def test_a_server_that_someone_else_started_on_the_folder_is_named_and_left_alon
         with pytest.raises(Unavailable) as refusal:
             EmbeddedServer(used).hold()
 
-        assert f"another PostgreSQL (pid {started.pid}) runs on" in str(refusal.value)
+        assert f"another PostgreSQL server (pid {started.pid}) uses" in str(refusal.value)
         assert f"kill -INT {started.pid}" in refusal.value.next
         assert started.poll() is None
     finally:

@@ -88,7 +88,10 @@ def test_an_unknown_name_in_an_issuer_is_refused_with_the_nearest_one(tmp_path: 
         ({"issuer": "https://h", "secret": SECRET, "jwks_url": "https://h"}, "both secret and jwks_url"),
         ({"issuer": "https://h", "algorithms": ["none"]}, "'none' is not a supported algorithm"),
         ({"issuer": "https://h", "algorithms": ["RS256", "HS256"]}, "'HS256' is not a supported algorithm"),
-        ({"issuer": "https://h", "secret": SECRET, "algorithms": ["HS256", "RS256"]}, "'RS256' is not a supported algorithm"),
+        (
+            {"issuer": "https://h", "secret": SECRET, "algorithms": ["HS256", "RS256"]},
+            "'RS256' is not a supported algorithm",
+        ),
         ({"issuer": "https://h", "tenant": "a", "tenant_claim": "org"}, "both tenant and tenant_claim"),
         ({"issuer": "https://h", "tenants": ["a"]}, "tenants requires a tenant_claim"),
         ({"issuer": "https://h", "scopes": []}, "scopes of entry 1"),

@@ -92,7 +92,7 @@ def test_a_secret_that_cannot_be_read_is_a_clear_error(tmp_path: Path) -> None:
     installation_secret(None, file)
     file.chmod(0)
 
-    with as_someone_else(), pytest.raises(DataFolderUnusable, match="cannot be read or made") as refused:
+    with as_someone_else(), pytest.raises(DataFolderUnusable, match="cannot be read or created") as refused:
         installation_secret(None, file)
 
     assert "HOLDFAST_SECRET_FILE" in refused.value.next
@@ -101,5 +101,5 @@ def test_a_secret_that_cannot_be_read_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_secret_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("a file in the way")
 
-    with pytest.raises(DataFolderUnusable, match="cannot be read or made"):
+    with pytest.raises(DataFolderUnusable, match="cannot be read or created"):
         installation_secret(None, tmp_path / "data" / "secret")

@@ -24,9 +24,9 @@ async def test_a_tenant_is_found_by_the_name_it_was_made_with(engine: Engine, na
 
 @pytest.mark.parametrize("name", NO_NAMES)
 async def test_what_cannot_be_a_name_is_refused_and_never_found(engine: Engine, name: str) -> None:
-    with pytest.raises(InvalidInput, match="cannot be the name of a tenant"):
+    with pytest.raises(InvalidInput, match="is not a valid name for a tenant"):
         await engine.tenants.create(name)
-    with pytest.raises(NotFound, match="there is no tenant"):
+    with pytest.raises(NotFound, match="does not exist"):
         await engine.tenants.find(name)
 
     assert [tenant.name for tenant in await engine.tenants.list()] == ["default"]

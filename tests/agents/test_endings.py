@@ -138,7 +138,7 @@ async def test_a_retry_repeats_nothing_of_which_the_outcome_is_known(stage: Stag
     "trouble",
     [
         TimedOut("the database took too long"),
-        Unavailable("the database has no connection left", sqlstate="53300"),
+        Unavailable("the database has no free connections", sqlstate="53300"),
         Unavailable("the database is read-only", sqlstate="25006"),
     ],
 )
@@ -169,7 +169,7 @@ async def test_what_a_database_says_of_a_defect_is_for_the_log(
     stage: Stage, app: App, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def breaks(*_: object, **__: object) -> None:
-        raise Broken("the database refused a statement", why='column "secret_salary" is broken')
+        raise Broken("the database rejected a statement", why='column "secret_salary" is broken')
 
     monkeypatch.setattr(Journal, "append", breaks)
     engine = await stage.serve(app)

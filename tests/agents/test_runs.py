@@ -130,7 +130,7 @@ async def test_a_strangers_message_in_a_locked_conversation_is_tried_again_later
 
     async with quiet.transaction() as tx, asyncio.timeout(10):
         await tx.run(LOCK, talk.id)
-        with pytest.raises(TimedOut, match="locked for too long"):
+        with pytest.raises(TimedOut, match="held a lock on a row for too long"):
             await take()
     [run] = await take()
 

@@ -126,7 +126,7 @@ async def test_serving_that_cannot_begin_leaves_nothing_running(
     stored = Definitions.stored
 
     async def away(_: Definitions) -> dict[str, object]:
-        raise DatabaseAway("the database went away")
+        raise DatabaseAway("the connection to the database was lost")
 
     monkeypatch.setattr(Definitions, "stored", away)
     before = {task.get_name() for task in asyncio.all_tasks()}

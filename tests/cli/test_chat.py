@@ -326,7 +326,7 @@ def test_nobody_talks_in_another_s_session(desk: Program) -> None:
         (["desk"], 2, "the message is empty"),
         (["desk", "Hello!", "-c", "--session", "x"], 2, "either -c or --session"),
         (["desk", "Hello!", "--user", "a\nb"], 2, "--user"),
-        (["desk", "Hello!", "--tenant", "nobody"], 3, "there is no tenant"),
+        (["desk", "Hello!", "--tenant", "nobody"], 3, "the tenant 'nobody' does not exist"),
     ],
 )
 def test_what_cannot_be_said_is_refused(desk: Program, words: list[str], code: int, said: str) -> None:

@@ -168,7 +168,7 @@ async def test_issuers_whose_tokens_cannot_be_checked_are_failures(
     found = [check for check in done.json["checks"] if check["part"] == "issuer"]
     assert [check["state"] for check in found] == ["ok", "ok", "fail", "fail", "fail"]
     assert found[0]["found"] == f"tokens of {good.url} for holdfast can be checked"
-    assert f"tokens of {away} cannot be checked now" in found[2]["found"]
+    assert f"tokens of {away} cannot be verified now" in found[2]["found"]
     assert "server.public_url" in found[3]["next"]
     assert found[4]["found"] == f"none of the keys of {odd.url} is for ES256"
     assert (done.code, done.stderr) == (6, "")

@@ -123,7 +123,7 @@ def test_a_link_that_was_used_says_what_to_do_and_another_works(guarded: Desk, b
     page.goto(used)
     page.get_by_role("button", name="Sign in").click()
 
-    expect(page.get_by_role("alert")).to_contain_text("It was used already or has expired.")
+    expect(page.get_by_role("alert")).to_contain_text("It was already used, or it has expired.")
     expect(page.get_by_role("main")).to_contain_text("holdfast keys link")
     page.get_by_role("textbox").fill(made_link(guarded))
     page.get_by_role("button", name="Sign in").click()

@@ -112,7 +112,7 @@ def test_a_folder_of_ours_that_others_may_enter_is_made_private(far: DataFolder)
 def test_data_of_another_major_version_are_refused_with_the_way_out(tmp_path: Path, version: str) -> None:
     (tmp_path / "PG_VERSION").write_text(version + "\n")
 
-    with pytest.raises(DataFolderUnusable, match="was written by PostgreSQL") as refused:
+    with pytest.raises(DataFolderUnusable, match="wrote the data in") as refused:
         check_version(tmp_path)
 
     assert "holdfast db backup" in refused.value.next
@@ -240,7 +240,7 @@ def test_a_copy_is_made_once_and_leaves_no_draft(closed_wheel: Binaries) -> None
 def test_a_copy_that_cannot_be_made_says_what_to_do(closed_wheel: Binaries, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file in the way")
 
-    with pytest.raises(DataFolderUnusable, match="cannot be run by the server's account") as refused:
+    with pytest.raises(DataFolderUnusable, match="the server's account cannot run") as refused:
         closed_wheel.reachable_copy()
 
     assert "every account can read" in refused.value.next

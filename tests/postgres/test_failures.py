@@ -126,8 +126,8 @@ async def test_the_wrong_number_of_parameters_is_our_mistake(database: Database)
 async def test_a_database_that_is_not_there_and_a_password_that_is_wrong_are_told_apart(remote: RemoteServer) -> None:
     there = remote.make_database("told_apart")
     wrong = {
-        there.replace("told_apart", "nowhere"): "there is no such database",
-        there.replace(remote.password, "guess"): "refused the login",
+        there.replace("told_apart", "nowhere"): "the database does not exist",
+        there.replace(remote.password, "guess"): "rejected the login",
     }
     for url, said in wrong.items():
         with pytest.raises(Unavailable, match=said):

@@ -96,7 +96,7 @@ async def test_a_login_of_the_engine_has_a_password_of_its_own(remote_url: str) 
     assert parts.hostname == owners.hostname
     async with open_owner(url, Options()) as login:
         assert await login.value("select session_user::text") == parts.username
-    with pytest.raises(Unavailable, match="refused the login"):
+    with pytest.raises(Unavailable, match="rejected the login"):
         async with open_owner(with_login(url, str(parts.username), "guess"), Options()):
             pass
 
@@ -131,7 +131,7 @@ async def test_an_owner_who_may_make_no_roles_is_told_what_to_run_and_that_is_en
     fast_folder: Path, tmp_path: Path
 ) -> None:
     async with bare_server(fast_folder / "bare") as (administrator, url):
-        with pytest.raises(Forbidden, match="roles that keep tenants apart") as refused:
+        with pytest.raises(Forbidden, match="roles that isolate tenants") as refused:
             async with open_engine(config=settings(url, tmp_path)):
                 pass
         async with open_owner(url, Options()) as owner:

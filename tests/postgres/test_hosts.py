@@ -66,7 +66,7 @@ async def test_an_engine_starts_and_works_behind_a_host_that_hangs(
                 await wake.wait()
 
     assert len(found) == 20
-    assert "does not answer, trying the next" in caplog.text
+    assert "does not respond; trying the next one" in caplog.text
 
 
 async def test_a_closed_port_is_passed_over_and_a_refused_login_is_not(remote_url: str, hung: str) -> None:
@@ -75,7 +75,7 @@ async def test_a_closed_port_is_passed_over_and_a_refused_login_is_not(remote_ur
     password = str(urlsplit(remote_url).password)
     own = urlsplit(remote_url).netloc.rpartition("@")[2]
     wrong = behind(remote_url.replace(f":{password}@", ":guess@").replace(f"@{own}/", f"@{own},{hung}/"))
-    with pytest.raises(Unavailable, match="refused the login"):
+    with pytest.raises(Unavailable, match="rejected the login"):
         async with open_owner(wrong, QUICK):
             pass
 

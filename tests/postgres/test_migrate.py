@@ -43,10 +43,10 @@ def test_a_function_whose_text_changed_is_applied_again_and_no_other() -> None:
 @pytest.mark.parametrize(
     ("steps", "done", "said"),
     [
-        ((FIRST, SECOND), {**ran(FIRST), SECOND.name: "another"}, "0002_second was changed after it ran"),
+        ((FIRST, SECOND), {**ran(FIRST), SECOND.name: "another"}, "0002_second was changed after it was applied"),
         ((FIRST, THIRD), ran(FIRST, SECOND, THIRD), "0002_second is missing"),
         ((FIRST, SECOND, THIRD), ran(FIRST, THIRD), "0002_second is out of order"),
-        ((FIRST,), ran(FIRST, SECOND), "0002_second, which this program does not know: a newer holdfast"),
+        ((FIRST,), ran(FIRST, SECOND), "unknown migration 0002_second: a newer version of holdfast"),
         ((), ran(FIRST), "a newer holdfast"),
     ],
 )

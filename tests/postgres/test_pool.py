@@ -231,7 +231,7 @@ async def test_a_statement_waits_only_so_long_for_a_lock(database: Database, ope
     async with database.transaction() as tx:
         await tx.value(locked)
 
-        with pytest.raises(TimedOut, match="locked for too long") as refused:
+        with pytest.raises(TimedOut, match="held a lock on a row for too long") as refused:
             await impatient.value(locked)
 
     assert "database.lock_timeout" in refused.value.next

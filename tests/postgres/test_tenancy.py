@@ -130,7 +130,7 @@ async def test_the_engine_does_not_open_with_a_role_that_security_does_not_hold(
     config = load_config(flags, environ={}, cwd=tmp_path)
 
     async with altered(owner, change, back):
-        with pytest.raises(Forbidden, match="not held by row-level security") as refused:
+        with pytest.raises(Forbidden, match="bypasses row-level security") as refused:
             async with open_engine(config=config):
                 pass
 

@@ -158,7 +158,7 @@ async def test_a_login_is_made_once_and_renewed_with_the_secret(
     assert changed != url
     async with open_owner(changed, Options()) as login:
         assert await login.value("select count(*) from item") == 1
-    with pytest.raises(Unavailable, match="refused the login"):
+    with pytest.raises(Unavailable, match="rejected the login"):
         async with open_owner(url, Options()):
             pass
 

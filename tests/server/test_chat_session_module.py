@@ -233,7 +233,7 @@ async def test_a_session_that_cannot_be_made_the_active_one_is_not_stored(
     (started,) = await Node(node.program, site, reader).start(Device({ITEM: "older"}))
 
     assert started.error is not None
-    assert "this needs the scope 'write'" in started.error
+    assert "the scope 'write' is required" in started.error
     assert started.storage == {ITEM: "older"}
 
 

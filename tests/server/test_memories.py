@@ -352,7 +352,7 @@ async def test_to_name_another_user_is_forbidden_whether_there_is_one_or_not(
     ]
 
     for there, nowhere in zip(*answers, strict=True):
-        assert (there.status, there.json()["what"]) == (403, "this needs the scope 'admin'")
+        assert (there.status, there.json()["what"]) == (403, "the scope 'admin' is required")
         assert there.json()["what"] == nowhere.json()["what"]
 
 

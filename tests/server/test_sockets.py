@@ -297,7 +297,7 @@ async def test_a_socket_ends_with_the_key_that_opened_it(
         code, reason = await closed(ann.socket)
 
     assert code == 1008
-    assert reason.startswith("this key is not valid")
+    assert reason.startswith("the key is invalid")
 
 
 @pytest.mark.req("WS-02")

@@ -59,11 +59,11 @@ async def test_where_tokens_are_taken_nobody_is_local_without_one(site: Site) ->
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"aud": "somebody else"}, "it is for somebody else"),
+        ({"aud": "somebody else"}, "its audience is another server"),
         ({"exp": 1}, "it has expired"),
-        ({"iss": 'https://"evil"'}, "its issuer 'https://'evil'' is not known here"),
-        ("a.b.c", "it is no signed JWT"),
-        ("hf_wrong", "it was never made here, has expired or was revoked"),
+        ({"iss": 'https://"evil"'}, "its issuer 'https://'evil'' is unknown"),
+        ("a.b.c", "it is not a signed JWT"),
+        ("hf_wrong", "it is unknown, expired or revoked"),
     ],
 )
 async def test_a_wrong_token_is_told_why_and_where_to_get_a_right_one(

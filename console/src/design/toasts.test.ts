@@ -6,7 +6,7 @@ import { complain, shown } from "./toasts.ts";
 test("a failure is told by what, why and what next, each a sentence", () => {
   mock.timers.enable();
 
-  complain(new Problem(403, "forbidden", "it was not pinned", "this needs the scope 'write'", "use another key"));
+  complain(new Problem(403, "forbidden", "it was not pinned", "the scope 'write' is required", "use another key"));
 
   assert.deepEqual(
     shown().map(({ text, tone }) => [text, tone]),

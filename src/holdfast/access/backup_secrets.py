@@ -45,18 +45,18 @@ class BackupSecrets:
         """Decrypt the secrets; return them by name."""
         if self.sealed is None:
             raise InvalidInput(
-                "the backup has no secrets in it",
+                "the backup contains no secrets",
                 why="it was written without a passphrase",
-                next="Leave the passphrase out, and bring the file `secret` of the old data folder.",
+                next="Omit the passphrase, and copy the file `secret` from the old data folder.",
             )
         salt, nonce, body = (b64decode(self.sealed[name]) for name in ("salt", "nonce", "body"))
         try:
             found = json.loads(AESGCM(_key(passphrase, salt)).decrypt(nonce, body, MARK))
         except InvalidTag:
             raise InvalidInput(
-                "the passphrase does not open the secrets of this backup",
-                why="it is another one, or the file was changed",
-                next="Give the passphrase that the backup was written with; nothing was restored.",
+                "the passphrase does not decrypt the secrets of this backup",
+                why="the passphrase is wrong, or the file was changed",
+                next="Use the passphrase of the backup. Nothing was restored.",
             ) from None
         return {name: value.encode("latin-1") for name, value in found.items()}
 

@@ -33,10 +33,10 @@ def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collecti
     audience = claims.get("aud")
     given = cast(list[object], audience) if isinstance(audience, list) else [audience]
     if not any(isinstance(each, str) and each in audiences for each in given):
-        raise refused("it is for somebody else", "Ask its issuer for one whose audience is this server.")
+        raise refused("its audience is another server", "Request a token whose audience is this server.")
     expires = _moment(claims, "exp")
     if expires is None:
-        raise refused("it does not say when it expires")
+        raise refused("it has no expiry time")
     until = expires + issuer.leeway
     if now >= until:
         raise refused("it has expired")
@@ -44,7 +44,10 @@ def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collecti
         if (_moment(claims, name) or -math.inf) > now + issuer.leeway:
             raise refused("it is not valid yet")
     if "cnf" in claims:  # as a bearer token, a thief could use it
-        raise refused("it is bound to a key of its holder, which is not asked for here", "Ask for a bearer token.")
+        raise refused(
+            "it is bound to a key of its holder, and this server does not support such tokens",
+            "Request a bearer token.",
+        )
     agent = None if issuer.agent_claim is None else _name(claims, issuer.agent_claim, required=False)
     scopes = _scopes(claims, issuer)
     return TokenClaims(
@@ -56,9 +59,9 @@ def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collecti
     )
 
 
-def refused(why: str, next: str = "Get another one from its issuer.") -> Unauthenticated:
+def refused(why: str, next: str = "Request a new token from its issuer.") -> Unauthenticated:
     """Return the error for a token that is not accepted."""
-    return Unauthenticated("this token is not valid", why=why, next=next)
+    return Unauthenticated("the token is invalid", why=why, next=next)
 
 
 def _moment(claims: Mapping[str, object], name: str) -> float | None:
@@ -66,7 +69,7 @@ def _moment(claims: Mapping[str, object], name: str) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
-        raise refused(f"its {name} is no time")
+        raise refused(f"its {name} is not a time")
     return float(value)
 
 
@@ -75,14 +78,14 @@ def _name(claims: Mapping[str, object], path: str, *, required: bool = True) -> 
     if value is None and not required:
         return None
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise refused(f"its {path} is no name of 1 to 255 characters")
+        raise refused(f"its {path} is not a name of 1 to 255 characters")
     return value
 
 
 def _user(claims: Mapping[str, object], issuer: Issuer) -> str:
     user = _name(claims, issuer.user_claim) or ""
     if user == LOCAL_USER:  # the user of the person who set up the server
-        raise refused(f"its {issuer.user_claim} is {LOCAL_USER!r}, which no issuer speaks for")
+        raise refused(f"its {issuer.user_claim} is {LOCAL_USER!r}, which is reserved")
     return user
 
 
@@ -91,7 +94,7 @@ def _tenant(claims: Mapping[str, object], issuer: Issuer) -> str:
         return issuer.tenant
     tenant = _name(claims, issuer.tenant_claim) or ""
     if issuer.tenants and tenant not in issuer.tenants:
-        raise refused(f"its issuer does not speak for the tenant {tenant[:SHOWN]!a}")
+        raise refused(f"its issuer may not name the tenant {tenant[:SHOWN]!a}")
     return tenant
 
 

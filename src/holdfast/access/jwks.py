@@ -104,7 +104,7 @@ class PublicKeys:
             await self._look()
             if self._clock() - self._fetched >= STALE:
                 raise Unavailable(
-                    f"tokens of {self._issuer.issuer} cannot be checked now", why=self.failure, next="Try again later."
+                    f"tokens of {self._issuer.issuer} cannot be verified now", why=self.failure, next="Try again later."
                 )
         elif age >= FRESH:
             self._begin()
@@ -143,7 +143,7 @@ class PublicKeys:
             self._fetched, self.failure = self._clock(), ""
         except HoldfastError as error:
             self.failure = str(error)
-            log.warning("the keys of %s cannot be fetched: %s", self._issuer.issuer, error)
+            log.warning("could not fetch the keys of %s: %s", self._issuer.issuer, error)
         finally:
             self._fetching = None
 
@@ -159,11 +159,11 @@ class PublicKeys:
         metadata = _decoded(data)
         url = metadata.get("jwks_uri")
         if metadata.get("issuer") != issuer:
-            raise Unavailable("its metadata is of another issuer", next="Compare access.issuers with it.")
+            raise Unavailable("its metadata names another issuer", next="Check access.issuers.")
         if not isinstance(url, str) or not is_address(url.partition("?")[0]):
-            raise Unavailable("its metadata does not say where its keys are", next="Set jwks_url in access.issuers.")
+            raise Unavailable("its metadata has no valid jwks_uri", next="Set jwks_url in access.issuers.")
         if parts.scheme == "https" and not url.startswith("https://"):
-            raise Unavailable("its metadata would have its keys fetched without TLS", next="Set jwks_url.")
+            raise Unavailable("the jwks_uri in its metadata does not use TLS", next="Set jwks_url in access.issuers.")
         return url
 
 
@@ -173,7 +173,9 @@ def published(data: bytes) -> Sequence[PublicKey]:
     keys = cast(list[object], given) if isinstance(given, list) else []
     found = [key for each in keys[:MAX_KEYS] if isinstance(each, dict) and (key := _public(cast(dict[str, Any], each)))]
     if not found:
-        raise Unavailable("no key is published that signatures can be checked with", next="Look at jwks_url.")
+        raise Unavailable(
+            "the issuer publishes no key that can verify signatures", next="Check jwks_url in access.issuers."
+        )
     return found
 
 
@@ -210,5 +212,5 @@ def _decoded(data: bytes) -> dict[str, Any]:
     except HoldfastError:
         value = None
     if not isinstance(value, dict):
-        raise Unavailable("what the issuer publishes is no JSON object", next="Look at access.issuers.")
+        raise Unavailable("the issuer's response is not a JSON object", next="Check access.issuers.")
     return cast(dict[str, Any], value)

@@ -91,19 +91,19 @@ class Keys:
         check_scopes(scopes)
         if agent is not None and not scopes <= USER_SCOPES:
             raise InvalidInput(
-                "an agent's key cannot administer",
-                why=f"it would have {', '.join(sorted(scopes - USER_SCOPES))}",
-                next=f"give it {' and '.join(sorted(USER_SCOPES))} at most",
+                "the key of an agent cannot have administrative scopes",
+                why=f"it was given {', '.join(sorted(scopes - USER_SCOPES))}",
+                next=f"Use only {' and '.join(sorted(USER_SCOPES))}.",
             )
         names = (principal,) if agent is None else (principal, agent)
         if "\0" in label or any(not name or len(name) > MAX_NAME or "\0" in name for name in names):
             raise InvalidInput(
-                "a key belongs to someone",
-                why=f"the name is empty, over {MAX_NAME} characters or holds NUL",
-                next="name a user, and an agent if it is one's",
+                "the name of the key's user or agent is invalid",
+                why=f"it is empty, has more than {MAX_NAME} characters or contains NUL",
+                next="Name a user, and an agent if the key belongs to one.",
             )
         if lifetime is not None and lifetime <= timedelta():
-            raise InvalidInput("a key cannot have expired before it is made", next="give a lifetime above zero")
+            raise InvalidInput("the lifetime of the key is not positive", next="Use a lifetime above zero.")
         text = PREFIX + secrets.token_urlsafe(32)
         if kind == "key":
             await ensure_principal(self._postgres.tenant(tenant), principal, owner="admin" in scopes)
@@ -130,7 +130,7 @@ class Keys:
         """Revoke a key. Every use of it ends within a second."""
         row = await self._system.one(sql("revoke_key"), tenant, id)
         if row is None:
-            raise NotFound(f"there is no key {id}", next="`holdfast keys ls` lists them")
+            raise NotFound(f"the key {id} does not exist", next="List the keys with `holdfast keys ls`.")
         self._known.clear()
         return _key(row)
 
@@ -144,9 +144,9 @@ class Keys:
         if row is None:
             self._known.pop(hash, None)
             raise Unauthenticated(
-                "this key is not valid",
-                why="it was never made here, has expired or was revoked",
-                next="make one with `holdfast keys create`",
+                "the key is invalid",
+                why="it is unknown, expired or revoked",
+                next="Create one with `holdfast keys create`.",
             )
         principal = _principal(row)
         self._remember(hash, monotonic(), principal)
@@ -177,9 +177,9 @@ class Keys:
             row = await tx.one(sql("use_link"), self._hash(text))
             if row is None:
                 raise Unauthenticated(
-                    "this link is not valid",
-                    why="it was used already or has expired",
-                    next="`holdfast keys link` makes a new one",
+                    "the link is invalid",
+                    why="it was already used, or it has expired",
+                    next="Create a new one with `holdfast keys link`.",
                 )
             session = await self.create(
                 TenantId(row["tenant_id"]),

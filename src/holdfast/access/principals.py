@@ -43,9 +43,9 @@ class Principal:
         """Raise Forbidden if the caller lacks a scope."""
         if scope not in self.scopes:
             raise Forbidden(
-                f"this needs the scope {scope!r}",
-                why=f"the caller {self.user!r} has {', '.join(sorted(self.scopes)) or 'none'}",
-                next="use a key that has it: `holdfast keys create --scope` makes one",
+                f"the scope {scope!r} is required",
+                why=f"the caller {self.user!r} has the scopes {', '.join(sorted(self.scopes)) or '(none)'}",
+                next="Use a key with this scope; create one with `holdfast keys create --scope`.",
                 scope=scope,
             )
 
@@ -53,9 +53,9 @@ class Principal:
         """Raise Forbidden if the caller speaks for an agent: a person has to decide this."""
         if self.agent is not None:
             raise Forbidden(
-                "a person has to decide this",
-                why=f"the caller speaks for the agent {self.agent!r:.200}",
-                next="use a key that is not an agent's",
+                "only a person can decide this",
+                why=f"the caller acts for the agent {self.agent!r:.200}",
+                next="Use a key that belongs to no agent.",
             )
 
     def acting_as(self, user: str) -> "Principal":
@@ -79,6 +79,6 @@ def check_scopes(scopes: frozenset[str]) -> None:
     unknown = sorted(scopes - SCOPES)
     if unknown or not scopes:
         raise InvalidInput(
-            f"there is no scope {', '.join(map(repr, unknown))}" if unknown else "a key without a scope can do nothing",
-            next=f"the scopes are {', '.join(sorted(SCOPES))}",
+            f"unknown scope {', '.join(map(repr, unknown))}" if unknown else "a key needs at least one scope",
+            next=f"Use one or more of {', '.join(sorted(SCOPES))}.",
         )

@@ -44,9 +44,10 @@ def _read(file: Path) -> bytes:
     secret = file.read_bytes().strip()
     if not secret:  # anyone could derive the passwords
         raise DataFolderUnusable(
-            f"the secret {file} is empty",
-            why="keys and tenants' passwords are derived from it",
-            next="bring back what was in it; or remove the file, make a new secret and new keys",
+            f"the secret file {file} is empty",
+            why="API keys and the passwords of tenants are derived from it",
+            next="Restore its content. If it is lost, remove the file: the engine generates a new secret, and you "
+            "create new keys.",
         )
     return secret
 
@@ -70,7 +71,7 @@ def _make(file: Path) -> bytes:
 
 def _unusable(file: Path, error: OSError) -> DataFolderUnusable:
     return DataFolderUnusable(
-        f"the secret {file} cannot be read or made",
+        f"the secret file {file} cannot be read or created",
         why=str(error.strerror),
-        next="mend its permissions, or set HOLDFAST_SECRET_FILE",
+        next="Correct its permissions, or set HOLDFAST_SECRET_FILE.",
     )

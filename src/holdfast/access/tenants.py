@@ -38,7 +38,7 @@ class Tenants:
         try:
             row = await self._system.one(sql("create_tenant"), name)
         except AlreadyExists:
-            raise AlreadyExists(f"there is a tenant {name!r} already", next="choose another name") from None
+            raise AlreadyExists(f"the tenant {name!r} already exists", next="Choose another name.") from None
         assert row is not None
         return _tenant(row)
 
@@ -51,8 +51,8 @@ class Tenants:
         row = await self._system.one(sql("tenant_by_name"), name) if is_name(name) else None
         if row is None:
             raise NotFound(
-                f"there is no tenant {name!r}",
-                next="`holdfast tenants ls` lists them, `holdfast tenants create NAME` makes one",
+                f"the tenant {name!r} does not exist",
+                next="List the tenants with `holdfast tenants ls`, or create one with `holdfast tenants create NAME`.",
             )
         return _tenant(row)
 
@@ -60,7 +60,9 @@ class Tenants:
         """Return the tenant with this id."""
         row = await self._system.one(sql("tenant_by_id"), id)
         if row is None:
-            raise NotFound(f"there is no tenant with the id {id}", next="`holdfast tenants ls` lists them")
+            raise NotFound(
+                f"the tenant with the id {id} does not exist", next="List the tenants with `holdfast tenants ls`."
+            )
         return _tenant(row)
 
     async def id_of(self, tenant: str | UUID) -> TenantId:
@@ -74,9 +76,9 @@ def check_name(name: str) -> None:
     """Raise InvalidInput if a tenant cannot have this name: it becomes part of topics, logs and addresses."""
     if not is_name(name):
         raise InvalidInput(
-            f"{name[:80]!r} cannot be the name of a tenant",
-            why="a name is 1 to 63 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit",
-            next="choose another name",
+            f"{name[:80]!r} is not a valid name for a tenant",
+            why="a name has 1 to 63 characters of a-z, 0-9, '.', '_' and '-', and begins with a letter or a digit",
+            next="Choose another name.",
         )
 
 

@@ -90,27 +90,27 @@ class Tokens:
     async def _checked(self, text: str) -> tuple[float, Principal]:
         parts = _TOKEN.fullmatch(text) if len(text) <= MAX_BYTES else None
         if parts is None:
-            raise refused(f"it is no signed JWT of at most {MAX_BYTES} bytes")
+            raise refused(f"it is not a signed JWT of at most {MAX_BYTES} bytes")
         header, claims = _object(parts[1]), _object(parts[2])
         name = claims.get("iss")
         trusted = self._trusted.get(name) if isinstance(name, str) else None
         if trusted is None:
             raise refused(
-                f"its issuer {str(name)[:SHOWN]!a} is not known here", "An operator can name it in access.issuers."
+                f"its issuer {str(name)[:SHOWN]!a} is unknown", "Ask an operator to add the issuer to access.issuers."
             )
         algorithm, kid = _signing(header, trusted.issuer)
         keys = await trusted.keys.fitting(algorithm, kid)
         if not keys:
-            raise refused("its issuer has no such key")
+            raise refused("its issuer has no key with this id and algorithm")
         signed, signature = text[: parts.end(2)].encode(), _bytes(parts[3])
         if not any(_is_signed(algorithm, signed, signature, key) for key in keys):
-            raise refused("its signature is not its issuer's")
+            raise refused("its signature is invalid")
         now = self._clock()
         said = claimed(claims, trusted.issuer, audiences=trusted.audiences, now=now)
         try:
             tenant = await self._tenants.id_of(said.tenant)
         except NotFound:
-            raise refused(f"there is no tenant {said.tenant[:SHOWN]!a}") from None
+            raise refused(f"the tenant {said.tenant[:SHOWN]!a} does not exist") from None
         return min(said.until, now + REMEMBERED), Principal(tenant, said.user, said.scopes, said.agent)
 
 
@@ -124,8 +124,8 @@ def trust(issuer: Issuer, fetch: Fetch, resource: str | None, clock: Callable[[]
     audiences = frozenset(issuer.audience)
     if not audiences:
         if resource is None:
-            why = f"{issuer.issuer} has no audience: tokens that it issues for others would be taken, too"
-            raise _unfit(why, "Set audience, or server.public_url.")
+            why = f"{issuer.issuer} has no audience, so tokens for other servers would be accepted"
+            raise _unfit(why, "Set its audience, or server.public_url.")
         audiences = frozenset({resource, f"{resource}/", f"{resource}/mcp"})
     if issuer.secret is None:
         return TrustedIssuer(issuer, audiences, PublicKeys(issuer, fetch, clock=clock))
@@ -136,20 +136,20 @@ def trust(issuer: Issuer, fetch: Fetch, resource: str | None, clock: Callable[[]
 
 
 def _unfit(why: str, next: str) -> BadSetting:
-    return BadSetting("the setting access.issuers cannot be used", why=why, next=next, key="access.issuers")
+    return BadSetting("the setting access.issuers is invalid", why=why, next=next, key="access.issuers")
 
 
 def _signing(header: dict[str, Any], issuer: Issuer) -> tuple[str, str | None]:
     """Check the header of a token; return its algorithm and the id of its key."""
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
     if algorithm not in issuer.signed_by:
-        raise refused(f"it is signed by {str(algorithm)[:SHOWN]!a}, its issuer's are by {', '.join(issuer.signed_by)}")
+        raise refused(f"its algorithm is {str(algorithm)[:SHOWN]!a}, and its issuer uses {', '.join(issuer.signed_by)}")
     if "crit" in header or "b64" in header:
-        raise refused("it asks for more than a signature to be checked")
+        raise refused("its header requires an extension that this server does not support")
     if not isinstance(kind, str) or kind.lower() not in TYPES:
-        raise refused(f"it is a {str(kind)[:SHOWN]!a}, and no token for access")
+        raise refused(f"its type is {str(kind)[:SHOWN]!a}, not an access token")
     if kid is not None and not isinstance(kid, str):
-        raise refused("its kid is no text")
+        raise refused("its kid is not a string")
     return cast(str, algorithm), kid
 
 
@@ -166,7 +166,7 @@ def _object(part: str) -> dict[str, Any]:
     except (msgspec.DecodeError, RecursionError):
         value = None
     if not isinstance(value, dict):
-        raise refused("it is no signed JWT")
+        raise refused("it is not a signed JWT")
     return cast(dict[str, Any], value)
 
 
@@ -174,4 +174,4 @@ def _bytes(part: str) -> bytes:
     try:
         return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
     except ValueError:
-        raise refused("it is no signed JWT") from None
+        raise refused("it is not a signed JWT") from None

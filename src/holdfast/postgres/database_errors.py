@@ -50,51 +50,51 @@ def translated(error: BaseException) -> HoldfastError:
     state = sqlstate(error)
     said = str(error).partition("\n")[0][:500]
     if isinstance(error, TimeoutError) or state == "57014":
-        return TimedOut(
-            "the database took too long", why=said or "the statement did not end in time", next="Try again."
-        )
+        return TimedOut("the database took too long", why=said or "the statement timed out", next="Try again.")
     if is_lost(error):
         return DatabaseAway(
-            "the database went away",
+            "the connection to the database was lost",
             why=said,
-            next="Try again; whether a write under way took effect is not known.",
+            next="Try again; a write in progress may or may not have taken effect.",
             sqlstate=state,
         )
     if state == "55P03":
         return TimedOut(
-            "somebody else had a row locked for too long",
+            "another transaction held a lock on a row for too long",
             why=said,
-            next="Try again when their transaction has ended; database.lock_timeout says how long is waited.",
+            next="Try again when that transaction has ended, or raise database.lock_timeout.",
             sqlstate=state,
         )
     if state in LOST_A_RACE:
-        return Overloaded("others changed the same rows again and again", why=said, retry_after=1, sqlstate=state)
+        return Overloaded(
+            "other transactions repeatedly changed the same rows", why=said, retry_after=1, sqlstate=state
+        )
     if state == "42704" and "holdfast.tenant" in said:
-        return Broken("a statement ran without a tenant", why=said, next="Report this: it is a defect.", sqlstate=state)
-    kind, what = _KINDS.get(state) or _CLASSES.get(state[:2]) or (Broken, "the database refused a statement")
+        return Broken("a statement ran without a tenant", why=said, next="Report this bug.", sqlstate=state)
+    kind, what = _KINDS.get(state) or _CLASSES.get(state[:2]) or (Broken, "the database rejected a statement")
     return kind(what, why=said, sqlstate=state)
 
 
 _KINDS: dict[str, tuple[type[HoldfastError], str]] = {
-    "23505": (AlreadyExists, "it exists already"),
-    "23503": (InvalidInput, "something it refers to is not there, or something else still refers to it"),
-    "P0002": (NotFound, "it is not there any more"),
-    "42501": (Forbidden, "the database does not allow this"),
+    "23505": (AlreadyExists, "it already exists"),
+    "23503": (InvalidInput, "it refers to something that does not exist, or something else still refers to it"),
+    "P0002": (NotFound, "it no longer exists"),
+    "42501": (Forbidden, "the database denied permission"),
     "42P01": (SchemaMismatch, "the database lacks a table that this program needs"),
     "42703": (SchemaMismatch, "the database lacks a column that this program needs"),
     "42883": (SchemaMismatch, "the database lacks a function that this program needs"),
-    "25P02": (InvalidInput, "the transaction takes no more, for an earlier statement in it has failed"),
+    "25P02": (InvalidInput, "the transaction is aborted because an earlier statement in it failed"),
     "25006": (Unavailable, "the database is read-only"),
-    "53300": (Unavailable, "the database has no connection left"),
-    "3D000": (Unavailable, "there is no such database"),
+    "53300": (Unavailable, "the database has no free connections"),
+    "3D000": (Unavailable, "the database does not exist"),
 }
 _CLASSES: dict[str, tuple[type[HoldfastError], str]] = {
-    "22": (InvalidInput, "the database cannot hold this value"),
-    "23": (InvalidInput, "the value breaks a rule of the database"),
-    "54": (TooLarge, "the database cannot hold anything this large"),
-    "28": (Unavailable, "the database refused the login"),
+    "22": (InvalidInput, "the database cannot store this value"),
+    "23": (InvalidInput, "the value violates a constraint of the database"),
+    "54": (TooLarge, "the value exceeds a size limit of the database"),
+    "28": (Unavailable, "the database rejected the login"),
     "53": (Unavailable, "the database is out of space, memory or connections"),
-    "58": (Unavailable, "the database's machine has a fault"),
+    "58": (Unavailable, "the database server reports a system error"),
 }
 
 
@@ -105,6 +105,6 @@ def away(error: BaseException) -> HoldfastError:
         return DatabaseAway(
             "the database cannot be reached",
             why=str(error) or type(error).__name__,
-            next="check that it runs and that HOLDFAST_DATABASE_URL is right",
+            next="Check that it runs and that HOLDFAST_DATABASE_URL is correct.",
         )
     return found

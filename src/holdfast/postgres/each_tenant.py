@@ -37,9 +37,9 @@ async def _try(work: Callable[[], Awaitable[int]], tenant: TenantId, name: str) 
     except DatabaseAway:
         raise
     except HoldfastError as error:
-        log.warning("the %s failed for %s, trying again later: %s", name, tenant, error)
+        log.warning("the %s failed for %s; retrying later: %s", name, tenant, error)
     except Exception:
-        log.exception("a defect: the %s failed for %s, trying again later", name, tenant)
+        log.exception("internal error: the %s failed for %s; retrying later", name, tenant)
     return 0
 
 

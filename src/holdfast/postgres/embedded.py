@@ -70,8 +70,8 @@ class EmbeddedServer:
                 if time.monotonic() > deadline:
                     raise Unavailable(
                         "the embedded PostgreSQL does not start",
-                        why=f"nothing answered within {START_TIMEOUT:.0f} seconds",
-                        next=f"read {self.folder.log}, then try again",
+                        why=f"it did not respond within {START_TIMEOUT:.0f} seconds",
+                        next=f"Look for the cause in {self.folder.log}, then try again.",
                     )
                 # A holder exits at once if another one runs, which is starting or stopping the server.
                 # A holder that was killed is replaced.
@@ -114,8 +114,8 @@ def start_holder(folder: DataFolder, deadline: float, memory: int | None = None)
     if not line:
         raise Unavailable(
             "the embedded PostgreSQL does not start",
-            why="its holder process ended without a word" if ready else "its holder process did not report in time",
-            next=f"read {folder.log}",
+            why="its holder process ended without a report" if ready else "its holder process did not report in time",
+            next=f"Look for the cause in {folder.log}.",
         )
     report = json.loads(line)
     if "code" in report:
@@ -152,8 +152,8 @@ def _lock(path: Path, kind: int, deadline: float) -> IO[bytes]:
             if time.monotonic() > deadline:
                 handle.close()
                 raise Unavailable(
-                    f"{path} stays locked",
+                    f"{path} is locked",
                     why=f"another process has been starting or stopping the server for {START_TIMEOUT:.0f} seconds",
-                    next=f"read {path.with_name('postgres.log')}; end the process that holds it",
+                    next=f"Read {path.with_name('postgres.log')}, and end the process that holds the lock.",
                 ) from None
             time.sleep(POLL)

@@ -71,9 +71,9 @@ class DataFolder:
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except (FileExistsError, NotADirectoryError) as error:
-            raise _unusable(self.root, "it, or a part of its path, is a file") from error
+            raise _unusable(self.root, "the path or a part of it is a file") from error
         except OSError as error:
-            raise _unusable(self.root, f"it cannot be made ({error.strerror})") from error
+            raise _unusable(self.root, f"it cannot be created ({error.strerror})") from error
         owner = self.root.stat().st_uid
         if os.geteuid() not in (0, owner):
             raise _unusable(self.root, f"it belongs to {_account_name(owner)}, not to you")
@@ -89,7 +89,9 @@ class DataFolder:
             sockets.mkdir(mode=0o700, exist_ok=True)
             found = os.lstat(sockets)
         except OSError as error:
-            raise _unusable(sockets, f"the folder for the server's socket cannot be made ({error.strerror})") from error
+            raise _unusable(
+                sockets, f"the folder for the server's socket cannot be created ({error.strerror})"
+            ) from error
         # Another user could have created the folder in the temporary directory, as an attack.
         if not stat.S_ISDIR(found.st_mode) or (os.geteuid() != 0 and found.st_uid != os.geteuid()):
             raise _unusable(sockets, f"the folder for the server's socket belongs to {_account_name(found.st_uid)}")
@@ -119,5 +121,5 @@ def _unusable(path: Path, why: str) -> DataFolderUnusable:
     return DataFolderUnusable(
         f"the data folder {path} cannot be used",
         why=why,
-        next="choose another with --data DIR (or HOLDFAST_DATA), or mend its owner and permissions",
+        next="Choose another one with --data DIR or HOLDFAST_DATA, or correct its owner and permissions.",
     )

@@ -43,9 +43,9 @@ def wait_for_predecessor(cluster: Path) -> int | None:
         stopping = "stopping" in content
         if waited > (3 * STOP_TIMEOUT if stopping else STRANGER_TIMEOUT):
             raise Unavailable(
-                f"another PostgreSQL (pid {pid}) runs on {cluster}",
+                f"another PostgreSQL server (pid {pid}) uses {cluster}",
                 why="it does not stop" if stopping else "it was not started by holdfast",
-                next=f"stop it (kill -INT {pid}), then try again",
+                next=f"Stop it with `kill -INT {pid}`, then try again.",
             )
         if stopping and waited > STOP_TIMEOUT:
             with suppress(ProcessLookupError):

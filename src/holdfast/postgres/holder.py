@@ -66,7 +66,7 @@ class Holder:
             self._process.wait()
             if self._leaving.is_set() or not (self._folder.cluster / "PG_VERSION").exists():
                 return
-            sys.stderr.write(f"holder: PostgreSQL ended with {self._process.returncode}, starting it again\n")
+            sys.stderr.write(f"holder: PostgreSQL ended with {self._process.returncode}; restarting it\n")
             self._launch()
             if self._leaving.is_set():
                 self.stop()
@@ -115,9 +115,9 @@ class Holder:
             )
         if done.returncode != 0:
             raise Unavailable(
-                "PostgreSQL could not lay out a new data folder",
+                "PostgreSQL could not initialize a new data folder",
                 why=(done.stderr or done.stdout).strip()[-2000:],
-                next=f"check that {self._folder.root} has room and can be written, then try again",
+                next=f"Check that {self._folder.root} is writable and has free space, then try again.",
             )
 
     def _write_access_rules(self) -> None:
@@ -154,7 +154,7 @@ class Holder:
             raise Unavailable(
                 "the embedded PostgreSQL does not start",
                 why=said.strip()[-1500:],
-                next=f"read {self._folder.log}, then try again",
+                next=f"Look for the cause in {self._folder.log}, then try again.",
             )
 
     def _spawn(self, environment: dict[str, str]) -> subprocess.Popen[Any]:

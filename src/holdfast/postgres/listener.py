@@ -124,7 +124,7 @@ class Listener:
                 else:
                     await connection.remove_listener(channel, self._notified)
             except Exception as error:  # noqa: BLE001 - a new connection listens to all channels with receivers
-                log.warning("cannot listen to the database, trying again: %s", error)
+                log.warning("could not listen to the database; retrying: %s", error)
                 connection.terminate()
 
     async def _keep_connected(self) -> None:
@@ -143,7 +143,7 @@ class Listener:
                 await self._lost.wait()
                 await asyncio.sleep(RECONNECT_FIRST)  # no busy loop if the server hangs up at once
             except Exception as error:  # noqa: BLE001 - after any error, receivers can still read the rows
-                log.warning("cannot listen to the database, trying again: %s", error)
+                log.warning("could not listen to the database; retrying: %s", error)
                 if self._connection is not None and not self._connection.is_closed():
                     self._connection.terminate()
                 await asyncio.sleep(pause)

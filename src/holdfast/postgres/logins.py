@@ -111,7 +111,7 @@ class TenantLogins:
     async def _login_of(self, tenant: TenantId) -> str:
         login = await self._owner.value(sql("login_of_tenant"), tenant)
         if login is None:
-            raise NotFound("the tenant has no login", next="`holdfast db url --tenant NAME` makes one.")
+            raise NotFound("the tenant has no login", next="Create one with `holdfast db url --tenant NAME`.")
         return str(login)
 
     async def _renew(self, tenant: TenantId, login: str) -> str:
@@ -143,7 +143,7 @@ class LoginWatch(PeriodicJob):
             statement = timedelta(seconds=self._limits.statement) + SLACK
             ended = await owner.all(sql("end_overdue_logins"), idle, statement, self._blocking)
         for row in ended:
-            log.warning("a session of the tenant login %s was ended: %s", row["login"], row["why"])
+            log.warning("ended a session of the tenant login %s: %s", row["login"], row["why"])
         return len(ended)
 
     async def step(self) -> None:

@@ -78,20 +78,20 @@ def plan(schema: Schema, migrated: Mapping[str, str], functions: Mapping[str, st
         if name not in known:
             if name > newest:
                 raise SchemaMismatch(
-                    f"the database has the migration {name}, which this program does not know",
-                    why="a newer holdfast has migrated it",
-                    next="run that version, or a newer one",
+                    f"the database has the unknown migration {name}",
+                    why="a newer version of holdfast migrated it",
+                    next="Run that version or a newer one.",
                 )
             raise SchemaMismatch(
                 f"the migration {name} is missing",
-                why="the database has it, this program does not",
-                next="restore the file; a migration that has run is never removed",
+                why="it was applied to the database, but this program does not have it",
+                next="Restore the file: never remove an applied migration.",
             )
         if known[name].hash != hash:
             raise SchemaMismatch(
-                f"the migration {name} was changed after it ran",
-                why="its text is not the one the database has recorded",
-                next="restore the file and write a new migration for the change",
+                f"the migration {name} was changed after it was applied",
+                why="its hash differs from the hash in the database",
+                next="Restore the file, and write a new migration for the change.",
             )
     last = max(migrated, default="")
     pending = tuple(step for step in schema.migrations if step.name not in migrated)
@@ -99,8 +99,8 @@ def plan(schema: Schema, migrated: Mapping[str, str], functions: Mapping[str, st
         if step.name < last:
             raise SchemaMismatch(
                 f"the migration {step.name} is out of order",
-                why=f"{last} has run already",
-                next="give it a number after the last one",
+                why=f"{last} is already applied",
+                next="Give it a number after the last one.",
             )
     return Plan(pending, tuple(step for step in schema.functions if functions.get(step.name) != step.hash))
 
@@ -142,7 +142,7 @@ async def _apply(owner: OwnerConnection, step: SqlFile) -> None:
     try:
         await owner.script(step.text)
     except HoldfastError as error:
-        error.add_note(f"while applying {step.name}; the database is as it was before")
+        error.add_note(f"while applying {step.name}; the database is unchanged")
         raise
 
 

@@ -186,4 +186,4 @@ class Pool(Generic[C]):
 
 
 def _closed() -> Unavailable:
-    return Unavailable("the engine is closed", why="its database connections were given up", next="open a new engine")
+    return Unavailable("the engine is closed", why="its database connections are closed", next="Open a new engine.")

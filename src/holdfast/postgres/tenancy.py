@@ -29,10 +29,10 @@ async def ensure_roles(owner: OwnerConnection) -> None:
         await owner.script(script)
     except Forbidden as error:
         raise Forbidden(
-            "the owner of the database may not set up the roles that keep tenants apart",
+            "the owner of the database may not create the roles that isolate tenants",
             why=error.why,
-            next="as an administrator of the server run `alter role <owner> createrole`, or make the roles "
-            "holdfast_owner, holdfast_app, holdfast_system and holdfast_tenant and grant the first three to the owner",
+            next="As an administrator of the server, run `alter role <owner> createrole`, or create the roles "
+            "holdfast_owner, holdfast_app, holdfast_system and holdfast_tenant and grant the first three to the owner.",
         ) from error
 
 
@@ -62,9 +62,9 @@ async def refuse_bypass(database: Statements) -> None:
     role = await database.value(sql("role_not_held"))
     if role is not None:
         raise Forbidden(
-            f"the role {role} is not held by row-level security",
-            why="it is a superuser, has BYPASSRLS or is in holdfast_owner, so tenants would see one another's rows",
-            next="set database.url to a login without these attributes, and database.owner_url to the owner's",
+            f"the role {role} bypasses row-level security",
+            why="it is a superuser, has BYPASSRLS or is in holdfast_owner, so tenants could see each other's rows",
+            next="Set database.url to a login without these attributes, and database.owner_url to the owner's login.",
         )
 
 

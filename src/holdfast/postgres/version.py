@@ -17,10 +17,10 @@ def check_version(cluster: Path) -> None:
         return
     if written_by != str(MAJOR):
         raise DataFolderUnusable(
-            f"the data in {cluster} was written by PostgreSQL {written_by}, this program brings PostgreSQL {MAJOR}",
-            why="the file formats of two major versions differ",
-            next="run `holdfast db backup FILE` with the holdfast release that wrote it, then `holdfast db restore "
-            "FILE` with this one and a new --data folder; the old folder is left as it is",
+            f"PostgreSQL {written_by} wrote the data in {cluster}, and this program contains PostgreSQL {MAJOR}",
+            why="major versions have different file formats",
+            next="Run `holdfast db backup FILE` with the holdfast release that wrote it, then `holdfast db restore "
+            "FILE` with this one and a new --data folder. The old folder is unchanged.",
         )
 
 
@@ -29,10 +29,10 @@ def check_server(version: int, vector: str | None) -> None:
     if version < OLDEST_SERVER:
         raise _too_old(f"PostgreSQL {version // 10000} is too old", "holdfast needs PostgreSQL 16 or later")
     if vector is None:
-        raise _too_old("the server has no pgvector", "the extension `vector` is not installed on its machine")
+        raise _too_old("the server has no pgvector", "the extension `vector` is not installed on the server")
     if tuple(int(part) for part in vector.split(".")[:2]) < OLDEST_VECTOR:
         raise _too_old(f"pgvector {vector} is too old", "holdfast needs pgvector 0.8 or later")
 
 
 def _too_old(what: str, why: str) -> HoldfastError:
-    return Unavailable(what, why=why, next="upgrade it, or unset HOLDFAST_DATABASE_URL to use the embedded server")
+    return Unavailable(what, why=why, next="Upgrade it, or unset HOLDFAST_DATABASE_URL to use the embedded server.")
