@@ -40,7 +40,7 @@ async def test_the_engine_of_one_tenant_shows_nothing_of_another(engine: Engine)
 async def test_a_tenant_that_does_not_exist_is_an_error_at_its_first_use(engine: Engine) -> None:
     nobody = engine.tenant("nobody")
 
-    with pytest.raises(NotFound, match="no tenant 'nobody'"):
+    with pytest.raises(NotFound, match="tenant 'nobody' does not exist"):
         await nobody.identities.id("user", "ann")
 
 

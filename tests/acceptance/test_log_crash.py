@@ -186,7 +186,7 @@ async def test_a_consumer_that_was_taken_for_dead_cannot_commit(config: Config, 
         await drained(engine, stage)
         sleeper.send(signal.SIGCONT)
         sleeper.send(signal.SIGUSR1)
-        await asyncio.to_thread(sleeper.wait_for, "busy: partition 0 of orders is no longer this consumer's")
+        await asyncio.to_thread(sleeper.wait_for, "busy: this consumer no longer owns partition 0 of orders")
 
         assert await Effects(engine).values() == [1], "its effect was rolled back"
         stage.end("")

@@ -213,7 +213,7 @@ async def test_a_tool_that_never_ends_or_ends_the_process_is_an_observation(
     assert not flooded.failed
     assert len(flooded.text.encode()) <= config.agents.max_output_bytes
     assert oddity.failed
-    assert "cannot be written as JSON" in oddity.text
+    assert "cannot be encoded as JSON" in oddity.text
     assert answer(events) == "All went wrong."
 
 

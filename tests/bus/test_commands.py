@@ -167,10 +167,10 @@ async def test_a_command_that_is_submitted_twice_is_one(engine: Engine, app: App
 async def test_a_correlation_id_of_another_command_is_refused(engine: Engine, skill: str, value: int) -> None:
     await engine.commands.submit("echo", {"value": 1}, correlation_id="once")
 
-    with pytest.raises(AlreadyExists, match="once is taken"):
+    with pytest.raises(AlreadyExists, match="once is already used"):
         await engine.commands.submit(skill, {"value": value}, correlation_id="once")
     async with engine.transaction() as tx:
-        with pytest.raises(AlreadyExists, match="once is taken"):
+        with pytest.raises(AlreadyExists, match="once is already used"):
             await engine.commands.submit(skill, {"value": value}, correlation_id="once", tx=tx)
 
     assert len(await engine.commands.list()) == 1
@@ -194,7 +194,7 @@ async def test_a_failure_reaches_the_invoker_with_the_workers_words(engine: Engi
     ("skill", "arguments", "code", "said"),
     [
         ("echo", {"valu": 1}, "invalid_input", "unexpected keyword argument 'valu'"),
-        ("fail", {"value": 1}, "invalid_input", "the arguments do not fit the skill fail"),
+        ("fail", {"value": 1}, "invalid_input", "the arguments do not match the skill fail"),
         ("object", {}, "invalid_input", "the value cannot be encoded as JSON"),
         ("huge", {}, "too_large", "the result is too large"),
     ],
@@ -214,7 +214,7 @@ async def test_what_cannot_succeed_fails_at_once_and_is_no_dead_letter(
 
 @pytest.mark.req("EDA-02", "EDA-03")
 async def test_a_command_without_a_worker_waits_and_is_done_when_one_comes(engine: Engine, app: App) -> None:
-    with pytest.raises(TimedOut, match="It goes on") as late:
+    with pytest.raises(TimedOut, match="It stays queued or running") as late:
         await engine.commands.invoke("echo", {"value": 1}, timeout=0.05)
     id = str(late.value.details["correlation_id"])
 
@@ -246,7 +246,7 @@ async def test_who_waits_while_the_engine_closes_is_told(engine: Engine, config:
         waiting = asyncio.create_task(closing.commands.invoke("nobody", timeout=PATIENCE))
         await until(submitted)
 
-    with pytest.raises(Unavailable, match="a new engine finds its result"):
+    with pytest.raises(Unavailable, match="get its result with a new engine"):
         await waiting
 
 
@@ -279,7 +279,7 @@ async def test_many_wait_at_once_and_hold_no_connection(
         ({"result": 1, "more": "than we know"}, None),
         ({"error": {"code": "no_word", "message": "no such word"}}, {"code": "no_word", "message": "no such word"}),
         ({"error": "no such word"}, {"code": "failed", "message": "no such word"}),
-        ({"error": {"reason": 1}}, {"code": "failed", "message": "it failed without a word", "reason": 1}),
+        ({"error": {"reason": 1}}, {"code": "failed", "message": "it failed without a message", "reason": 1}),
     ],
 )
 async def test_a_worker_that_knows_only_the_log_answers(
@@ -348,18 +348,22 @@ async def test_an_answer_that_is_read_before_its_invocation_counts(engine: Engin
 @pytest.mark.parametrize(
     ("topic", "value", "said"),
     [
-        ("agent-commands", "hello", "is no SkillInvocationEvent"),
+        ("agent-commands", "hello", "is not a SkillInvocationEvent"),
         ("agent-commands", {"skillName": "echo"}, "missing required field `correlationId`"),
-        ("agent-commands", {"correlationId": "", "skillName": "echo"}, "cannot be a correlation id"),
+        ("agent-commands", {"correlationId": "", "skillName": "echo"}, "is not a valid correlation id"),
         ("agent-commands", {"correlationId": "x", "skillName": "echo", "arguments": [1]}, "arguments"),
-        ("agent-commands", {"correlationId": "x", "skillName": "echo", "replyTo": "a.b"}, "no name of a topic"),
+        (
+            "agent-commands",
+            {"correlationId": "x", "skillName": "echo", "replyTo": "a.b"},
+            "not a valid name for a topic",
+        ),
         (
             "agent-commands",
             {"correlationId": "x", "skillName": "echo", "replyTo": "agent-commands"},
-            "answers cannot go",
+            "completions cannot be sent",
         ),
-        ("agent-commands", {"correlationId": "taken", "skillName": "other"}, "taken is taken"),
-        ("agent-events", None, "is no SkillCompletionEvent"),
+        ("agent-commands", {"correlationId": "taken", "skillName": "other"}, "taken is already used"),
+        ("agent-events", None, "is not a SkillCompletionEvent"),
         ("agent-events", {"result": 1}, "missing required field `correlationId`"),
         ("agent-events", {"correlationId": 7}, "correlationId"),
     ],
@@ -437,29 +441,29 @@ async def test_commands_are_listed_the_newest_first_a_page_at_a_time(engine: Eng
 @pytest.mark.parametrize(
     ("given", "error", "said"),
     [
-        ({"skill": ""}, InvalidInput, "cannot be a skill's name"),
-        ({"skill": 7}, InvalidInput, "7 cannot be a skill's name"),
+        ({"skill": ""}, InvalidInput, "is not a valid skill's name"),
+        ({"skill": 7}, InvalidInput, "7 is not a valid skill's name"),
         ({"arguments": [1]}, InvalidInput, "its arguments are a list, not an object"),
-        ({"arguments": {"x": object()}}, InvalidInput, "cannot be written as JSON"),
+        ({"arguments": {"x": object()}}, InvalidInput, "cannot be encoded as JSON"),
         ({"arguments": {"x": "x" * 2_000_000}}, TooLarge, "the record is too large"),
-        ({"correlation_id": ""}, InvalidInput, "cannot be a correlation id"),
-        ({"correlation_id": "x" * 201}, InvalidInput, "cannot be a correlation id"),
-        ({"reply_to": "another.tenant"}, InvalidInput, "is no name of a topic"),
-        ({"reply_to": "agent-commands"}, InvalidInput, "answers cannot go to agent-commands"),
-        ({"priority": 2**31}, InvalidInput, "its priority is no whole number from -2147483647 to 2147483647"),
+        ({"correlation_id": ""}, InvalidInput, "is not a valid correlation id"),
+        ({"correlation_id": "x" * 201}, InvalidInput, "is not a valid correlation id"),
+        ({"reply_to": "another.tenant"}, InvalidInput, "is not a valid name for a topic"),
+        ({"reply_to": "agent-commands"}, InvalidInput, "completions cannot be sent to agent-commands"),
+        ({"priority": 2**31}, InvalidInput, "its priority is not an integer from -2147483647 to 2147483647"),
         ({"priority": "x"}, InvalidInput, "its priority"),
-        ({"max_attempts": 0}, InvalidInput, "its attempts are no whole number from 1 to 2147483647"),
+        ({"max_attempts": 0}, InvalidInput, "its max_attempts is not an integer from 1 to 2147483647"),
         ({"max_attempts": 3_000_000_000}, InvalidInput, "from 1 to 2147483647"),
-        ({"max_attempts": 1.5}, InvalidInput, "its attempts"),
+        ({"max_attempts": 1.5}, InvalidInput, "its max_attempts"),
         ({"run_at": datetime(2030, 1, 1)}, InvalidInput, "no time zone"),  # noqa: DTZ001
-        ({"run_at": datetime.max.replace(tzinfo=UTC)}, InvalidInput, "in the year 9999, which is out of reach"),
-        ({"run_at": datetime.min.replace(tzinfo=UTC)}, InvalidInput, "in the year 1"),
-        ({"run_at": "tomorrow"}, InvalidInput, "the time it shall run at is a str"),
-        ({"delay": timedelta(-1)}, InvalidInput, "below zero"),
+        ({"run_at": datetime.max.replace(tzinfo=UTC)}, InvalidInput, "the year 9999 of its run_at is out of range"),
+        ({"run_at": datetime.min.replace(tzinfo=UTC)}, InvalidInput, "the year 1 of its run_at"),
+        ({"run_at": "tomorrow"}, InvalidInput, "its run_at is a str"),
+        ({"delay": timedelta(-1)}, InvalidInput, "is negative"),
         ({"delay": timedelta.max}, InvalidInput, "longer than a hundred years"),
         ({"delay": 5}, InvalidInput, "its delay is a int, not a timedelta"),
-        ({"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": timedelta(1)}, InvalidInput, "and a delay"),
-        ({"headers": {"x": 1}}, InvalidInput, "headers cannot be used"),
+        ({"run_at": datetime(2030, 1, 1, tzinfo=UTC), "delay": timedelta(1)}, InvalidInput, "both run_at and delay"),
+        ({"headers": {"x": 1}}, InvalidInput, "headers of the record are invalid"),
         ({"headers": "x"}, InvalidInput, "its headers are a str"),
     ],
 )
@@ -480,9 +484,9 @@ async def test_a_command_that_makes_no_sense_is_refused(
 @pytest.mark.req("ENG-07")
 @pytest.mark.parametrize("timeout", [math.nan, "5"])
 async def test_a_time_to_wait_that_is_none_is_refused(engine: Engine, timeout: Any) -> None:
-    with pytest.raises(InvalidInput, match="is no time to wait"):
+    with pytest.raises(InvalidInput, match="is not a valid timeout"):
         await engine.commands.invoke("echo", timeout=timeout)
-    with pytest.raises(InvalidInput, match="is no time to wait"):
+    with pytest.raises(InvalidInput, match="is not a valid timeout"):
         await engine.commands.result("c-1", timeout=timeout)
 
     assert await engine.commands.list() == []
@@ -505,7 +509,7 @@ async def test_an_id_that_is_no_text_is_refused(engine: Engine) -> None:
         engine.commands.completions(wrong),
         engine.commands.list(before=wrong),
     ):
-        with pytest.raises(InvalidInput, match="5 cannot be a correlation id"):
+        with pytest.raises(InvalidInput, match="5 is not a valid correlation id"):
             await asked
 
 
@@ -513,7 +517,7 @@ async def test_an_id_that_is_no_text_is_refused(engine: Engine) -> None:
 async def test_a_page_before_a_command_that_is_not_there_is_told(engine: Engine) -> None:
     first = await engine.commands.submit("echo")
 
-    with pytest.raises(NotFound, match=r"there is no command nope.*`holdfast commands ls` lists"):
+    with pytest.raises(NotFound, match=r"the command nope does not exist.*`holdfast commands ls`"):
         await engine.commands.list(before="nope")
 
     assert await engine.commands.list(before=first) == []
@@ -521,11 +525,11 @@ async def test_a_page_before_a_command_that_is_not_there_is_told(engine: Engine)
 
 @pytest.mark.req("ENG-07")
 async def test_an_unknown_command_is_told(engine: Engine) -> None:
-    with pytest.raises(NotFound, match="there is no command nobody"):
+    with pytest.raises(NotFound, match="the command nobody does not exist"):
         await engine.commands.get("nobody")
-    with pytest.raises(NotFound, match="there is no command nobody"):
+    with pytest.raises(NotFound, match="the command nobody does not exist"):
         await engine.commands.result("nobody", timeout=PATIENCE)
-    with pytest.raises(NotFound, match="there is no command nobody"):
+    with pytest.raises(NotFound, match="the command nobody does not exist"):
         await engine.commands.cancel("nobody")
     with pytest.raises(InvalidInput, match="no state of a command"):
         await engine.commands.list(state="lost")  # pyright: ignore[reportArgumentType]

@@ -80,10 +80,10 @@ def test_fields_that_we_do_not_know_and_newer_minor_versions_are_no_trouble() ->
     ("change", "told"),
     [
         ({"version": "2.0.0"}, "Run a newer holdfast"),
-        ({"node_id": "no uuid"}, "is no message of a conversation.*node_id"),
-        ({"timestamp": "yesterday"}, "is no message of a conversation.*timestamp"),
-        ({"command": "rm"}, "is no message of a conversation.*command"),
-        ({"agent_id": None}, "is no message of a conversation.*agent_id"),
+        ({"node_id": "no uuid"}, "is not a message of a conversation.*node_id"),
+        ({"timestamp": "yesterday"}, "is not a message of a conversation.*timestamp"),
+        ({"command": "rm"}, "is not a message of a conversation.*command"),
+        ({"agent_id": None}, "is not a message of a conversation.*agent_id"),
     ],
 )
 def test_what_is_no_message_is_refused_with_the_reason(change: dict[str, object], told: str) -> None:
@@ -93,7 +93,7 @@ def test_what_is_no_message_is_refused_with_the_reason(change: dict[str, object]
 
 @pytest.mark.parametrize("value", [None, [], "text", {}, 7])
 def test_another_kind_of_record_is_no_message(value: object) -> None:
-    with pytest.raises(InvalidInput, match="is no message of a conversation"):
+    with pytest.raises(InvalidInput, match="is not a message of a conversation"):
         message_of(record(value))
 
 

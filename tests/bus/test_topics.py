@@ -26,9 +26,9 @@ def test_letters_digits_hyphens_and_underscores_make_a_name(name: str) -> None:
 def test_nothing_else_does(name: str) -> None:
     if name and name.isascii() and all(letter.isalnum() or letter in "-_" for letter in name):
         return
-    with pytest.raises(InvalidInput, match="is no name of a topic"):
+    with pytest.raises(InvalidInput, match="is not a valid name for a topic"):
         topic_name(name)
-    with pytest.raises(InvalidInput, match="is no name of a group"):
+    with pytest.raises(InvalidInput, match="is not a valid name for a group"):
         group_name(name)
 
 

@@ -267,7 +267,7 @@ async def test_a_plain_function_runs_in_a_thread_and_knows_its_command(engine: E
 
 @pytest.mark.req("EDA-05", "ENG-07")
 async def test_outside_of_a_skill_there_is_no_current_command() -> None:
-    with pytest.raises(InvalidInput, match="no command is being done here"):
+    with pytest.raises(InvalidInput, match="no command is running here"):
         current_command()
 
 
@@ -322,8 +322,8 @@ async def test_each_failed_attempt_is_in_the_log_with_its_traceback(
 
     told = [record for record in caplog.records if record.name == "holdfast.bus.workers"]
     assert [record.getMessage() for record in told] == [
-        "attempt 1 at the command 'c-1' of work failed, it is tried again",
-        "attempt 2 at the command 'c-1' of work failed, it was the last one, and the command is a dead letter",
+        "attempt 1 at the command 'c-1' of work failed; it will be retried",
+        "attempt 2 at the command 'c-1' of work failed; it was the last attempt, and the command is a dead letter",
     ]
     assert {record.levelname for record in told} == {"WARNING"}
     assert [str(record.exc_info[1]) for record in told if record.exc_info] == ["not yet", "not yet"]
@@ -354,7 +354,7 @@ async def test_an_attempt_that_takes_too_long_is_stopped(engine: Engine) -> None
             stopped.set()
 
     async with engine.worker(app):
-        with pytest.raises(CommandFailed, match=r"the skill long took too long: it has 0\.05 seconds") as failure:
+        with pytest.raises(CommandFailed, match=r"the skill long timed out: its timeout is 0\.05 seconds") as failure:
             await engine.commands.invoke("long", timeout=PATIENCE)
 
     assert failure.value.details["error"]["code"] == TimedOut.code  # pyright: ignore[reportIndexIssue, reportUnknownVariableType]
@@ -443,8 +443,8 @@ async def test_a_command_that_kills_its_workers_is_given_up(engine: Engine, benc
             await bench.stopped.wait()
     command, (letter,) = await engine.commands.get(id), await engine.dead_letters.list()
     assert command.state == "dead"
-    assert "stopped without a word" in letter.error
-    with pytest.raises(CommandFailed, match="stopped without a word"):
+    assert "stopped responding" in letter.error
+    with pytest.raises(CommandFailed, match="stopped responding"):
         await engine.commands.result(id, timeout=PATIENCE)
 
 

@@ -113,8 +113,8 @@ def test_an_id_may_be_any_text(served: Program, id: str) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["show", "nothing"], 3, "`holdfast commands ls` lists"),
-        (["cancel", "nothing"], 3, "no command nothing"),
+        (["show", "nothing"], 3, "`holdfast commands ls`"),
+        (["cancel", "nothing"], 3, "the command nothing does not exist"),
         (["ls", "--state", "lost"], 2, "state"),
         (["ls", "--limit", "101"], 2, "limit"),
         (["invoke", "translate", "text"], 2, "is no argument"),

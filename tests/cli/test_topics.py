@@ -142,20 +142,20 @@ def test_a_tenant_s_topics_are_its_own(served: Program, topic: str) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["create", "a.b"], 2, "no name of a topic"),
+        (["create", "a.b"], 2, "not a valid name for a topic"),
         (["create", "{topic}", "--partitions", "7"], 5, "has 2 partitions"),
-        (["rm", "unknown"], 3, "there is no topic unknown. `holdfast topics ls` lists them."),
-        (["tail", "unknown", "-f"], 3, "no topic unknown"),
+        (["rm", "unknown"], 3, "the topic unknown does not exist. List the topics with `holdfast topics ls`."),
+        (["tail", "unknown", "-f"], 3, "the topic unknown does not exist"),
         (["tail", "{topic}", "--at", "yesterday"], 2, "is no time"),
-        (["tail", "{topic}", "--offset", "1", "--at", "2026-01-01"], 2, "an offset and a time"),
-        (["tail", "{topic}", "--partition", "2"], 2, "It has 0 to 1"),
+        (["tail", "{topic}", "--offset", "1", "--at", "2026-01-01"], 2, "more than one starting position"),
+        (["tail", "{topic}", "--partition", "2"], 2, "Use 0 to 1"),
         (["tail", "\udcff"], 2, "not UTF-8"),
         (["publish", "{topic}", "hello"], 2, "Text needs quotes"),
         (["publish", "{topic}", "1", "--header", "a"], 2, "is no header"),
         (["publish", "{topic}", "1", "--id", "7"], 2, "UUID"),
-        (["publish", "unknown", "1"], 3, "no topic unknown"),
-        (["reset", "nobody", "{topic}"], 3, "no group nobody"),
-        (["reset", "billing-{topic}", "{topic}", "--offset", "1", "--end"], 2, "given together"),
+        (["publish", "unknown", "1"], 3, "the topic unknown does not exist"),
+        (["reset", "nobody", "{topic}"], 3, "the group nobody does not exist"),
+        (["reset", "billing-{topic}", "{topic}", "--offset", "1", "--end"], 2, "more than one starting position"),
     ],
 )
 def test_what_cannot_be_done_is_refused(served: Program, topic: str, words: list[str], code: int, said: str) -> None:

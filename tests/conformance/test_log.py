@@ -152,7 +152,7 @@ async def test_a_removed_topic_is_gone_and_a_new_one_starts_anew(log: Log, line:
 
     await log.remove(line)
 
-    with pytest.raises(NotFound, match="no topic line"):
+    with pytest.raises(NotFound, match="topic line does not exist"):
         await log.publish(line, value=3)
     await log.create(line, partitions=1)
     await log.publish(line, value="new")

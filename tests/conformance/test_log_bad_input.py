@@ -39,27 +39,42 @@ async def still_works(log: Log, topic: str) -> None:
 
 
 BAD: list[tuple[str, Act, type[HoldfastError], str]] = [
-    ("publish to no topic", lambda log: log.publish("nowhere", value=1), NotFound, r"no topic nowhere.*log\.create"),
-    ("subscribe to no topic", lambda log: subscribed(log, "nowhere", group="g"), NotFound, "no topic nowhere"),
-    ("one of two is no topic", lambda log: subscribed(log, "line", "nowhere", group="g"), NotFound, "no topic nowhere"),
-    ("follow no topic", lambda log: subscribed(log, "nowhere"), NotFound, "no topic nowhere"),
-    ("subscribe to nothing", lambda log: subscribed(log, group="g"), InvalidInput, "Name a topic"),
-    ("read no topic", lambda log: read(log, "nowhere"), NotFound, "no topic nowhere"),
-    ("remove no topic", lambda log: log.remove("nowhere"), NotFound, "no topic nowhere"),
-    ("reset no topic", lambda log: log.reset("g", "nowhere"), NotFound, "no topic nowhere"),
+    (
+        "publish to no topic",
+        lambda log: log.publish("nowhere", value=1),
+        NotFound,
+        r"topic nowhere does not exist.*log\.create",
+    ),
+    (
+        "subscribe to no topic",
+        lambda log: subscribed(log, "nowhere", group="g"),
+        NotFound,
+        "topic nowhere does not exist",
+    ),
+    (
+        "one of two is no topic",
+        lambda log: subscribed(log, "line", "nowhere", group="g"),
+        NotFound,
+        "topic nowhere does not exist",
+    ),
+    ("follow no topic", lambda log: subscribed(log, "nowhere"), NotFound, "topic nowhere does not exist"),
+    ("subscribe to nothing", lambda log: subscribed(log, group="g"), InvalidInput, "Name at least one topic"),
+    ("read no topic", lambda log: read(log, "nowhere"), NotFound, "topic nowhere does not exist"),
+    ("remove no topic", lambda log: log.remove("nowhere"), NotFound, "topic nowhere does not exist"),
+    ("reset no topic", lambda log: log.reset("g", "nowhere"), NotFound, "topic nowhere does not exist"),
     (
         "key is a number",
         lambda log: log.publish("line", key=cast(Any, 7), value=1),
         InvalidInput,
-        "a int, and keys are text",
+        "a int, not a string",
     ),
     (
         "key is bytes",
         lambda log: log.publish("line", key=cast(Any, b"k"), value=1),
         InvalidInput,
-        "bytes, and keys are",
+        "bytes, not a string",
     ),
-    ("value is no JSON", lambda log: log.publish("line", value=anything), InvalidInput, "cannot be written as JSON"),
+    ("value is no JSON", lambda log: log.publish("line", value=anything), InvalidInput, "cannot be encoded as JSON"),
     ("value holds a set of objects", lambda log: log.publish("line", value={"a": [anything]}), InvalidInput, "as JSON"),
     (
         "header is a number",
@@ -81,40 +96,50 @@ BAD: list[tuple[str, Act, type[HoldfastError], str]] = [
         "topic with a dot",
         lambda log: log.publish("acme.orders", value=1),
         InvalidInput,
-        "'acme.orders' is no name of a topic",
+        "'acme.orders' is not a valid name for a topic",
     ),
-    ("topic without a name", lambda log: log.create(""), InvalidInput, "is no name of a topic"),
+    ("topic without a name", lambda log: log.create(""), InvalidInput, "is not a valid name for a topic"),
     ("topic with a space", lambda log: log.create("my orders"), InvalidInput, "letters, digits, hyphens"),
     ("topic of 151 letters", lambda log: log.create("t" * 151), InvalidInput, "up to 150"),
-    ("topic is a number", lambda log: log.create(cast(Any, 7)), InvalidInput, "7 is no name of a topic"),
-    ("no partitions", lambda log: log.create("none", partitions=0), InvalidInput, "1 to 1000 are possible"),
-    ("too many partitions", lambda log: log.create("many", partitions=1001), InvalidInput, "1 to 1000 are possible"),
+    ("topic is a number", lambda log: log.create(cast(Any, 7)), InvalidInput, "7 is not a valid name for a topic"),
+    ("no partitions", lambda log: log.create("none", partitions=0), InvalidInput, "Use 1 to 1000"),
+    ("too many partitions", lambda log: log.create("many", partitions=1001), InvalidInput, "Use 1 to 1000"),
     (
         "another tenant's group",
         lambda log: subscribed(log, "line", group="acme.billing"),
         InvalidInput,
         "groups of other tenants",
     ),
-    ("the relay's group", lambda log: subscribed(log, "line", group=".relay"), InvalidInput, "is no name of a group"),
-    ("group without a name", lambda log: subscribed(log, "line", group=""), InvalidInput, "is no name of a group"),
+    (
+        "the relay's group",
+        lambda log: subscribed(log, "line", group=".relay"),
+        InvalidInput,
+        "is not a valid name for a group",
+    ),
+    (
+        "group without a name",
+        lambda log: subscribed(log, "line", group=""),
+        InvalidInput,
+        "is not a valid name for a group",
+    ),
     (
         "reset another tenant's group",
         lambda log: log.reset("acme.billing", "line"),
         InvalidInput,
         "groups of other tenants",
     ),
-    ("reset no group", lambda log: log.reset("nobody", "line"), NotFound, "no group nobody"),
-    ("negative offset", lambda log: read(log, "line", offset=-1), InvalidInput, "Offsets count from 0"),
-    ("reset to a negative offset", lambda log: log.reset("g", "line", offset=-5), InvalidInput, "Offsets count from 0"),
+    ("reset no group", lambda log: log.reset("nobody", "line"), NotFound, "group nobody does not exist"),
+    ("negative offset", lambda log: read(log, "line", offset=-1), InvalidInput, "Use 0 or more"),
+    ("reset to a negative offset", lambda log: log.reset("g", "line", offset=-5), InvalidInput, "Use 0 or more"),
     ("unknown partition", lambda log: read(log, "line", partition=1), InvalidInput, "no partition 1.*0 to 0"),
     ("negative partition", lambda log: read(log, "line", partition=-1), InvalidInput, "no partition -1"),
     (
         "offset and time",
         lambda log: read(log, "line", offset=1, at=datetime.now(UTC)),
         InvalidInput,
-        "Give one of them",
+        "Pass only one of",
     ),
-    ("offset and end", lambda log: log.reset("g", "line", offset=1, end=True), InvalidInput, "Give one of them"),
+    ("offset and end", lambda log: log.reset("g", "line", offset=1, end=True), InvalidInput, "Pass only one of"),
 ]
 
 
@@ -134,7 +159,7 @@ async def test_bad_input_is_refused_with_what_to_do_and_everything_works_afterwa
 async def test_a_topic_that_is_not_there_fails_the_transaction_that_publishes_to_it(
     engine: Engine, log: Log, line: str
 ) -> None:
-    with pytest.raises(NotFound, match="no topic nowhere"):  # noqa: PT012 - a transaction is several statements
+    with pytest.raises(NotFound, match="topic nowhere does not exist"):  # noqa: PT012 - a transaction is several statements
         async with engine.transaction() as tx:
             await log.publish(line, value="with it", tx=tx)
             await log.publish("nowhere", value=1, tx=tx)

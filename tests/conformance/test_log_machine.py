@@ -249,7 +249,7 @@ class Machine(RuleBasedStateMachine):
         assert not set(done) & (set(dead) | self.dropped), "what is dead was not done"
         assert set(self.published) - self.delivered <= set(dead) | self.dropped
         assert all(
-            value in self.poisoned or (self.crashes and "stopped without a word" in letter.error)
+            value in self.poisoned or (self.crashes and "stopped responding" in letter.error)
             for value, letter in dead.items()
         )
         by_key: defaultdict[str, list[int]] = defaultdict(list)

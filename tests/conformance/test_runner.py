@@ -233,7 +233,7 @@ async def test_an_exception_is_a_text_that_the_model_reads(acts: Acts) -> None:
 async def test_what_is_no_json_is_told_and_harms_nobody(acts: Acts, kind: str) -> None:
     outcome = await acts.outcome("odd")
 
-    told = ("failed", "cannot be written as JSON") if kind == "function" else ("done", "image/png")
+    told = ("failed", "cannot be encoded as JSON") if kind == "function" else ("done", "image/png")
     assert (outcome.status, told[1] in outcome.text) == (told[0], True)
     assert (await acts.outcome("value")).status == "done"
 

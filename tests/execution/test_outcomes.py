@@ -122,9 +122,9 @@ def stream() -> Iterator[int]:
     [
         (lambda: b"\x00", "job failed: its result has bytes in it, which are no JSON"),
         (lambda: {"a": [memoryview(b"x")]}, "its result has bytes in it"),
-        (object_of_no_kind, "its result cannot be written as JSON: Encoding objects of type object"),
-        (stream, "its result cannot be written as JSON: Encoding objects of type generator"),
-        (lambda: 10**5000, "its result cannot be written as JSON: Exceeds the limit"),
+        (object_of_no_kind, "its result cannot be encoded as JSON: Encoding objects of type object"),
+        (stream, "its result cannot be encoded as JSON: Encoding objects of type generator"),
+        (lambda: 10**5000, "its result cannot be encoded as JSON: Exceeds the limit"),
         (cycle, "its result is nested too deep, or contains itself"),
         (deep, "the JSON value is nested too deeply"),
     ],

@@ -149,7 +149,7 @@ async def test_a_broker_that_is_not_there_is_unavailable_and_nobody_else_waits(
     working = asyncio.create_task(others())
     with pytest.raises(Unavailable, match=NOWHERE) as checking:
         await brokers.check()
-    with pytest.raises(Unavailable, match=r"bus\.url is right"):
+    with pytest.raises(Unavailable, match=r"bus\.url is correct"):
         await brokers.ensure("orders", 1)
     working.cancel()
 

@@ -47,7 +47,7 @@ async def test_a_partition_that_was_given_to_another_member_is_read_there(
     async with engine.postgres.owner() as owner:
         await owner.script(GIVE_TO_THE_OTHER)
 
-    with pytest.raises(Busy, match="no longer this consumer's"):
+    with pytest.raises(Busy, match="this consumer no longer owns"):
         await reader.records.commit(record)
 
     assert values(await done(two.records if reader is one else one.records, 2)) == [1, 2]

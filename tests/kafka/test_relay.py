@@ -115,7 +115,7 @@ async def test_a_broker_that_hangs_delays_records_and_the_log_says_so(
         rest = await done(records, 19)
 
     assert "does not answer" in told
-    assert "Records wait in PostgreSQL meanwhile, and none is lost" in told
+    assert "Records wait in PostgreSQL until then; none is lost" in told
     assert broker.address in told
     assert position == 1, "it moves after the acknowledgement"
     assert values(rest) == list(range(1, 20))

@@ -322,7 +322,7 @@ def test_the_output_of_a_call_may_be_of_any_kind() -> None:
 def test_a_refusal_an_error_and_a_kind_that_is_not_described_are_found_in_a_report() -> None:
     report = [
         "{}",
-        _line("POST /api/topics", 400, "'' is no name of a topic"),
+        _line("POST /api/topics", 400, "'' is not a valid name for a topic"),
         _line("GET /api/topics", 500, "something broke here"),
         _line("GET /api/topics", 200, "", kind="text/plain"),
         _line("POST /api/runs/{id}/retry", 400, "the run 7 cannot be tried again"),

@@ -223,7 +223,7 @@ async def test_what_cannot_be_done_is_a_clear_problem(
 async def test_who_removes_what_is_not_there_is_not_told_to_make_it(site: Site, key: str) -> None:
     reply = await site.ask("DELETE", f"{TOPICS}/unknown", key=key)
 
-    assert reply.json()["next"] == "`holdfast topics ls` lists them."
+    assert reply.json()["next"] == "List the topics with `holdfast topics ls`."
 
 
 async def test_a_name_that_no_group_can_have_is_unknown(site: Site, key: str, orders: list[int]) -> None:

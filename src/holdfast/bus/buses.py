@@ -65,9 +65,9 @@ async def open_driver(
         from holdfast.bus.kafka.kafka_bus import KafkaBus
     except ImportError as error:
         raise BadSetting(
-            f"bus.url is {settings.url}, and Kafka's client is not installed",
+            f"bus.url is {settings.url}, but the Kafka client is not installed",
             why=str(error),
-            next="`pip install 'holdfast[kafka]'` installs it.",
+            next="Install it with `pip install 'holdfast[kafka]'`.",
             key="bus.url",
         ) from None
     async with KafkaBus(settings, postgres, tenants=tenants, wakes=wakes) as bus:

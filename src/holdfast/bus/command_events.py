@@ -48,7 +48,7 @@ def event_of(record: Record, kind: type[Event]) -> Event:
     try:
         event = msgspec.convert(record.value, kind)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"record {record.id} is no {kind.__name__}", why=str(error)) from None
+        raise InvalidInput(f"record {record.id} is not a {kind.__name__}", why=str(error)) from None
     named("correlation id", event.correlation_id)
     return event
 
@@ -56,7 +56,7 @@ def event_of(record: Record, kind: type[Event]) -> Event:
 def named(what: str, name: object) -> str:
     """Return the name if it is valid."""
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
-        raise InvalidInput(f"{name!r:.300} cannot be a {what}", next=f"Use text of 1 to {MAX_NAME} characters.")
+        raise InvalidInput(f"{name!r:.300} is not a valid {what}", next=f"Use a string of 1 to {MAX_NAME} characters.")
     return name
 
 
@@ -75,9 +75,9 @@ def error_of(error: BaseException) -> Error:
     if isinstance(error, HoldfastError):
         return {"code": error.code, "message": str(error)[:MAX_MESSAGE]}
     try:
-        told = str(error) or "it said nothing more"
+        told = str(error) or "no message"
     except Exception:  # noqa: BLE001 - `__str__` may be the handler's code, too
-        told = "what it said cannot be read"
+        told = "its message cannot be read"
     return {"code": "failed", "message": f"{type(error).__name__}: {told}"[:MAX_MESSAGE]}
 
 
@@ -87,4 +87,4 @@ def error_told(told: Any) -> Error | None:
         return None
     if not isinstance(told, dict):
         return {"code": "failed", "message": str(told)[:MAX_MESSAGE]}
-    return {"code": "failed", "message": "it failed without a word", **told}
+    return {"code": "failed", "message": "it failed without a message", **told}

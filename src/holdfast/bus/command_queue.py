@@ -79,13 +79,13 @@ class CommandQueue:
         named("skill's name", event.skill_name)
         if topic_name(event.reply_to) == COMMANDS:
             raise InvalidInput(
-                f"answers cannot go to {COMMANDS}",
-                why="who reads it would take them for commands",
+                f"completions cannot be sent to {COMMANDS}",
+                why="its consumers would read them as commands",
                 next=f"Use {EVENTS}.",
             )
         why = _wrong(event.arguments, headers, priority, max_attempts, run_at, delay)
         if why:
-            raise InvalidInput("the command cannot be submitted", why=why)
+            raise InvalidInput("the command is invalid", why=why)
         told = {**headers, **invocation_headers(event)}
         record = draft(COMMANDS, event, key=event.correlation_id, headers=told, max_bytes=self._most)
         return QueuedCommand(
@@ -156,11 +156,11 @@ def _wrong(
     if not isinstance(headers, Mapping):
         return f"its headers are a {type(headers).__name__}, not an object"
     if not is_whole(priority, -LARGEST, LARGEST):
-        return f"its priority is no whole number from {-LARGEST} to {LARGEST}"
+        return f"its priority is not an integer from {-LARGEST} to {LARGEST}"
     if max_attempts is not None and not is_whole(max_attempts, 1, LARGEST):
-        return f"its attempts are no whole number from 1 to {LARGEST}"
+        return f"its max_attempts is not an integer from 1 to {LARGEST}"
     if run_at is not None and delay is not None:
-        return "it has a time to run at, and a delay"
+        return "it has both run_at and delay"
     return _wrong_time(run_at) or _wrong_delay(delay)
 
 
@@ -168,10 +168,10 @@ def _wrong_time(run_at: object) -> str:
     if run_at is None:
         return ""
     if not isinstance(run_at, datetime):
-        return f"the time it shall run at is a {type(run_at).__name__}, not a datetime"
+        return f"its run_at is a {type(run_at).__name__}, not a datetime"
     if run_at.utcoffset() is None:
-        return "the time it shall run at has no time zone"
-    return "" if run_at.year in YEARS else f"it shall run in the year {run_at.year}, which is out of reach"
+        return "its run_at has no time zone"
+    return "" if run_at.year in YEARS else f"the year {run_at.year} of its run_at is out of range"
 
 
 def _wrong_delay(delay: object) -> str:
@@ -179,12 +179,12 @@ def _wrong_delay(delay: object) -> str:
         return ""
     if not isinstance(delay, timedelta):
         return f"its delay is a {type(delay).__name__}, not a timedelta"
-    return "" if timedelta() <= delay <= LONGEST else "its delay is below zero, or longer than a hundred years"
+    return "" if timedelta() <= delay <= LONGEST else "its delay is negative, or longer than a hundred years"
 
 
 def _taken(correlation_id: str) -> AlreadyExists:
     return AlreadyExists(
-        f"the correlation id {correlation_id} is taken",
-        why="the command that has it is another skill's, or has other arguments",
-        next="Use an id of its own for each command; leave it out to have one made.",
+        f"the correlation id {correlation_id} is already used",
+        why="the command with this id is for another skill, or has other arguments",
+        next="Use a different id for each command, or omit it to have one generated.",
     )

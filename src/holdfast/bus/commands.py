@@ -161,7 +161,7 @@ class Commands:
     ) -> list[Command]:
         """List commands, newest first. `before` is the correlation id of the last one of the previous page."""
         if state is not None and state not in STATES:
-            raise InvalidInput(f"{state!r:.100} is no state of a command", next=f"They are {', '.join(STATES)}.")
+            raise InvalidInput(f"{state!r:.100} is not a state of a command", next=f"Use one of {', '.join(STATES)}.")
         rows = await self._database.all(
             sql("commands"),
             state,
@@ -184,7 +184,10 @@ def _deadline(timeout: float | None) -> float | None:
     if timeout is None:
         return None
     if not isinstance(timeout, int | float) or math.isnan(seconds := min(timeout, FOREVER)):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput(f"{timeout!r:.100} is no time to wait", next="Give a number of seconds, or None to wait on.")
+        raise InvalidInput(
+            f"{timeout!r:.100} is not a valid timeout",
+            next="Pass a number of seconds, or None to wait without a limit.",
+        )
     return asyncio.get_running_loop().time() + seconds
 
 
@@ -194,9 +197,9 @@ async def _result(id: str, answer: Expected, deadline: float | None) -> Any:
             completion = await answer
     except TimeoutError:
         raise TimedOut(
-            f"the command {id} is not done yet",
-            why="no worker has answered in time",
-            next=f"It goes on: `result({id!r})` finds what comes of it, `cancel({id!r})` ends it.",
+            f"the command {id} is not finished",
+            why="no worker completed it within the timeout",
+            next=f"It stays queued or running: wait for it with `result({id!r})`, or end it with `cancel({id!r})`.",
             correlation_id=id,
         ) from None
     error = completion.error
@@ -207,7 +210,7 @@ async def _result(id: str, answer: Expected, deadline: float | None) -> Any:
     raise CommandFailed(
         f"the command {id} failed",
         why=str(error.get("message", "")),
-        next=f"`completions({id!r})` shows what came back; a dead one can be driven again.",
+        next=f"List its completions with `completions({id!r})`; redrive it if it is a dead letter.",
         correlation_id=id,
         error=error,
     )
@@ -223,7 +226,7 @@ def _command(row: Row) -> Command:
 
 def _unknown(correlation_id: str) -> NotFound:
     return NotFound(
-        f"there is no command {correlation_id:.200}",
-        why="it was never submitted, or was finished so long ago that it is forgotten",
-        next="`holdfast commands ls` lists those that are known.",
+        f"the command {correlation_id:.200} does not exist",
+        why="it was never submitted, or it finished so long ago that it was deleted",
+        next="List the commands with `holdfast commands ls`.",
     )

@@ -124,8 +124,8 @@ class Completions:
         if size > self._most:
             raise TooLarge(
                 "the result is too large",
-                why=f"it has {size} bytes, at most {self._most} are taken (bus.max_record_bytes)",
-                next="Store the content elsewhere, such as in a node, and give back its id.",
+                why=f"it has {size} bytes, the limit is {self._most} (bus.max_record_bytes)",
+                next="Store the content elsewhere, such as in a node, and return its id.",
                 size=size,
                 limit=self._most,
             )
@@ -154,10 +154,12 @@ class Completions:
         for answer in answers:
             row = rows[answer.id]
             if not row["applied"]:
-                log.warning("a completion of %s came late, or second: it is kept, not applied", answer.correlation_id)
+                log.warning(
+                    "a completion of %s was late or a duplicate; stored, but not applied", answer.correlation_id
+                )
             elif row["topic"] and row["topic"] != row["reply_to"]:
                 log.warning(
-                    "there is no topic %s for the completion of %s, it is on %s",
+                    "the topic %s for the completion of %s does not exist; published to %s",
                     row["reply_to"],
                     answer.correlation_id,
                     row["topic"],

@@ -89,7 +89,7 @@ def _dead_letter(row: Row) -> DeadLetter:
 
 def _unknown(id: UUID) -> NotFound:
     return NotFound(
-        f"there is no dead letter {id}",
-        why="it was processed, dropped, or never there",
-        next="`holdfast dead-letters ls` lists them.",
+        f"the dead letter {id} does not exist",
+        why="it was processed or dropped, or it never existed",
+        next="List the dead letters with `holdfast dead-letters ls`.",
     )

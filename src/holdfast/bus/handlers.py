@@ -36,7 +36,7 @@ def current_command() -> CurrentCommand:
     try:
         return _current.get()
     except LookupError:
-        raise InvalidInput("no command is being done here", next="Call it in a skill that a worker runs.") from None
+        raise InvalidInput("no command is running here", next="Call this in a handler that a worker runs.") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Handler:
         signature = _signature(self.function)
         wrong = _wrong(self, signature)
         if signature is None or wrong:
-            raise InvalidInput(f"the skill {self.name!r:.200} cannot be declared", why=wrong)
+            raise InvalidInput(f"the declaration of the skill {self.name!r:.200} is invalid", why=wrong)
         object.__setattr__(self, "signature", signature)
 
     @property
@@ -68,7 +68,7 @@ class Handler:
         try:
             bound = self.signature.bind(**arguments)
         except TypeError as error:
-            raise InvalidInput(f"the arguments do not fit the skill {self.name}", why=str(error)) from None
+            raise InvalidInput(f"the arguments do not match the skill {self.name}", why=str(error)) from None
         _current.set(command)  # only in this task
         if not self.is_async:
             result = await in_thread(lambda: self.function(*bound.args, **bound.kwargs), name="holdfast skill")
@@ -80,7 +80,7 @@ class Handler:
         except TimeoutError:
             if not limit.expired():
                 raise
-            raise TimedOut(f"the skill {self.name} took too long", why=f"it has {self.timeout:g} seconds") from None
+            raise TimedOut(f"the skill {self.name} timed out", why=f"its timeout is {self.timeout:g} seconds") from None
 
 
 def _signature(function: object) -> inspect.Signature | None:
@@ -93,22 +93,22 @@ def _signature(function: object) -> inspect.Signature | None:
 def _wrong(skill: Handler, signature: inspect.Signature | None) -> str:
     """Return what is wrong with a declaration, or ""."""
     if not isinstance(skill.name, str) or not 0 < len(skill.name) <= MAX_NAME:  # pyright: ignore[reportUnnecessaryIsInstance]
-        return f"its name is not text of 1 to {MAX_NAME} characters"
+        return f"its name is not a string of 1 to {MAX_NAME} characters"
     if not callable(skill.function):
-        return "there is no function to call"
+        return "it has no function to call"
     if signature is None:
-        return "the names of its arguments are not known: wrap it in a function that names them"
+        return "the names of its arguments are unknown; wrap it in a function that names them"
     nameless = [p.name for p in signature.parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.VAR_POSITIONAL)]
     if nameless:
-        return f"arguments come by name, and {nameless[0]} has none"
+        return f"arguments are passed by name, and {nameless[0]} cannot be"
     if skill.rate is not None and not _is_possible(skill.rate):
-        return f"its rate is no number from {LEAST:g} to {MOST:g}"
+        return f"its rate is not a number from {LEAST:g} to {MOST:g}"
     if not is_whole(skill.attempts, 1, LARGEST):
-        return f"its attempts are no whole number from 1 to {LARGEST}"
+        return f"`attempts` is not an integer from 1 to {LARGEST}"
     if skill.timeout is not None and not _is_possible(skill.timeout):
-        return f"its time-out is no number from {LEAST:g} to {MOST:g}"
+        return f"its timeout is not a number from {LEAST:g} to {MOST:g}"
     if skill.timeout is not None and not skill.is_async:
-        return "it has a time-out, and a plain function cannot be stopped: make it async"
+        return "it has a timeout, but a plain function cannot be stopped; make it async"
     return ""
 
 

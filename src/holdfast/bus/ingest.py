@@ -81,7 +81,7 @@ class Ingest:
             except NotFound:  # the topic for answers does not exist: they go to `agent-events`
                 return
             except HoldfastError as error:
-                log.warning("%s cannot be read, trying again: %s", source.topic, error)
+                log.warning("could not read %s; retrying: %s", source.topic, error)
             await asyncio.sleep(POLL)
 
     async def _read(self, records: Subscription, source: IngestSource) -> None:
@@ -124,7 +124,7 @@ class Ingest:
                     for record in due:
                         await records.commit(record, tx=tx)
             except HoldfastError as error:
-                log.info("positions are not committed, the records are read once more: %s", error)
+                log.info("could not commit positions; the records will be read again: %s", error)
 
     async def _invoked(self, record: Record, tx: Transaction) -> None:
         event = event_of(record, SkillInvocationEvent)

@@ -66,7 +66,7 @@ class LeaseRenewal:
         try:
             asyncio.run(self._run())
         except Exception as error:
-            log.exception("leases of commands are no longer renewed")
+            log.exception("the renewal of command leases stopped")
             self._tell(_settle, self._started, error)
         self._tell(self._ended.set)
 
@@ -94,7 +94,7 @@ class LeaseRenewal:
         try:
             kept = await kept_of(database, held, self._lease) if held else set[str]()
         except Exception as error:  # noqa: BLE001 - after any error, the next renewal may still be in time
-            log.warning("leases of commands cannot be renewed, trying again: %s", error)
+            log.warning("could not renew leases of commands; retrying: %s", error)
             return min(lease / 10, 1)
         for correlation_id, token in held.items():
             if correlation_id not in kept:

@@ -45,7 +45,7 @@ def message_of(record: Record) -> ConversationMessage:
     try:
         message = msgspec.convert(record.value, ConversationMessage)
     except msgspec.ValidationError as error:
-        raise InvalidInput(f"record {record.id} is no message of a conversation", why=str(error)) from None
+        raise InvalidInput(f"record {record.id} is not a message of a conversation", why=str(error)) from None
     if message.version.partition(".")[0] != VERSION.partition(".")[0]:
         raise InvalidInput(
             f"record {record.id} has version {message.version:.50}",

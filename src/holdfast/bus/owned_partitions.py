@@ -128,7 +128,7 @@ class OwnedPartitions:
                 self._changed.clear()
                 taken = await self._share()
             except HoldfastError as error:
-                log.warning("a consumer of the group %s cannot go on: %s", self._positions.group, error)
+                log.warning("a consumer of the group %s is interrupted; retrying: %s", self._positions.group, error)
                 if asyncio.get_running_loop().time() > self._renewed + lease:
                     self._end(list(self._held))  # the lease has expired: others may own them
                 taken = ()  # partitions that are not read are claimed again

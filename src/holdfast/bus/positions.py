@@ -142,7 +142,7 @@ class Positions:
         """Delete a redriven dead letter whose record is done."""
         within = await self._database.within(tx)
         if not await within.run(sql("settle_dead_letter"), record.dead_letter):
-            raise Busy("the dead letter is gone", why="another consumer has processed it, or somebody dropped it")
+            raise Busy("the dead letter no longer exists", why="another consumer processed it, or someone dropped it")
 
     async def fail_again(self, record: Record, error: str) -> None:
         """Store the error of a redriven dead letter that failed again."""
@@ -161,9 +161,9 @@ async def bury(within: Statements, group: str, record: Record, error: str, attem
 def lapsed(slot: TopicPartition) -> Busy:
     """Return the error for a partition that this consumer no longer owns."""
     return Busy(
-        f"partition {slot.partition} of {slot.topic} is no longer this consumer's",
-        why="another consumer of the group has it by now, or the record was committed before",
-        next="Leave the record alone and go on with the next one.",
+        f"this consumer no longer owns partition {slot.partition} of {slot.topic}",
+        why="another consumer of the group has taken over, or the record was already committed",
+        next="Skip the record and continue with the next one.",
     )
 
 

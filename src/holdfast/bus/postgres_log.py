@@ -92,9 +92,9 @@ class PostgresLog:
         """Subscribe as a member of a group, which shares partitions and stores positions; without one, read all."""
         names = tuple(dict.fromkeys(map(topic_name, [topics] if isinstance(topics, str) else topics)))
         if not names:
-            raise InvalidInput("there is nothing to subscribe to", next="Name a topic.")
+            raise InvalidInput("no topic was given", next="Name at least one topic.")
         if start not in (None, "start", "end"):
-            raise InvalidInput(f"a group cannot begin at {start!r:.100}", next="Say `start` or `end`.")
+            raise InvalidInput(f"{start!r:.100} is not a valid start", next="Use `start` or `end`.")
         for name in names:
             await self._topics.partitions(name)
         settings = self._settings
@@ -161,12 +161,12 @@ class PostgresLog:
             sql("reset_group"), group_name(group), topic, list(positions), list(positions.values())
         )
         if outcome == "missing":
-            raise NotFound(f"there is no group {group}", next="`holdfast topics lag` lists the groups.")
+            raise NotFound(f"the group {group} does not exist", next="List the groups with `holdfast topics lag`.")
         if outcome == "busy":
             raise Busy(
-                f"the group {group} is being read with",
-                why="its members would go on from where they are",
-                next="Stop them, then reset it.",
+                f"the group {group} has active consumers",
+                why="they would continue from their own positions",
+                next="Stop them, then reset the group.",
             )
         return positions
 
@@ -228,11 +228,11 @@ class PostgresLog:
         """Return the offset to begin at, per partition."""
         number = await self._topics.partitions(topic)
         if (offset is not None) + (at is not None) + end > 1:
-            raise InvalidInput("an offset, a time and the end are given together", next="Give one of them.")
+            raise InvalidInput("more than one starting position was given", next="Pass only one of offset, at and end.")
         if partition is not None and not 0 <= partition < number:
-            raise InvalidInput(f"{topic} has no partition {partition}", next=f"It has 0 to {number - 1}.")
+            raise InvalidInput(f"the topic {topic} has no partition {partition}", next=f"Use 0 to {number - 1}.")
         if offset is not None and offset < 0:
-            raise InvalidInput("the offset is below zero", next="Offsets count from 0.")
+            raise InvalidInput("the offset is negative", next="Use 0 or more.")
         wanted = range(number) if partition is None else [partition]
         if at is None and not end:
             return dict.fromkeys(wanted, offset or 0)

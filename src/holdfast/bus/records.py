@@ -73,12 +73,14 @@ def draft(
     """Check and encode a record to publish. Raise an error that says what is wrong with it."""
     if key is not None and not isinstance(key, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
-            "the record's key cannot be used",
-            why=f"it is a {type(key).__name__}, and keys are text",
-            next="Give text, such as `str(conversation.id)`, or None for any partition.",
+            "the key of the record is invalid",
+            why=f"it is a {type(key).__name__}, not a string",
+            next="Pass a string, such as `str(conversation.id)`, or None for any partition.",
         )
     if id is not None and not isinstance(id, UUID):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput("the record's id cannot be used", why=f"it is a {type(id).__name__}", next="Give a UUID.")
+        raise InvalidInput(
+            "the id of the record is invalid", why=f"it is a {type(id).__name__}, not a UUID", next="Pass a UUID."
+        )
     told = {CONTENT_TYPE: JSON_TYPE, **_headers(headers or {})}
     body, head = dumps(value), dumps(told)
     stored_key = None if key is None else store(key)
@@ -86,7 +88,7 @@ def draft(
     if size > max_bytes:
         raise TooLarge(
             "the record is too large",
-            why=f"it has {size} bytes, at most {max_bytes} are taken (bus.max_record_bytes)",
+            why=f"it has {size} bytes, the limit is {max_bytes} (bus.max_record_bytes)",
             next="Store the content elsewhere, such as in a node, and publish its id.",
             size=size,
             limit=max_bytes,
@@ -120,12 +122,12 @@ def record_of(row: Row, *, dead_letter: UUID | None = None, epoch: int = 0) -> R
 
 def _headers(headers: Mapping[str, str]) -> Mapping[str, str]:
     if not isinstance(headers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidInput("the record's headers cannot be used", why="they are no mapping", next="Give a dict.")
+        raise InvalidInput("the headers of the record are invalid", why="they are not a mapping", next="Pass a dict.")
     for name, value in cast(Mapping[object, object], headers).items():
         if not (isinstance(name, str) and isinstance(value, str) and name):
             raise InvalidInput(
-                "the record's headers cannot be used",
-                why=f"{name!r} or its value is not text",
-                next="Give names and values as text.",
+                "the headers of the record are invalid",
+                why=f"{name!r} or its value is not a string",
+                next="Use strings for names and values.",
             )
     return headers

@@ -35,7 +35,7 @@ class Replay:
     ) -> dict[int, int]:
         """Return the offset to begin at, in each partition or one: for an offset, a time, or the first record."""
         if offset is not None and at is not None:
-            raise InvalidInput("an offset and a time are given together", next="Give one of them.")
+            raise InvalidInput("more than one starting position was given", next="Pass only one of offset and at.")
         wanted = await self._partitions(topic, partition)
         if at is None:
             return dict.fromkeys(wanted, offset or 0)
@@ -76,4 +76,4 @@ class Replay:
 
 def _check(topic: str, partition: int, known: int) -> None:
     if not 0 <= partition < known:
-        raise InvalidInput(f"{topic} has no partition {partition}", next=f"It has 0 to {known - 1}.")
+        raise InvalidInput(f"the topic {topic} has no partition {partition}", next=f"Use 0 to {known - 1}.")

@@ -50,5 +50,5 @@ class Retention(PeriodicJob):
         async with self._owner() as owner:
             tended = await tend(owner, self._settings)
         if tended.dropped:
-            log.info("%d days of the log were dropped", tended.dropped)
+            log.info("dropped %d days of the log", tended.dropped)
         return SOON if tended.skipped else None

@@ -98,7 +98,7 @@ class Subscription:
     async def batch(self, most: int = 1000) -> list[Record]:
         """Return the next records, all that are available up to `most`. Wait until there is at least one."""
         if most < 1:
-            raise InvalidInput(f"{most} records cannot be waited for", next="Ask for one at least.")
+            raise InvalidInput(f"the batch size is {most}", next="Use at least 1.")
         self._feed.hold(set())
         while True:
             self._refuse_closed()
@@ -113,7 +113,7 @@ class Subscription:
                     return records
                 await self._fill()
             except (Unavailable, Overloaded) as error:
-                log.warning("records cannot be read, trying again: %s", error)
+                log.warning("could not read records; retrying: %s", error)
                 await asyncio.sleep(POLL)
 
     async def commit(self, *records: Record, tx: Transaction | None = None) -> None:
@@ -125,8 +125,8 @@ class Subscription:
         if any(self._handled.get(_place(record), tx) is not tx for record in records):
             raise InvalidInput(
                 "the record is being handled",
-                why="its position moves with the transaction of `handle`, or the effect could be lost",
-                next="Leave the commit to `handle`.",
+                why="`handle` commits its position in the same transaction as the effect",
+                next="Remove this commit: `handle` commits the record.",
             )
         records = tuple(record for record in records if _place(record) not in self._moved)
         for record in records:
@@ -226,16 +226,16 @@ class Subscription:
             try:
                 return await stack.enter_async_context(self._database.transaction())
             except (Unavailable, Overloaded) as error:
-                log.warning("%s waits for the database: %s", _called(record), error)
+                log.warning("%s is waiting for the database: %s", _called(record), error)
                 await asyncio.sleep(POLL)
 
     async def _failed(self, record: Record, error: Exception) -> None:
         try:
             await self.fail(record, error)
         except Busy:
-            log.info("%s is delivered again, here or to another consumer", _called(record))
+            log.info("%s will be delivered again, here or to another consumer", _called(record))
         except (Unavailable, Overloaded) as away:
-            log.warning("the attempt at %s could not be counted, it is made again: %s", _called(record), away)
+            log.warning("could not count the attempt at %s; it will be repeated: %s", _called(record), away)
             self._deliver_again(record, POLL)
 
     def _deliver_again(self, record: Record, wait: float = 0) -> None:
@@ -283,7 +283,7 @@ class Subscription:
         try:
             holding = self._holding(record)
             if holding.on_trial:
-                await self._bury(holding, record, "its consumers stopped without a word", holding.deaths)
+                await self._bury(holding, record, "its consumers stopped responding", holding.deaths)
                 return []
             await self._group().put_on_trial(holding)
         except Busy:
@@ -328,7 +328,7 @@ class Subscription:
         if holding is None or holding.epoch != record.epoch or record.foreign:
             return
         if record.offset < holding.position:
-            raise Busy(f"{_called(record)} was committed before", next="Go on with the next one.")
+            raise Busy(f"{_called(record)} is already committed", next="Continue with the next one.")
 
     def _refuse_closed(self) -> None:
         if self._closed:
@@ -336,9 +336,7 @@ class Subscription:
 
     def _group(self) -> Positions:
         if self._positions is None:
-            raise InvalidInput(
-                "nothing can be committed here", why="the subscription has no group", next="Subscribe with a group."
-            )
+            raise InvalidInput("the subscription cannot commit", why="it has no group", next="Subscribe with a group.")
         return self._positions
 
     def _holding(self, record: Record) -> OwnedPartition:
@@ -348,8 +346,8 @@ class Subscription:
         if holding.generation != record.generation:
             raise Busy(
                 f"{_called(record)} cannot be committed now",
-                why="an attempt at it, or at one before it in its partition, has failed",
-                next="Leave it alone: it is delivered again, in its order.",
+                why="an attempt at this record, or at an earlier one in its partition, has failed",
+                next="Skip it: it will be delivered again, in order.",
             )
         return holding
 

@@ -69,9 +69,9 @@ class Topics:
         wanted = self._partitions if partitions is None else partitions
         if type(wanted) is not int or not 1 <= wanted <= MAX_PARTITIONS:
             raise InvalidInput(
-                "the topic cannot be made",
-                why=f"{wanted!r:.100} partitions are asked for",
-                next=f"1 to {MAX_PARTITIONS} are possible.",
+                "the number of partitions is invalid",
+                why=f"it is {wanted!r:.100}",
+                next=f"Use 1 to {MAX_PARTITIONS}.",
             )
         within = await self._database.within(tx)
         found = cast(int, await within.value(sql("create_topic"), topic_name(name), wanted))
@@ -80,15 +80,15 @@ class Topics:
                 f"the topic {name} has {found} partitions",
                 expected=partitions,
                 current=found,
-                why=f"{partitions} were asked for, and a topic keeps the number it was made with",
-                next="Use another name, or leave the number out.",
+                why=f"{partitions} were requested, and the number of partitions never changes",
+                next="Use another name, or omit the number.",
             )
         return found
 
     async def remove(self, name: str) -> None:
         """Remove a topic, its records and the positions of its groups. Its dead letters are kept."""
         if name in (COMMANDS, EVENTS):
-            raise InvalidInput(f"{name} cannot be removed", why="commands and their answers are published there")
+            raise InvalidInput(f"{name} cannot be removed", why="commands and their completions are published there")
         if not await self._database.value(sql("remove_topic"), topic_name(name)):
             raise unknown_topic(name)
 
@@ -116,7 +116,8 @@ def topic_name(name: str) -> str:
     """Return the name if a topic can have it. Kafka must accept it. A dot is reserved: it follows the tenant there."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
-            f"{name!r:.200} is no name of a topic", next="Use up to 150 letters, digits, hyphens and underscores."
+            f"{name!r:.200} is not a valid name for a topic",
+            next="Use up to 150 letters, digits, hyphens and underscores.",
         )
     return name
 
@@ -125,9 +126,9 @@ def group_name(name: str) -> str:
     """Return the name if a group can have it. With a dot, it could name another tenant's group on Kafka."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidInput(
-            f"{name!r:.200} is no name of a group",
-            why="a dot parts it from the name of its tenant" if "." in str(name) else "",
-            next="Use up to 150 letters, digits, hyphens and underscores; groups of other tenants cannot be named.",
+            f"{name!r:.200} is not a valid name for a group",
+            why="a dot separates the name of the tenant from the name of the group" if "." in str(name) else "",
+            next="Use up to 150 letters, digits, hyphens and underscores; you cannot name groups of other tenants.",
         )
     return name
 
@@ -141,6 +142,6 @@ def _lag(row: Row) -> Lag:
 def unknown_topic(name: str) -> NotFound:
     """Return the error for a topic that does not exist."""
     return NotFound(
-        f"there is no topic {name}",
-        next=f"Make it: `await engine.log.create({name!r})` or `holdfast topics create {name}`.",
+        f"the topic {name} does not exist",
+        next=f"Create it with `await engine.log.create({name!r})` or `holdfast topics create {name}`.",
     )

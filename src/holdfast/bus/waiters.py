@@ -58,7 +58,7 @@ class Waiters:
             try:
                 await self._follow()
             except HoldfastError as error:
-                log.warning("answers cannot be looked for, trying again: %s", error)
+                log.warning("could not query completions; retrying: %s", error)
                 await asyncio.sleep(POLL)
             except asyncio.CancelledError:
                 self._leave()
@@ -70,7 +70,10 @@ class Waiters:
         """Fail the futures of callers that still wait: the engine is closed."""
         for future in [future for waiting in self._expected.values() for future in waiting]:
             if not future.done():
-                closed = Unavailable("the engine is closed", next="The command goes on: a new engine finds its result.")
+                closed = Unavailable(
+                    "the engine is closed",
+                    next="The command is still queued or running; get its result with a new engine.",
+                )
                 future.set_exception(closed)
 
     async def _follow(self) -> None:

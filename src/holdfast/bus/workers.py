@@ -44,12 +44,12 @@ LOST = "lost"  # error code of an attempt whose worker stopped: nobody knows how
 FINAL = "holdfast-final"  # header of commands whose failure is their answer: no retry, no dead letter
 ONCE = "holdfast-once"  # header of commands that must not begin twice, not even when their worker gives them back
 HOPELESS = (InvalidInput, TooLarge)  # a retry would fail in the same way
-STOPPED = {"code": LOST, "message": "its worker was stopped in the middle of it"}
+STOPPED = {"code": LOST, "message": "its worker was stopped while it ran"}
 NEXT = {  # the log message for each outcome of a failed attempt
-    "queued": "it is tried again",
-    "failed": "it is not tried again",
-    "dead": "it was the last one, and the command is a dead letter",
-    "lost": "the command is no longer this worker's",
+    "queued": "it will be retried",
+    "failed": "it will not be retried",
+    "dead": "it was the last attempt, and the command is a dead letter",
+    "lost": "this worker no longer holds the command",
 }
 
 More = Callable[[], Awaitable[Mapping[str, Handler]]]
@@ -97,10 +97,10 @@ class Worker:
         self, shop: WorkerContext, skills: Mapping[str, Handler], *, more: More | None = None, concurrency: int = 10
     ) -> None:
         if not skills and more is None:
-            raise InvalidInput("the worker cannot work", why="it has no skill", next="Declare one: `@app.skill(...)`.")
+            raise InvalidInput("the worker has no handlers", next="Declare one with `@app.skill(...)`.")
         if not is_whole(concurrency, 1, LARGEST):
-            why = f"it should do {concurrency!r:.100} commands at once"
-            raise InvalidInput("the worker cannot work", why=why, next="Give a whole number above zero.")
+            why = f"it is {concurrency!r:.100}"
+            raise InvalidInput("the concurrency of the worker is invalid", why=why, next="Use an integer above zero.")
         self.name = f"{socket.gethostname()} {os.getpid()}"
         self._shop = shop
         self._database = shop.database
@@ -161,7 +161,7 @@ class Worker:
             _, stubborn = await asyncio.wait(left, timeout=SETTLING)
             for task in stubborn:  # their commands are given back already
                 self._running.pop(task, None)
-                log.warning("the skill %s does not end when it is stopped", left[task].skill.name)
+                log.warning("the skill %s does not stop when it is cancelled", left[task].skill.name)
 
     async def _take(self) -> None:
         """Claim commands whenever some may be due and places are free."""
@@ -171,7 +171,7 @@ class Worker:
                 if free > 0:
                     await self._claim(free)
             except HoldfastError as error:
-                log.warning("commands cannot be claimed, trying again: %s", error)
+                log.warning("could not claim commands; retrying: %s", error)
             await until(self._woken)
 
     async def _claim(self, free: int) -> None:
@@ -217,13 +217,13 @@ class Worker:
         if self._more:
             self._woken.set()
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("the command %s was left to others: %s", claim.id, error, exc_info=error)
+            log.error("the command %s is left for another worker: %s", claim.id, error, exc_info=error)
 
     def _lost(self, correlation_id: str, token: int) -> None:
         """Cancel the handler of a command that this worker lost. A thread goes on, and its answer comes too late."""
         for task, claim in self._running.items():
             if (claim.id, claim.token) == (correlation_id, token):
-                log.info("the command %s is no longer this worker's", correlation_id)
+                log.info("this worker no longer holds the command %s", correlation_id)
                 if claim.skill.is_async:
                     task.cancel()
 
@@ -245,7 +245,7 @@ class Worker:
             lambda: self._shop.completions.fail(claim.id, claim.token, told, again=again, wait=wait)
         )
         log.warning(
-            "attempt %d at the command %r of %s failed, %s",
+            "attempt %d at the command %r of %s failed; %s",
             claim.command.attempt,
             claim.id,
             claim.skill.name,
@@ -266,7 +266,7 @@ class Worker:
         found = await self._database.all(sql("lapsed_commands"))
         for row in found:
             id, wait = restore(row["correlation_id"]), wait_before(row["attempts"])
-            error = {"code": LOST, "message": f"its worker, {row['worker']}, stopped without a word"}
+            error = {"code": LOST, "message": f"its worker, {row['worker']}, stopped responding"}
             log.warning("the command %s: %s", id, error["message"])
             again = FINAL not in loads(row["headers"])
             outcome = await self._shop.completions.fail(id, row["token"], error, again=again, wait=wait, lapsed=True)
@@ -285,9 +285,9 @@ class Worker:
                     await self._database.run(sql("tell_presence"), self._id, store(self.name), names)
                     due = loop.time() + PRESENT
             except HoldfastError as error:
-                log.warning("it cannot be told which skills are here, trying again: %s", error)
+                log.warning("could not announce handlers; retrying: %s", error)
             except Exception:
-                log.exception("a defect: it cannot be told which skills are here, trying again")
+                log.exception("internal error: could not announce handlers; retrying")
             await asyncio.sleep(LOOK)
 
     async def _look(self) -> bool:
@@ -323,7 +323,7 @@ async def _insist(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         try:
             return await work()
         except (Unavailable, Overloaded) as error:
-            log.warning("an answer cannot be stored, trying again: %s", error)
+            log.warning("could not store a completion; retrying: %s", error)
             await asyncio.sleep(POLL)
 
 

@@ -253,7 +253,7 @@ def _written(value: Any) -> tuple[Any, bytes]:
     except RecursionError:
         raise InvalidInput("its result is nested too deep, or contains itself") from None
     except (TypeError, ValueError, OverflowError) as error:
-        raise InvalidInput("its result cannot be written as JSON", why=str(error)) from None
+        raise InvalidInput("its result cannot be encoded as JSON", why=str(error)) from None
 
 
 def _bytes_of(plain: Any) -> bytes:

@@ -18,7 +18,7 @@ begin
     update public.consumer_offset o set
       owner = member, epoch = o.epoch + 1, updated_at = holdfast.now(),
       deaths = o.deaths + dead.one,
-      error = case when dead.one = 1 then 'its consumer stopped without a word' else o.error end
+      error = case when dead.one = 1 then 'its consumer stopped responding' else o.error end
     from unnest(topics, numbers) as asked (topic, partition), lateral (
       select (c.owner is not null and c.owner <> member)::int as one
       from public.consumer_offset c

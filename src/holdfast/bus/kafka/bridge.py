@@ -88,7 +88,7 @@ class Bridge:
             try:
                 consumer.incremental_assign([TopicPartition(*place, start.offset) for place, start in places.items()])
             except KafkaException as error:
-                raise RuntimeError(f"the partitions {list(places)} cannot be read: {error}") from error
+                raise RuntimeError(f"could not assign the partitions {list(places)}: {error}") from error
             # The client may remember a pause from an earlier assignment of the partition.
             consumer.resume([TopicPartition(*place) for place in places if place not in later])
             consumer.pause([TopicPartition(*place) for place in later])
@@ -202,7 +202,7 @@ class Bridge:
             try:
                 self._orders.get()(consumer)
             except KafkaException as error:  # usually, the partition is no longer assigned
-                log.debug("the Kafka consumer could not do as told: %s", error)
+                log.debug("the Kafka consumer could not run a request: %s", error)
 
     def _wait_for_room(self) -> None:
         """If records are queued, wait up to REST seconds for room to hand them over."""

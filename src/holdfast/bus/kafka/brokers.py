@@ -210,7 +210,7 @@ class Broker:
 
     def silent(self) -> Unavailable:
         """Return the error for a broker that does not answer."""
-        return self._away("it does not answer")
+        return self._away("it does not respond")
 
     def refuses(self, error: KafkaError) -> Unavailable:
         """Return the error for a record that the broker did not take."""
@@ -244,7 +244,7 @@ class Broker:
         try:
             return self._list_offsets(wanted, TIMEOUT)
         except KafkaException as error:
-            log.warning("Kafka cannot tell where to begin, reading from the start: %s", reason(error))
+            log.warning("Kafka returned no offsets; reading from the start: %s", reason(error))
             return {}
 
     def _ranges(self, places: Sequence[Place], timeout: float) -> dict[Place, Range]:
@@ -323,17 +323,17 @@ class Broker:
         bus = self._settings
         for key, file in {"ssl_ca": bus.ssl_ca, "ssl_certificate": bus.ssl_certificate, "ssl_key": bus.ssl_key}.items():
             if file and not Path(file).exists():
-                raise BadSetting(f"bus.{key} is {file}, and there is no such file", key=f"bus.{key}")
+                raise BadSetting(f"bus.{key} is {file}, and this file does not exist", key=f"bus.{key}")
 
     def _away(self, why: str, *, refused: bool = False) -> Unavailable:
         self._admin.listen()
         self._reader.listen()
         complaint = "" if refused else self.complaints.recent
         return Unavailable(
-            f"Kafka at {self.address} does not do what it is asked",
+            f"the request to Kafka at {self.address} failed",
             why=f"{why}; {complaint}" if complaint else why,
-            next="Check that it runs, that bus.url is right, and that our user may make topics there. "
-            "Records wait in PostgreSQL meanwhile, and none is lost.",
+            next="Check that it runs, that bus.url is correct, and that our user may create topics. "
+            "Records wait in PostgreSQL until then; none is lost.",
             refused=refused,
         )
 
@@ -353,7 +353,7 @@ def _code(error: KafkaException) -> int:
 def unusable(error: KafkaException) -> BadSetting:
     """Return the error for settings that the Kafka client refuses."""
     return BadSetting(
-        "the settings for Kafka cannot be used",
+        "the settings for Kafka are invalid",
         why=reason(error),
         next="Correct bus.options and the other settings under bus.",
     )

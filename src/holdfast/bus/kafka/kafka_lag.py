@@ -115,4 +115,4 @@ class KafkaLag:
 
     def _give_up(self, error: HoldfastError) -> None:
         self._away_until = self._clock() + AWAY
-        log.warning("the lag leaves out records of foreign producers: %s", error)
+        log.warning("the lag does not include records of foreign producers: %s", error)

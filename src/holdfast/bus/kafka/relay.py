@@ -104,7 +104,7 @@ class Relay:
                 told = ""
             except HoldfastError as error:
                 if str(error) != told:
-                    log.warning("the relay's lease cannot be renewed: %s", error)
+                    log.warning("could not renew the lease of the relay: %s", error)
                 told = str(error)
             await until(self._freed, self._lease.total_seconds() / 3)
 
@@ -117,7 +117,7 @@ class Relay:
             except Exception as error:  # noqa: BLE001 - after any error, records wait and are sent later
                 self._forget_coming()
                 if str(error) != self.trouble:
-                    log.warning("records wait to be sent to Kafka: %s", error)
+                    log.warning("could not send records to Kafka; they wait: %s", error)
                 self.trouble = str(error)
                 await until(self._woken, PAUSE)
 
@@ -202,7 +202,7 @@ class Relay:
         error = (await self._produce([whole])).get(0)
         if error is None or not _is_too_large(error):
             return error
-        log.warning("a record of %s is too large for the broker: consumers read it from PostgreSQL", whole.topic)
+        log.warning("a record of %s is too large for the broker; consumers read it from PostgreSQL", whole.topic)
         return (await self._produce([without_value(whole)])).get(0)
 
     async def _produce(self, parcels: Iterable[OutgoingRecord]) -> dict[int, KafkaError]:

@@ -97,7 +97,7 @@ async def remove_topic(call: ApiCall, name: TopicName) -> None:
     try:
         await call.engine.log.remove(name)
     except NotFound as error:  # its advice is to create the topic
-        raise NotFound(error.what, next="`holdfast topics ls` lists them.") from None
+        raise NotFound(error.what, next="List the topics with `holdfast topics ls`.") from None
 
 
 @operations.declare("GET", "/api/topics/{name}/records", needs="admin", errors=[NotFound])
