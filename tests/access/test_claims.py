@@ -43,12 +43,12 @@ def test_a_token_says_who_its_holder_is_in_the_tenant_of_its_issuer() -> None:
         ({"iat": NOW + 61}, "not valid yet"),
         ({"iat": [NOW]}, "is not a time"),
         ({"cnf": {"jkt": "thumb"}}, "bound to a key"),
-        ({"sub": None}, "its sub is no name"),
-        ({"sub": ""}, "its sub is no name"),
-        ({"sub": 5}, "its sub is no name"),
-        ({"sub": "x" * 256}, "its sub is no name"),
-        ({"sub": "a\0b"}, "its sub is no name"),
-        ({"sub": "a\nb"}, "its sub is no name"),
+        ({"sub": None}, "its sub is not a name"),
+        ({"sub": ""}, "its sub is not a name"),
+        ({"sub": 5}, "its sub is not a name"),
+        ({"sub": "x" * 256}, "its sub is not a name"),
+        ({"sub": "a\0b"}, "its sub is not a name"),
+        ({"sub": "a\nb"}, "its sub is not a name"),
         ({"sub": "local"}, "which is reserved"),
     ],
 )
@@ -121,7 +121,7 @@ def test_a_claim_names_the_agent_which_never_administers() -> None:
 
     assert (agent.agent, agent.user, agent.scopes) == ("support", "ann", READ)
     assert (user.agent, user.scopes) == (None, {"read", "admin"})
-    with pytest.raises(Unauthenticated, match="its agent is no name"):
+    with pytest.raises(Unauthenticated, match="its agent is not a name"):
         judged({"agent": ""}, **settings)
 
 

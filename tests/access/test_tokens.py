@@ -313,7 +313,7 @@ async def test_while_its_issuer_is_away_the_keys_last_for_hours(
     now.passed += PAUSE
 
     assert await tokens.recognise(text) == behind
-    assert "it answers 503" in failures[0]
+    assert "the server returned 503" in failures[0]
     assert not tokens.failures
 
 

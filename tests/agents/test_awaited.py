@@ -135,7 +135,7 @@ async def test_what_a_tool_gave_is_kept_whole_and_the_model_reads_where(stage: S
     (execution,) = await engine.executions.list(tool="much")
     kind, whole = await engine.executions.output(execution.id)
     assert (kind, len(whole)) == ("application/json", 2000 * 1003 + 1)
-    assert f"are kept as the output of the execution {execution.id}]" in of(events, "observation")[0].text
+    assert f"are stored as the output of the execution {execution.id}]" in of(events, "observation")[0].text
     assert (execution.run_id, execution.user, execution.agent) == (events[-1].run_id, "ann", "support")
 
 

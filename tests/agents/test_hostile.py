@@ -72,7 +72,7 @@ async def test_arguments_of_ten_megabytes_end_the_run_and_nothing_else(stage: St
     _, events = await asked(stage, app, model, huge)
 
     assert events[-1].kind == "error"
-    assert "too great a length" in events[-1].text
+    assert "an answer that is too long" in events[-1].text
 
 
 @pytest.mark.req("AGENT-01")

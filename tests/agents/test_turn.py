@@ -241,7 +241,7 @@ async def test_a_model_that_is_down_fails_the_run_and_a_retry_answers(stage: Sta
     again = await ended(engine, retried)
 
     assert events[-1].kind == "error"
-    assert "answered 503" in events[-1].text
+    assert "returned 503" in events[-1].text
     assert "out of order" in events[-1].text
     assert events[-1].error is not None
     assert events[-1].error["code"] == "model_failed"

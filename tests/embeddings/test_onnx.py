@@ -153,7 +153,7 @@ async def test_a_turn_that_its_owner_no_longer_wants_goes_to_the_next(pool: Embe
 
 @pytest.mark.req("EMB-03")
 async def test_another_dimension_than_the_settings_say_is_refused(models: Store, pool: EmbeddingPool) -> None:
-    with pytest.raises(BadSetting, match=r"384 numbers, not 512. Set memory.embedding.dimensions"):
+    with pytest.raises(BadSetting, match=r"384 dimensions, not 512. Set memory.embedding.dimensions"):
         await OnnxEmbedder.load(files_of(models, ENGLISH), name=ENGLISH, dimensions=512, pool=pool)
 
 

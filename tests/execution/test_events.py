@@ -232,7 +232,7 @@ async def test_a_call_that_nobody_took_in_time_was_not_made(house: House, tool: 
     outcome = await house.run(tool, {"bill": "7"}, run=run, timeout=0.2)
 
     assert outcome.status == "failed"
-    assert "no worker took it in the 0.2 seconds that it has" in outcome.text
+    assert "no worker started it within its timeout of 0.2 seconds" in outcome.text
     assert (await house.engine.commands.get(run.key)).state == "cancelled"
 
 

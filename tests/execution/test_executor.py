@@ -59,7 +59,7 @@ async def test_a_tool_is_called_as_its_row_allows(house: House, tool: Tool) -> N
 async def test_a_tool_that_was_switched_off_is_not_called(house: House, tool: Tool) -> None:
     await house.tools.activate("ship", False)
 
-    assert refused(await house.run(tool), "it is switched off")
+    assert refused(await house.run(tool), "it is disabled")
 
 
 @pytest.mark.req("SKILL-07")
@@ -201,7 +201,7 @@ async def test_a_large_result_is_shortened_and_the_whole_is_kept_beside(house: H
     assert outcome.whole is not None
     assert (len(outcome.whole), outcome.content_type) == (2000 * 1003 + 1, "application/json")
     assert len(told.text.encode()) <= 3000
-    assert told.text.endswith(f"are kept as the output of the execution {UUID(int=7)}]")
+    assert told.text.endswith(f"are stored as the output of the execution {UUID(int=7)}]")
 
 
 async def opened(engine: Engine, *, assigned: bool = True) -> UUID:

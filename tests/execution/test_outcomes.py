@@ -120,12 +120,12 @@ def stream() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (lambda: b"\x00", "job failed: its result has bytes in it, which are no JSON"),
-        (lambda: {"a": [memoryview(b"x")]}, "its result has bytes in it"),
+        (lambda: b"\x00", "job failed: its result contains bytes, which are not JSON"),
+        (lambda: {"a": [memoryview(b"x")]}, "its result contains bytes"),
         (object_of_no_kind, "its result cannot be encoded as JSON: Encoding objects of type object"),
         (stream, "its result cannot be encoded as JSON: Encoding objects of type generator"),
         (lambda: 10**5000, "its result cannot be encoded as JSON: Exceeds the limit"),
-        (cycle, "its result is nested too deep, or contains itself"),
+        (cycle, "its result is nested too deeply, or contains itself"),
         (deep, "the JSON value is nested too deeply"),
     ],
 )
@@ -145,7 +145,7 @@ async def test_more_output_than_the_model_may_read_is_cut_and_kept_whole_up_to_a
 
     assert len(some.text.encode()) <= 1000
     assert some.text.startswith("é" * 450)
-    assert some.text.endswith(f"[cut here: {10_000 - 2 * some.text.count('é')} of 10000 bytes are missing]")
+    assert some.text.endswith(f"[truncated: {10_000 - 2 * some.text.count('é')} of 10000 bytes are missing]")
     assert some.result == small
     assert len(much.text.encode()) <= 1000
     assert len(much.result.encode()) <= MAX_RESULT_BYTES
@@ -255,7 +255,7 @@ async def test_a_tool_that_takes_too_long_is_stopped(whose: str) -> None:
             tool, {}, RUN, timeout=0.05 if whose == "the caller's" else 60, max_output_bytes=100
         )
 
-    assert outcome.error == f"it took longer than the 0.05 seconds that it has. {IN_DOUBT}"
+    assert outcome.error == f"it exceeded its timeout of 0.05 seconds. {IN_DOUBT}"
     assert stopped.is_set()
 
 
@@ -290,9 +290,9 @@ async def test_a_thread_that_never_ends_is_left_behind_and_counted(caplog: pytes
         async with asyncio.timeout(5):
             outcome = await run(blocking, timeout=0.05)
 
-    assert outcome.error == f"it took longer than the 0.05 seconds that it has. {IN_DOUBT}"
+    assert outcome.error == f"it exceeded its timeout of 0.05 seconds. {IN_DOUBT}"
     assert abandoned() == before + 1
-    assert "a call of the tool job was left behind; 1 threads are" in caplog.text
+    assert "abandoned a call of the tool job, which does not stop; 1 threads are" in caplog.text
     go_on.set()
     assert await asyncio.to_thread(ended.wait, 5)
 
@@ -405,7 +405,7 @@ async def test_what_may_run_again_and_takes_too_long_leaves_nobody_in_doubt() ->
 
     outcome = await EXECUTOR.run(tool, {}, RUN, timeout=0.05, max_output_bytes=100)
 
-    assert outcome.error == "it took longer than the 0.05 seconds that it has"
+    assert outcome.error == "it exceeded its timeout of 0.05 seconds"
 
 
 @pytest.mark.req("EXEC-02")
@@ -419,7 +419,7 @@ async def test_a_result_that_is_far_too_large_is_refused_before_it_is_copied(cou
 
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (outcome.error or "").startswith("its result is too large: a result has at most 64 MB")
+    assert (outcome.error or "").startswith("its result is too large: the limit is 64 MB")
     assert peak < 1_000_000
 
 

@@ -129,7 +129,7 @@ async def test_a_refusal_is_a_failed_result_that_a_model_can_act_on(runner: Rest
     assert result.failed
     assert result.value == {
         "status": 429,
-        "error": "Too Many Requests. It was called too often: wait before the next call.",
+        "error": "Too Many Requests. The back end limits the rate of calls: wait before the next call.",
         "retry_after": "7 seconds",
         "body": {"detail": "slow down"},
     }
@@ -161,8 +161,8 @@ async def test_a_huge_answer_is_left_unread_and_the_next_call_is_served(runner: 
     after = await call(runner, rest_tool("GET", service.url))
 
     assert isinstance(endless, TooLarge)
-    assert str(endless).startswith("127.0.0.1 answered 200, but the answer has more than 100,000 bytes")
-    assert str(bomb).startswith("127.0.0.1 answered 201, but")
+    assert str(endless).startswith("127.0.0.1 returned 200, but the response has more than 100,000 bytes")
+    assert str(bomb).startswith("127.0.0.1 returned 201, but")
     assert "may have taken effect" in str(bomb)
     assert after.value["path"] == "/"
 
@@ -171,14 +171,14 @@ async def test_a_huge_answer_is_left_unread_and_the_next_call_is_served(runner: 
 @pytest.mark.parametrize(
     ("pieces", "says"),
     [
-        ([HEAD + b"Content-Length: 100\r\n\r\n", b'{"a":'], "broke off its answer"),
-        ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n", b"{"], "broke off its answer"),
+        ([HEAD + b"Content-Length: 100\r\n\r\n", b'{"a":'], "broke off its response"),
+        ([HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\n", b"{"], "broke off its response"),
         ([HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n"], "127.0.0.1"),
         ([HEAD + b"Content-Encoding: gzip\r\nContent-Length: 4\r\n\r\nnope"], "is no gzip"),
-        ([b"SSH-2.0-OpenSSH_9.2\r\n"], "gave an answer that is no HTTP"),
-        ([HEAD + b"X: " + b"y" * 100_000 + b"\r\n\r\n"], "gave an answer that is no HTTP"),
-        ([b""], "closed the connection without an answer"),
-        ([HEAD], "closed the connection without an answer"),
+        ([b"SSH-2.0-OpenSSH_9.2\r\n"], "is not valid HTTP"),
+        ([HEAD + b"X: " + b"y" * 100_000 + b"\r\n\r\n"], "is not valid HTTP"),
+        ([b""], "closed the connection without a response"),
+        ([HEAD], "closed the connection without a response"),
     ],
 )
 async def test_what_breaks_off_or_is_no_http_is_told_as_such(
@@ -200,7 +200,7 @@ async def test_an_answer_that_never_ends_ends_with_the_time(runner: RestRunner, 
             await slow.left.wait()
 
     assert isinstance(error, TimedOut)
-    assert str(error) == "127.0.0.1 has not answered in 0.3 seconds. It can be tried again."
+    assert str(error) == "127.0.0.1 did not respond within 0.3 seconds. Try again."
 
 
 @pytest.mark.req("EXEC-05")
@@ -241,8 +241,8 @@ async def test_who_cannot_be_reached_was_sent_nothing(runner: RestRunner) -> Non
     nowhere = await failure(runner, rest_tool("POST", "http://no-such-host.invalid/"))
 
     assert "cannot be reached" in str(nobody)
-    assert str(nobody).endswith("Nothing was sent to it.")
-    assert str(nowhere).startswith("there is no host no-such-host.invalid")
+    assert str(nobody).endswith("Nothing was sent.")
+    assert str(nowhere).startswith("the host no-such-host.invalid does not exist")
 
 
 async def stale(runner: RestRunner, method: str, *, idempotent: bool) -> tuple[RawService, HoldfastError | Result]:
@@ -349,7 +349,7 @@ async def test_a_secret_of_other_hosts_is_not_shown(runner: RestRunner, service:
     error = await failure(runner, tool)
 
     assert isinstance(error, Forbidden)
-    assert "the secret limited is not for it" in str(error)
+    assert "the secret limited may not be sent to this host" in str(error)
     assert service.asked == []
 
 
@@ -413,7 +413,7 @@ async def test_what_changes_something_is_sent_on_with_its_body_within_its_origin
         assert (moved.value["method"], moved.value["path"], moved.value["body"]) == ("POST", "/here", '{"a":1}')
         assert (out.failed, out.value["status"], out.value["location"]) == (True, 307, f"{other.url}/there")
         assert (found.failed, found.value["status"]) == (True, 302)
-        assert "may have been done" in found.value["note"]
+        assert "may have taken effect" in found.value["note"]
         assert (done.failed, done.value["location"]) == (False, "/orders/7")
         assert other.asked == []
         assert len(service.asked) == 5
@@ -431,7 +431,9 @@ async def test_redirects_without_end_end(runner: RestRunner, service: Service) -
 async def test_a_redirect_to_nowhere_is_told(runner: RestRunner, service: Service) -> None:
     for number, location in enumerate(["http://[::1", "file:///etc/passwd", "http://u:p@127.0.0.1/"]):
         service.will_answer(f"/{number}", status=302, headers={"Location": location})
-        assert "where nothing is called" in str(await failure(runner, rest_tool("GET", f"{service.url}/{number}")))
+        assert "to a URL that cannot be called" in str(
+            await failure(runner, rest_tool("GET", f"{service.url}/{number}"))
+        )
 
 
 @pytest.mark.req("EXEC-02")
@@ -522,7 +524,7 @@ async def test_an_error_that_nobody_expects_is_told_by_its_kind_alone(
         runner, rest_tool("POST", service.url, security=BEARER, backend=Backend(auth={"main": "key"}))
     )
 
-    assert str(error).startswith("the call of call_it failed: by a LookupError. It may have taken effect")
+    assert str(error).startswith("the call of call_it failed: with a LookupError. It may have taken effect")
     assert KEY not in caplog.text
     assert "in fail" in caplog.text
 

@@ -263,7 +263,7 @@ def test_a_tool_made_by_hand_takes_its_arguments_from_the_address_and_sends_the_
 def test_a_value_does_not_leave_its_place_in_the_path(value: Any, allow_reserved: bool) -> None:
     parameters = (RequestParameter("id", "id", "path", "simple", allow_reserved=allow_reserved),)
 
-    with pytest.raises(InvalidInput, match=r"`id` cannot stand in a path"):
+    with pytest.raises(InvalidInput, match=r"`id` is not valid in a path"):
         sent("GET", "https://x.example/users/{id}/notes", {"id": value}, parameters=parameters)
 
 
@@ -420,7 +420,7 @@ def test_a_scheme_without_a_secret_is_named_with_its_source() -> None:
         "GET", "https://x.example/", security=(schemes,), backend=Backend(source="shop", auth={"first": "a"})
     )
 
-    with pytest.raises(Unavailable, match=r"the scheme `second` of the source `shop` has no secret"):
+    with pytest.raises(Unavailable, match=r"the security scheme `second` of the source `shop` has no secret"):
         wire_request(tool, {}, {"a": "x"})
 
 

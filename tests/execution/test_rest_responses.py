@@ -100,8 +100,8 @@ async def test_a_body_of_exactly_the_limit_is_read() -> None:
         (gzip.compress(b"x" * 100, mtime=0)[:-12], "gzip", "broke off"),
         (zlib.compress(b"x")[:1], "deflate", "broke off"),
         (gzip.compress(b"x" * 100, mtime=0)[:-4] + b"abcd", "gzip", "is no gzip"),
-        (b"x", "br", "packed as 'br'"),
-        (b"x", "gzip, gzip", "packed as 'gzip, gzip'"),
+        (b"x", "br", "compressed as 'br'"),
+        (b"x", "gzip, gzip", "compressed as 'gzip, gzip'"),
     ],
 )
 async def test_what_is_packed_wrongly_is_told_as_such(data: bytes, encoding: str, says: str) -> None:
@@ -162,13 +162,13 @@ def test_the_answer_to_head_is_its_headers() -> None:
     ("status", "says"),
     [
         (400, "change them"),
-        (401, "source's secrets"),
-        (404, "Not Found. There is no such thing"),
-        (418, "refuses"),
+        (401, "secrets of the source"),
+        (404, "Not Found. It does not exist"),
+        (418, "rejected"),
         (422, "change them"),
         (429, "wait before"),
-        (503, "may work later"),
-        (599, "may work later"),
+        (503, "try again later"),
+        (599, "try again later"),
     ],
 )
 def test_a_refusal_says_what_to_do_and_what_the_back_end_says(status: int, says: str) -> None:
@@ -188,16 +188,22 @@ def test_how_long_to_wait_is_shown() -> None:
 
 @pytest.mark.req("EXEC-05")
 def test_a_back_end_that_fails_leaves_what_is_not_idempotent_in_doubt() -> None:
-    assert "may have been done" in tell(500, {}, b"", idempotent=False).value["error"]
-    assert "may have been done" in tell(408, {}, b"", idempotent=False).value["error"]
-    assert "can be tried again" in tell(408, {}, b"").value["error"]
-    assert "may have been done" not in tell(422, {}, b"", idempotent=False).value["error"]
+    assert "may have taken effect" in tell(500, {}, b"", idempotent=False).value["error"]
+    assert "may have taken effect" in tell(408, {}, b"", idempotent=False).value["error"]
+    assert "try again" in tell(408, {}, b"").value["error"]
+    assert "may have taken effect" not in tell(422, {}, b"", idempotent=False).value["error"]
 
 
 @pytest.mark.req("EXEC-05")
 @pytest.mark.parametrize(
     ("status", "says"),
-    [(300, "may have"), (301, "may have"), (302, "may have"), (307, "not done"), (308, "not done")],
+    [
+        (300, "may have"),
+        (301, "may have"),
+        (302, "may have"),
+        (307, "did not take effect"),
+        (308, "did not take effect"),
+    ],
 )
 def test_only_a_redirect_that_keeps_the_method_says_that_nothing_was_done(status: int, says: str) -> None:
     result = tell(status, {"Location": "/orders/7"}, b"", method="POST", idempotent=False)

@@ -42,7 +42,7 @@ def test_a_sealed_text_that_was_changed_does_not_open(place: int) -> None:
     sealed[place] ^= 1
 
     for damaged in (bytes(sealed), bytes(sealed[:5]), b""):
-        with pytest.raises(Broken, match="cannot be opened"):
+        with pytest.raises(Broken, match="cannot be decrypted"):
             key.open(damaged, about="a")
 
 
@@ -121,20 +121,24 @@ async def test_a_secret_is_one_tenant_s_and_does_not_open_at_another_s_or_under_
 
     assert (await ours.values(["stripe"]))["stripe"].value == VALUE
     for place, name in ((theirs, "stripe"), (ours, "copy")):
-        with pytest.raises(Broken, match=f"the secret {name} cannot be opened: it was changed, or is somebody else's"):
+        with pytest.raises(
+            Broken, match=f"the secret {name} cannot be decrypted: it was changed, or it belongs to another"
+        ):
             await place.values([name])
 
 
 async def test_a_secret_of_another_key_says_so_and_what_to_do(engine: Engine, secrets: Secrets) -> None:
     await Secrets(engine.database, b"former key").set("stripe", VALUE)
 
-    with pytest.raises(Unavailable, match="the secret stripe cannot be opened: it was sealed with another key") as told:
+    with pytest.raises(
+        Unavailable, match="the secret stripe cannot be decrypted: it was encrypted with another key"
+    ) as told:
         await secrets.values(["stripe"])
     [listed] = await secrets.list()
     await secrets.set("stripe", "new")
 
     assert "Set execution.secret_key" in told.value.next
-    assert "or set the secret anew" in told.value.next
+    assert "or set the secret again" in told.value.next
     assert not listed.usable
     assert (await secrets.values(["stripe"]))["stripe"].value == "new"
 
@@ -175,21 +179,21 @@ def test_a_secret_is_for_the_hosts_that_it_names(hosts: tuple[str, ...], host: s
 @pytest.mark.parametrize(
     ("name", "value", "hosts", "error", "said"),
     [
-        ("", "x", (), InvalidInput, "a secret cannot be called ''"),
-        ("a b", "x", (), InvalidInput, "a secret cannot be called 'a b'"),
+        ("", "x", (), InvalidInput, "'' is not a valid name for a secret"),
+        ("a b", "x", (), InvalidInput, "'a b' is not a valid name for a secret"),
         ("x" * 127, "x", (), InvalidInput, "Use up to 126 letters"),
-        (7, "x", (), InvalidInput, "a secret cannot be called 7"),
+        (7, "x", (), InvalidInput, "7 is not a valid name for a secret"),
         ("a", "", (), InvalidInput, "the secret a has no value"),
         ("a", b"x", (), InvalidInput, "the secret a has no value"),
-        ("a", VALUE + "\0", (), InvalidInput, "it has a NUL"),
-        ("a", VALUE + "\ud800", (), InvalidInput, "half a character"),
-        ("a", VALUE * 5000, (), TooLarge, f"it has 75000 bytes, at most {MAX_VALUE_BYTES} are taken"),
-        ("a", "x", ("https://a.com",), InvalidInput, "a secret cannot be for the host 'https://a.com'"),
+        ("a", VALUE + "\0", (), InvalidInput, "it contains a NUL"),
+        ("a", VALUE + "\ud800", (), InvalidInput, "lone surrogate"),
+        ("a", VALUE * 5000, (), TooLarge, f"it has 75000 bytes, the limit is {MAX_VALUE_BYTES}"),
+        ("a", "x", ("https://a.com",), InvalidInput, "'https://a.com' is not a valid host for a secret"),
         ("a", "x", ("a.com:443",), InvalidInput, "without scheme, port and path"),
-        ("a", "x", ("*",), InvalidInput, "a secret cannot be for the host"),
-        ("a", "x", ("",), InvalidInput, "a secret cannot be for the host"),
-        ("a", "x", (None,), InvalidInput, "a secret cannot be for the host None"),
-        ("a", "x", "a.com", InvalidInput, "the hosts of a secret are a list"),
+        ("a", "x", ("*",), InvalidInput, "is not a valid host for a secret"),
+        ("a", "x", ("",), InvalidInput, "is not a valid host for a secret"),
+        ("a", "x", (None,), InvalidInput, "None is not a valid host for a secret"),
+        ("a", "x", "a.com", InvalidInput, "the hosts of a secret are not a list"),
         ("a", "x", tuple(f"h{n}.com" for n in range(101)), TooLarge, "at most 100 hosts"),
     ],
 )
@@ -207,5 +211,5 @@ async def test_what_is_no_secret_is_refused_and_its_value_not_told(
 @pytest.mark.req("ENG-08")
 @pytest.mark.parametrize("name", ["stripe", "", "\0", "x" * 1000])
 async def test_a_secret_that_is_not_there_cannot_be_removed(secrets: Secrets, name: str) -> None:
-    with pytest.raises(NotFound, match="there is no secret"):
+    with pytest.raises(NotFound, match="does not exist"):
         await secrets.remove(name)

@@ -41,7 +41,7 @@ async def test_a_model_is_asked_as_often_as_the_settings_say(open_caller: OpenCa
 
     failed = await failure(caller)
 
-    assert str(failed) == "the model scripted answered 500: oops"
+    assert str(failed) == "the model scripted returned 500: oops"
     assert len(model.requests) == 4
     assert caller.state == ("reduced", str(failed))
 
@@ -150,7 +150,7 @@ async def test_where_no_model_answers_all_reasons_are_told(open_caller: OpenCall
 
     failed = await failure(caller)
 
-    assert str(failed) == "no model could answer: the model a answered 401 (a); the model b answered 500 (b)"
+    assert str(failed) == "all models failed: the model a returned 401 (a); the model b returned 500 (b)"
     assert failed.details == {"model": "b", "status": 500, "retryable": True}
 
 
@@ -167,7 +167,7 @@ async def test_another_model_can_be_named_and_has_the_same_fallbacks(open_caller
 async def test_a_model_that_is_none_is_refused_with_the_forms(open_caller: OpenCaller, name: str) -> None:
     caller = await open_caller()
 
-    with pytest.raises(BadSetting, match="Name one as openai:NAME") as refused:
+    with pytest.raises(BadSetting, match="Use a name like openai:NAME") as refused:
         await caller.ask(HELLO, model=name or "?")
 
     assert refused.value.details["key"] == "llm.model"
@@ -176,9 +176,13 @@ async def test_a_model_that_is_none_is_refused_with_the_forms(open_caller: OpenC
 @pytest.mark.parametrize(
     ("entry", "limits", "said"),
     [
-        ({"stall": 60}, {"first_token_timeout": 0.1}, "did not begin to answer within 0.1 s"),
-        ({"text": "abcd", "chunks": 4, "stall": 60, "stall_after": 2}, {"token_timeout": 0.1}, "fell silent for 0.1 s"),
-        ({"text": "a" * 1000, "chunks": 1000, "delay": 0.01}, {"timeout": 0.3}, "did not end its answer in time"),
+        ({"stall": 60}, {"first_token_timeout": 0.1}, "did not start to answer within 0.1 s"),
+        (
+            {"text": "abcd", "chunks": 4, "stall": 60, "stall_after": 2},
+            {"token_timeout": 0.1},
+            "sent nothing for 0.1 s",
+        ),
+        ({"text": "a" * 1000, "chunks": 1000, "delay": 0.01}, {"timeout": 0.3}, "did not finish its answer in time"),
     ],
 )
 async def test_a_model_that_stalls_is_given_up(
@@ -272,7 +276,7 @@ async def test_waiting_for_a_free_place_has_an_end(open_caller: OpenCaller) -> N
     async with caller._slot("scripted", patience):  # pyright: ignore[reportPrivateUsage] - an answer that lasts longer
         refused = await failure(caller)
 
-    assert "the model scripted was not asked: all answers of models are in use; the limit is 1" in str(refused)
+    assert "the model scripted was not called: all answers of models are in use; the limit is 1" in str(refused)
     assert "none was released within 0.3 seconds" in str(refused)
 
 
@@ -296,7 +300,7 @@ async def test_an_answer_without_measure_is_given_up(open_caller: OpenCaller) ->
 
     failed = await failure(caller)
 
-    assert "answers at too great a length" in str(failed)
+    assert "sent an answer that is too long" in str(failed)
     assert not failed.retryable
 
 

@@ -31,20 +31,20 @@ async def failure(caller: Caller) -> ModelFailed:
 @pytest.mark.parametrize(
     ("status", "body", "retryable", "said"),
     [
-        (401, error(f"Incorrect API key provided: {KEY}."), False, "answered 401: Incorrect API key provided: ****"),
-        (401, error("who are you"), False, "See llm.api_key"),
-        (403, error("no"), False, "See llm.api_key"),
-        (404, error("The model `any` does not exist"), False, "See llm.model and llm.base_url"),
+        (401, error(f"Incorrect API key provided: {KEY}."), False, "returned 401: Incorrect API key provided: ****"),
+        (401, error("who are you"), False, "Check llm.api_key"),
+        (403, error("no"), False, "Check llm.api_key"),
+        (404, error("The model `any` does not exist"), False, "Check llm.model and llm.base_url"),
         (400, error("too big", code="context_length_exceeded"), False, "Lower llm.context_tokens"),
-        (400, error("bad tool schema"), False, "answered 400: bad tool schema"),
-        (429, error("slow down", code="rate_limit_exceeded"), True, "answered 429: slow down. Try again later"),
+        (400, error("bad tool schema"), False, "returned 400: bad tool schema"),
+        (429, error("slow down", code="rate_limit_exceeded"), True, "returned 429: slow down. Try again later"),
         (429, error("pay first", code="insufficient_quota"), False, "pay first"),
-        (500, error("oops"), True, "answered 500: oops"),
+        (500, error("oops"), True, "returned 500: oops"),
         (529, b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', True, "Overloaded"),
-        (503, b"", True, "it said nothing more"),
-        (502, b"\xff\xfe\x00", True, "answered 502"),
-        (500, b"x" * 1_000_000, True, "answered 500: xxx"),
-        (301, b"", False, "answered 301"),
+        (503, b"", True, "it returned no message"),
+        (502, b"\xff\xfe\x00", True, "returned 502"),
+        (500, b"x" * 1_000_000, True, "returned 500: xxx"),
+        (301, b"", False, "returned 301"),
     ],
 )
 async def test_a_refusal_says_what_why_and_what_next(
@@ -64,15 +64,15 @@ async def test_a_refusal_says_what_why_and_what_next(
 @pytest.mark.parametrize(
     ("kind", "body", "said"),
     [
-        ("text/html; charset=utf-8", b"<html><h1>Welcome</h1>", "answered with text/html, not with a stream of events"),
-        ("application/json", b'{"object":"chat.completion"}', "answered with application/json, not with a stream"),
+        ("text/html; charset=utf-8", b"<html><h1>Welcome</h1>", "returned text/html, not an event stream"),
+        ("application/json", b'{"object":"chat.completion"}', "returned application/json, not an event stream"),
         ("application/json", b'{"error":{"message":"no such model"}}', "refused: no such model"),
         ("text/event-stream", b"<html>", "broke off its answer: the stream ended without a finish_reason"),
         ("text/event-stream", b"", "broke off its answer"),
         ("text/event-stream", b"data: {oops\n\n", "sent an event that is not JSON"),
         ("text/event-stream", b"data: \xff\n\n", "sent an event that is not JSON"),
         ("text/event-stream", b"data: " + b"[" * 200_000 + b"\n\n", "sent an event that is not JSON"),
-        ("text/event-stream", b"data: " + b"x" * 10_000_000, "an answer that cannot be read: it has more than"),
+        ("text/event-stream", b"data: " + b"x" * 10_000_000, "an invalid answer: it has more than"),
     ],
 )
 async def test_what_is_no_stream_is_a_clear_failure(
@@ -92,7 +92,7 @@ async def test_a_page_behind_an_error_is_not_repeated(wire: Wire, open_caller: O
 
     failed = await failure(caller)
 
-    assert "answered 502: a page of HTML" in str(failed)
+    assert "returned 502: an HTML page" in str(failed)
     assert "lots" not in str(failed)
 
 
@@ -105,7 +105,7 @@ async def test_an_answer_without_end_is_given_up(
 
     failed = await failure(caller)
 
-    assert "answers without end" in str(failed)
+    assert "sent an answer that is too large" in str(failed)
     assert not failed.retryable
 
 
@@ -150,7 +150,7 @@ async def test_a_server_that_is_not_there_is_said(open_caller: OpenCaller, name:
     failed = await failure(caller)
 
     assert "the model ollama:qwen3 cannot be reached" in str(failed)
-    assert "See llm.base_url" in str(failed)
+    assert "Check llm.base_url" in str(failed)
     assert failed.retryable
 
 
@@ -183,8 +183,8 @@ async def test_a_missing_key_is_said_when_the_model_is_asked(open_caller: OpenCa
     failed = await failure(caller)
 
     assert before[0] == "reduced"
-    assert f"there is no key for the model {model}; set {setting}" in before[1]
-    assert str(failed).startswith(f"the model {model} was not asked: there is no key for it. Set {setting} or ")
+    assert f"the model {model} has no API key; set {setting}" in before[1]
+    assert str(failed).startswith(f"the model {model} was not called: it has no API key. Set {setting} or ")
     assert not failed.retryable
 
 
@@ -197,7 +197,7 @@ async def test_a_key_that_no_header_can_hold_is_refused_without_showing_it(
 
     failed = await failure(caller)
 
-    assert "its key has characters that no key has" in str(failed)
+    assert "its API key contains invalid characters" in str(failed)
     assert wire.asked == []
 
 

@@ -254,7 +254,7 @@ async def test_an_error_inside_the_stream_is_a_failure(wire: Wire, open_caller: 
     wire.will_send(recorded("openrouter_error"))
     caller = await open_caller(model="openai:any", base_url=wire.url)
 
-    with pytest.raises(ModelFailed, match="answered 502: Provider disconnected unexpectedly") as failed:
+    with pytest.raises(ModelFailed, match="returned 502: Provider disconnected unexpectedly") as failed:
         await shown(caller)
 
     assert failed.value.details == {"model": "openai:any", "status": 502, "retryable": True}

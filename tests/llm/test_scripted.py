@@ -29,7 +29,7 @@ async def test_answers_are_given_in_order_and_then_no_more(open_caller: OpenCall
 
     assert [reply.text for reply in replies] == ["one", "two"]
     assert [request.messages for request in model.requests] == [HELLO.messages] * 2
-    with pytest.raises(ModelFailed, match="no answer of its script is left"):
+    with pytest.raises(ModelFailed, match="no remaining answer of its script"):
         await caller.ask(HELLO)
 
 
@@ -105,11 +105,11 @@ async def test_a_script_by_step_can_tell_turns_apart(open_caller: OpenCaller, tm
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ("{oops", "line 2 cannot be used: JSON is malformed"),
-        ({"txet": "a"}, "line 2 cannot be used: Object contains unknown field `txet`"),
-        ({"chunks": "many"}, "line 2 cannot be used: Expected `int`"),
-        ({"when": "("}, "line 2 cannot be used: missing )"),
-        ("[1]", "line 2 cannot be used: Expected `object`, got `array`"),
+        ("{oops", "line 2 is invalid: JSON is malformed"),
+        ({"txet": "a"}, "line 2 is invalid: Object contains unknown field `txet`"),
+        ({"chunks": "many"}, "line 2 is invalid: Expected `int`"),
+        ({"when": "("}, "line 2 is invalid: missing )"),
+        ("[1]", "line 2 is invalid: Expected `object`, got `array`"),
     ],
 )
 async def test_a_script_that_is_wrong_is_refused_with_the_line(
@@ -142,7 +142,7 @@ async def test_a_script_is_a_file_of_a_sensible_size(
     caller = await open_caller(model="scripted:/dev/zero")
     large = await open_caller(model=script(tmp_path, "x" * 101))
 
-    with pytest.raises(BadSetting, match="it is no file"):
+    with pytest.raises(BadSetting, match="it is not a file"):
         await caller.ask(HELLO)
     with pytest.raises(BadSetting, match="it has more than 100 bytes"):
         await large.ask(HELLO)

@@ -133,5 +133,5 @@ async def test_an_issuer_in_the_settings_is_reached_though_its_address_is_privat
 
     assert (here.status, here.json()["user"]) == (200, "ann")
     assert (away.status, away.code) == (503, "unavailable")
-    assert (parts["issuers"].state, "it answers 404" in parts["issuers"].detail) == ("reduced", True)
+    assert (parts["issuers"].state, "the server returned 404" in parts["issuers"].detail) == ("reduced", True)
     assert b"404" not in away.body

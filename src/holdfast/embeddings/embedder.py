@@ -37,8 +37,8 @@ class Embedder(Protocol):
 def wrong_dimensions(model: str, *, found: int, expected: int) -> BadSetting:
     """Return the error for a model whose vectors do not have the dimensions of the settings."""
     return BadSetting(
-        f"the model {model} makes vectors of {found} numbers, not {expected}",
-        next=f"Set memory.embedding.dimensions (or chinese_dimensions, where it is that model) to {found}.",
+        f"the vectors of the model {model} have {found} dimensions, not {expected}",
+        next=f"Set memory.embedding.dimensions (chinese_dimensions for the Chinese model) to {found}.",
     )
 
 

@@ -90,7 +90,9 @@ class Embeddings:
         """Return the dimensions of a model's vectors."""
         supply = self._of(model)
         if supply is None:
-            raise InvalidInput(f"{model[:200]!r} is no model of these settings", next="Ask `holdfast models ls`.")
+            raise InvalidInput(
+                f"the model {model[:200]!r} is not configured", next="List the models with `holdfast models ls`."
+            )
         return supply.dimensions
 
     def ready(self, model: str) -> bool:
@@ -186,4 +188,4 @@ def _note(supply: ModelSupply, error: HoldfastError) -> None:
     if _is_lasting(error):
         supply.lose(error)
     else:
-        log.warning("a text has no vector: %s", error)
+        log.warning("could not embed a text: %s", error)

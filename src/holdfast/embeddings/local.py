@@ -53,20 +53,22 @@ class LocalModel:
     def lack(self) -> HoldfastError | None:
         """Return an error if the model is not in the store or is being downloaded."""
         if self._fetching:
-            return Unavailable(f"the embedding model {self._configured} is not here", next="It is being fetched.")
+            return Unavailable(
+                f"the embedding model {self._configured} is not installed", next="Wait: it is being downloaded."
+            )
         if self._files() is not None:
             return None
         if self._failed_fetch is not None:
             return self._failed_fetch
         if self._fetch:
-            next = "It is fetched when it is first needed; `holdfast models fetch` fetches it now."
+            next = "It is downloaded when it is first needed; download it now with `holdfast models fetch`."
         elif self._configured in KNOWN:
             next = "Run `holdfast models fetch`."
         else:
             next = (
                 f"Put its .onnx file and its tokenizer.json in a folder {self._configured} in memory.embedding.folder."
             )
-        return Unavailable(f"the embedding model {self._configured} is not here", next=next)
+        return Unavailable(f"the embedding model {self._configured} is not installed", next=next)
 
     def _files(self) -> ModelFiles | None:
         """Return its files, if they are in the store. Every search asks, so a miss is cached for a moment."""
@@ -81,7 +83,7 @@ class LocalModel:
         files = self._store.find(self._configured)
         if files is None:
             lack = self.lack()
-            raise lack or Unavailable(f"the embedding model {self._configured} has just gone")
+            raise lack or Unavailable(f"the embedding model {self._configured} was just removed")
         return await self._load(files)
 
     async def provide(self) -> Embedder:

@@ -79,8 +79,8 @@ class ModelSupply:
                     except HoldfastError as error:
                         self.lose(error)
                     except Exception as error:
-                        log.exception("a defect")
-                        self.lose(Unavailable(f"the embedding model {self.name} cannot be had", why=str(error)))
+                        log.exception("internal error: could not load the embedding model %s", self._source.name)
+                        self.lose(Unavailable(f"the embedding model {self.name} is not available", why=str(error)))
         return self._embedder
 
     def lose(self, error: HoldfastError) -> None:
@@ -88,7 +88,7 @@ class ModelSupply:
         self._embedder = None
         self._why = str(error)
         if self._search is None:
-            log.warning("search goes by words only: %s", self._why)
+            log.warning("search uses words only: %s", self._why)
             self._search = asyncio.create_task(self._find_again(), name="holdfast embedding model")
 
     async def close(self) -> None:
@@ -105,12 +105,12 @@ class ModelSupply:
             except HoldfastError as error:
                 self._why = str(error)
             except Exception as error:
-                self._why = f"the embedding model {self._source.name} cannot be had: {error}"
-                log.exception("a defect")
+                self._why = f"the embedding model {self._source.name} is not available: {error}"
+                log.exception("internal error: could not load the embedding model %s", self._source.name)
             else:
                 break
             await asyncio.sleep(pause)
             pause = min(2 * pause, self._source.longest_pause)
         self._why, self._search = "", None
-        log.info("the embedding model %s is here", self.name)
+        log.info("the embedding model %s is available", self.name)
         self._arrived.set()

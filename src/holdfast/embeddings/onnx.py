@@ -87,7 +87,7 @@ class OnnxModel:
             raise Unavailable(
                 f"the model {files.name} cannot be loaded",
                 why=str(error).partition("\n")[0],
-                next=f"Look at the files in {files.onnx.parent}.",
+                next=f"Check the files in {files.onnx.parent}.",
             ) from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(MAX_TOKENS)
@@ -108,7 +108,7 @@ class OnnxModel:
             pooled = pooled.mean(axis=0) if self._pooling == "mean" else pooled[0]
         norm = float(self._numpy.linalg.norm(pooled))
         if not 0 < norm < float("inf"):
-            raise Broken("the model gave no vector for a text", why=f"its length is {norm}")
+            raise Broken("the model returned no vector for a text", why=f"the length of the vector is {norm}")
         return (pooled / norm).tolist()
 
     def _tokens(self, text: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class EmbeddingPool:
     async def run(self, work: Callable[[], Result], *, urgent: bool = False) -> Result:
         """Run `work` in one of the threads, and return its result."""
         if self._closed:
-            raise Broken("the embedding models are closed", why="the engine was", next="Open it again.")
+            raise Broken("the embedding models are closed", why="the engine was closed", next="Open a new engine.")
         await self._enter(self._urgent if urgent else self._ordinary)
         try:
             return await asyncio.get_running_loop().run_in_executor(self._executor, work)

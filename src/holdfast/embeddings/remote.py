@@ -57,8 +57,8 @@ class EmbeddingEndpoint:
                     raise failure.error from None
             except TimeoutError:
                 raise TimedOut(
-                    f"the embedding endpoint {self._url} did not answer within {self._timeout:g} s",
-                    next="See memory.embedding.url and memory.embedding.timeout.",
+                    f"the embedding endpoint {self._url} did not respond within {self._timeout:g} s",
+                    next="Check memory.embedding.url and memory.embedding.timeout.",
                 ) from None
             await asyncio.sleep(wait)
         raise AssertionError("the last pause is not waited for")
@@ -77,33 +77,33 @@ class EmbeddingEndpoint:
                     self._refuse(answer.status, said, answer.headers.get("Retry-After", ""))
         except aiohttp.InvalidURL:
             raise BadSetting(
-                f"{self._url} is no address", next="Set memory.embedding.url to one like http://host:8000/v1."
+                f"{self._url} is not a valid URL", next="Set memory.embedding.url to a URL like http://host:8000/v1."
             ) from None
         except (aiohttp.ClientError, OSError) as error:
             why = str(error) or type(error).__name__
             raise _MayPass(
                 Unavailable(
-                    f"the embedding endpoint {self._url} cannot be reached", why=why, next="See memory.embedding.url."
+                    f"the embedding endpoint {self._url} cannot be reached", why=why, next="Check memory.embedding.url."
                 )
             ) from None
         try:
             return await parse_large(said, limit=MAX_ANSWER_BYTES, most_values=MAX_ANSWER_VALUES)
         except HoldfastError as error:
             raise Unavailable(
-                f"the embedding endpoint {self._url} did not answer with JSON",
+                f"the embedding endpoint {self._url} did not return JSON",
                 why=error.why or error.what,
-                next="See memory.embedding.url, which ends before /embeddings, and memory.embedding.dimensions.",
+                next="Check memory.embedding.url, which ends before /embeddings, and memory.embedding.dimensions.",
             ) from None
 
     def _refuse(self, status: int, said: bytes, retry_after: str) -> None:
-        why = said[:SAID].decode(errors="replace").strip() or "it said nothing more"
-        what = f"the embedding endpoint {self._url} answered {status}"
+        why = said[:SAID].decode(errors="replace").strip() or "it returned no message"
+        what = f"the embedding endpoint {self._url} returned {status}"
         if status in AGAIN or status >= 500:
             wait = float(retry_after) if retry_after.isdecimal() else 0.0
             raise _MayPass(Unavailable(what, why=why), wait)
         if status in REFUSED_TEXT:
             raise InvalidInput(what, why=why)
-        next = "See memory.embedding.url, memory.embedding.api_key and memory.embedding.model."
+        next = "Check memory.embedding.url, memory.embedding.api_key and memory.embedding.model."
         raise BadSetting(what, why=why, next=next)
 
 
@@ -156,15 +156,15 @@ class RemoteModel:
         answer = await self._ask(texts)
         rows = answer.get("data") if isinstance(answer, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         if not isinstance(rows, list) or len(cast(list[object], rows)) != len(texts):
-            count = f"{len(cast(list[object], rows))} vectors" if isinstance(rows, list) else "no list of vectors"
-            raise self._unusable(f"it gave {count} for {len(texts)} texts")
+            count = f"{len(cast(list[object], rows))} vectors" if isinstance(rows, list) else "no vectors"
+            raise self._unusable(f"it returned {count} for {len(texts)} texts")
         fields = [cast(dict[str, Any], row) if isinstance(row, dict) else {} for row in cast(list[Any], rows)]
         vectors = [self._unit(row.get("embedding")) for row in fields]
         given: list[Any] = [row.get("index") for row in fields]
         if all(index is None for index in given):  # then the vectors are in the order of the texts
             return vectors
         if not all(type(index) is int for index in given) or sorted(given) != list(range(len(texts))):
-            raise self._unusable("it does not say which vector is whose")
+            raise self._unusable("the indexes of its vectors are invalid")
         whose = dict(zip(given, vectors, strict=True))
         return [whose[place] for place in range(len(texts))]
 
@@ -183,12 +183,12 @@ class RemoteModel:
         try:
             await self._endpoint.ask({"model": self._name, "input": [HARMLESS]})
         except InvalidInput as error:
-            next = "See memory.embedding.model and memory.embedding.url."
+            next = "Check memory.embedding.model and memory.embedding.url."
             raise BadSetting(error.what, why=error.why, next=next) from None
 
     def _unit(self, numbers: object) -> Vector:
         if not isinstance(numbers, list):
-            raise self._unusable("a vector is no list of numbers")
+            raise self._unusable("a vector is not a list of numbers")
         vector = cast(list[Any], numbers)
         if len(vector) != self._dimensions:
             raise wrong_dimensions(self._name, found=len(vector), expected=self._dimensions)
@@ -196,7 +196,7 @@ class RemoteModel:
             isinstance(number, float | int) and not isinstance(number, bool) and abs(number) < LARGEST
             for number in vector
         ):
-            raise self._unusable("a vector is no list of numbers")
+            raise self._unusable("a vector is not a list of numbers")
         length = math.hypot(*vector)
         if not 0 < length < math.inf:
             raise self._unusable(f"a vector has the length {length:g}")
@@ -204,9 +204,9 @@ class RemoteModel:
 
     def _unusable(self, why: str) -> Unavailable:
         return Unavailable(
-            f"what the embedding endpoint answered for the model {self._name} cannot be used",
+            f"the response of the embedding endpoint for the model {self._name} is invalid",
             why=why,
-            next="See memory.embedding.url, memory.embedding.model and memory.embedding.dimensions.",
+            next="Check memory.embedding.url, memory.embedding.model and memory.embedding.dimensions.",
         )
 
 

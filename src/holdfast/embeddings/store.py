@@ -90,12 +90,12 @@ class Store:
         if damaged is None:
             return
         if files.cached:
-            next = "`holdfast models fetch` fetches it anew."
+            next = "Download it again with `holdfast models fetch`."
         else:
-            next = "Put the right file there, or give the folder another name and set memory.embedding.model to it."
+            next = "Replace the file, or rename the folder and set memory.embedding.model to the new name."
         raise Unavailable(
-            f"the file {damaged} is damaged, or not of the model {files.name}",
-            why="its SHA-256 is not the one that is known",
+            f"the file {damaged} is damaged, or does not belong to the model {files.name}",
+            why="its SHA-256 differs from the expected one",
             next=next,
         )
 
@@ -107,9 +107,9 @@ class Store:
         known, files = KNOWN.get(name), self.find(name)
         if known is None and files is None:
             raise Unavailable(
-                f"the model {name} cannot be fetched",
-                why=f"only these can: {', '.join(KNOWN)}",
-                next="Put its .onnx file and its tokenizer.json in a folder of its name in memory.embedding.folder.",
+                f"the model {name} cannot be downloaded",
+                why=f"only these models can be downloaded: {', '.join(KNOWN)}",
+                next="Put its .onnx file and its tokenizer.json in a folder with its name in memory.embedding.folder.",
             )
         if known is not None:
             with self._locked(known):
@@ -133,11 +133,11 @@ class Store:
             except HoldfastError as error:
                 failures.append(str(error).rstrip("."))
             except OSError as error:
-                failures.append(f"{self.cache} cannot be written: {error}")
+                failures.append(f"{self.cache} is not writable: {error}")
         raise Unavailable(
-            f"the model {known.name} cannot be fetched",
+            f"the model {known.name} could not be downloaded",
             why="; ".join(failures),
-            next=f"Fetch it where there is a network, and copy its folder to {self.cache}.",
+            next=f"Download it on a machine with a network, and copy its folder to {self.cache}.",
         )
 
     def _put_in_place(self, known: KnownModel, draft: Path) -> None:
@@ -148,9 +148,7 @@ class Store:
         for name, pinned in known.files:
             if not self._is(draft / name, pinned):
                 shutil.rmtree(draft, ignore_errors=True)
-                raise Unavailable(
-                    f"what was fetched as {name} is not the file that is known", why="its SHA-256 differs"
-                )
+                raise Unavailable(f"the downloaded {name} is not the expected file", why="its SHA-256 differs")
             (draft / name).rename(whole / name)
         shutil.rmtree(self.cache / known.name, ignore_errors=True)
         whole.rename(self.cache / known.name)
@@ -163,9 +161,9 @@ class Store:
             lock = (self.cache / f".{known.name}.lock").open("w")
         except OSError as error:
             raise Unavailable(
-                f"the model {known.name} cannot be kept",
-                why=f"{self.cache} cannot be written: {error.strerror}",
-                next="Set XDG_CACHE_HOME to a folder that can be written.",
+                f"the model {known.name} cannot be stored",
+                why=f"{self.cache} is not writable: {error.strerror}",
+                next="Set XDG_CACHE_HOME to a writable folder.",
             ) from None
         with lock:
             fcntl.flock(lock, fcntl.LOCK_EX)

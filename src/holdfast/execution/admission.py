@@ -36,7 +36,7 @@ class Admission:
         agent = None if run.agent is None else store(run.agent)
         row = await self._database.one(sql("admission"), tool.id, skill, agent)
         if row is None:
-            return ArgumentRefusal(f"{tool.name} was not called: it was removed. Do without it.")
+            return ArgumentRefusal(f"{tool.name} was not called: it was removed. Continue without it.")
         reason = _reason(row, run.agent, skill)
         if reason:
             return ArgumentRefusal(f"{tool.name} was not called: {reason}")
@@ -53,7 +53,7 @@ class Admission:
         assert tool.id is not None
         found = await self._tools.current(tool.id)
         if found is None:
-            return ArgumentRefusal(f"{tool.name} was not called: it was removed. Do without it.")
+            return ArgumentRefusal(f"{tool.name} was not called: it was removed. Continue without it.")
         limits = [each.timeout for each in (tool, found) if each.timeout is not None]
         function = found.function or (tool.function if found.reference == tool.reference else None)
         current = replace(found, timeout=min(limits, default=None), function=function)
@@ -64,9 +64,9 @@ class Admission:
 def _reason(row: Row, agent: str | None, skill: UUID | None) -> str:
     """Return why a tool may not be called; empty if it may."""
     if not row["active"]:
-        return "it is switched off. Do without it."
+        return "it is disabled. Continue without it."
     if not row["disclosed"]:
-        return "the skill that it belongs to is no longer open to you. Do without it."
+        return "you no longer have the skill that it belongs to. Continue without it."
     if agent is None:
         return ""
     level = "execute" if skill is None else row["access_level"]

@@ -35,9 +35,9 @@ class Documents:
                         return answer
                     request = answer
         except TimeoutError:
-            why = f"it did not come in {self._timeout:g} seconds"
-            raise TimedOut("the document cannot be fetched", why=why, next="Give it as a file.") from None
-        raise LimitReached("the document cannot be fetched", why=f"{url} was sent on more than {MOST} times")
+            why = f"it did not arrive within {self._timeout:g} seconds"
+            raise TimedOut("the document cannot be fetched", why=why, next="Pass it as a file.") from None
+        raise LimitReached("the document cannot be fetched", why=f"{url} was redirected more than {MOST} times")
 
     async def _sent(self, request: WireRequest, limit: int) -> bytes | WireRequest:
         """Return the document, or the request that a redirect asks for."""
@@ -57,17 +57,17 @@ class Documents:
                     return await read_body(answer.content.iter_any(), encoding=encoding, limit=limit)
             except TooLarge:
                 why = f"it has more than {limit:,} bytes"
-                next = "Take what is needed of it into a document of its own."
+                next = "Copy the part that you need into a separate document."
                 raise TooLarge("the document is too large", why=why, next=next, limit=limit) from None
             except (aiohttp.ClientError, OSError, ValueError) as error:
                 if hop.refused and not hop.sockets:
                     raise hop.refusal() from None
                 why = " ".join(str(error).split())[:SAID] or type(error).__name__
-                next = "Look at the address, or give the document as a file."
+                next = "Check the URL, or pass the document as a file."
                 raise Unavailable(f"{request.url[:200]} cannot be fetched", why=why, next=next) from None
 
 
 def _refused(url: str, status: int) -> HoldfastError:
     kind = NotFound if status in GONE else Unavailable if status >= 500 else InvalidInput
-    next = "Look at the address, or give the document as a file."
-    return kind(f"{url[:200]} cannot be fetched", why=f"it answers {status}", next=next, status=status)
+    next = "Check the URL, or pass the document as a file."
+    return kind(f"{url[:200]} cannot be fetched", why=f"the server returned {status}", next=next, status=status)

@@ -114,7 +114,7 @@ class AllowedHosts:
             except ValueError:
                 name = _plain(place)
                 if not _NAME.fullmatch(name) or re.fullmatch(r"[\d.]+|0[xX].*", place):
-                    raise _bad_entry(entry, "it is no name, no address and no network") from None
+                    raise _bad_entry(entry, "it is not a name, an address or a network") from None
                 names.add((name, port))
         return cls(frozenset(names), tuple(networks))
 
@@ -148,7 +148,7 @@ class Hop:
         return Forbidden(
             f"{self.host} was not called",
             why=f"its address {where} is not public" if where != self.host else "this address is not public",
-            next="An operator can allow it in execution.allow_private.",
+            next="Ask an operator to allow it in execution.allow_private.",
         )
 
 
@@ -211,7 +211,7 @@ class Egress:
     def session(self) -> "ClientSession":
         """Return the session that all requests share. Make each request inside `way`, with a hop to its host."""
         if self._closed:
-            raise Unavailable("no back end is called any more", why="the engine is closed")
+            raise Unavailable("back ends can no longer be called", why="the engine is closed")
         if self._session is None:
             self._session = self._open()
         return self._session
@@ -263,13 +263,13 @@ def checked_url(text: str) -> URL:
         url = URL(text)
         port = url.port
     except ValueError as error:
-        raise InvalidInput(f"{text[:200]!r} is no address", why=str(error)) from None
+        raise InvalidInput(f"{text[:200]!r} is not a valid URL", why=str(error)) from None
     if url.scheme not in ("http", "https"):
-        raise InvalidInput(f"{text[:200]!r} cannot be called", why="only http and https are")
+        raise InvalidInput(f"{text[:200]!r} cannot be called", why="only http and https are supported")
     if url.user is not None or url.password is not None:
-        raise InvalidInput("an address with a user or a password in it is not called", next="Use a secret.")
+        raise InvalidInput("a URL with a user or a password cannot be called", next="Use a secret.")
     if not url.raw_host or not port or re.search(r"[\s\\<>\"^`{|}\x00-\x1f\x7f]", url.raw_host):
-        raise InvalidInput(f"{text[:200]!r} is no address", why="it has no host that can be called")
+        raise InvalidInput(f"{text[:200]!r} is not a valid URL", why="it has no valid host")
     return url
 
 
@@ -285,12 +285,12 @@ def _address(family: int, place: Sequence[Any]) -> Address | None:
 def _place(entry: str) -> tuple[str, int | None]:
     found = _ENTRY.fullmatch(entry.strip())
     if found is None:
-        raise _bad_entry(entry, "it is no name, no address and no network")
+        raise _bad_entry(entry, "it is not a name, an address or a network")
     port = found["port_6"] or found["port"]
     if port is not None and not 0 < int(port) < 65536:
-        raise _bad_entry(entry, "there is no such port")
+        raise _bad_entry(entry, "its port is out of range")
     if found["six"] and _ends_like_a_port(found["six"]):
-        raise _bad_entry(entry, "its end may be meant as a port")
+        raise _bad_entry(entry, "its last part may be a port")
     return found["bracketed"] or found["six"] or found["host"], int(port) if port else None
 
 
@@ -312,7 +312,7 @@ def _network(place: str) -> Network:
 
 def _bad_entry(entry: str, why: str) -> BadSetting:
     next = "Write it like wiki.lan:8080, 10.0.0.7, 10.0.0.0/8 or [::1]:8080."
-    return BadSetting(f"execution.allow_private has {entry[:100]!r}", why=why, next=next)
+    return BadSetting(f"the entry {entry[:100]!r} of execution.allow_private is invalid", why=why, next=next)
 
 
 def _plain(host: str) -> str:

@@ -25,7 +25,7 @@ class EncryptionKey:
 
     def __init__(self, secret: bytes, *, purpose: bytes = SECRETS) -> None:
         if not secret:
-            raise InvalidInput("secrets cannot be sealed with an empty key", next="Set execution.secret_key.")
+            raise InvalidInput("the key that encrypts secrets is empty", next="Set execution.secret_key.")
         key = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(secret)
         self._cipher = AESGCM(key)
         self.id = hashlib.sha256(b"key id" + key).hexdigest()[:16]
@@ -46,4 +46,6 @@ class EncryptionKey:
                 raise InvalidTag
             return self._cipher.decrypt(nonce, body, about.encode()).decode()
         except InvalidTag:
-            raise Broken("what is sealed cannot be opened", why="it was changed, or is somebody else's") from None
+            raise Broken(
+                "the encrypted value cannot be decrypted", why="it was changed, or it belongs to another tenant or name"
+            ) from None

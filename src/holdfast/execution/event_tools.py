@@ -124,7 +124,7 @@ class EventTools:
         id = self._ids.get(name)
         tool = None if id is None else await self._tools.current(id)
         if tool is None:
-            raise InvalidInput(f"there is no tool {name} any more")
+            raise InvalidInput(f"the tool {name} no longer exists")
         declared = self._functions.get(name)
         return tool if declared is None else replace(tool, function=declared.function)
 
@@ -137,7 +137,7 @@ class EventTools:
         content = await off_loop(answer.value, lambda: packed(answer))
         if not await self._outputs.put_aside(kept_by, content, ASIDE):
             size = len(content)
-            raise InvalidInput(f"its result is too large: it has {size:,} bytes, {self._most:,} can be sent")
+            raise InvalidInput(f"its result is too large: it has {size:,} bytes, the limit is {self._most:,}")
         return WorkerAnswer(id, aside=True)
 
     def _fits(self, answer: WorkerAnswer) -> bool:

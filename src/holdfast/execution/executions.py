@@ -166,9 +166,11 @@ class Executions:
         `before` is the last id of the previous page.
         """
         if status is not None and status not in STATUSES:
-            raise InvalidInput(f"{status!r:.100} is no status of an execution", next=f"They are {', '.join(STATUSES)}.")
+            raise InvalidInput(
+                f"{status!r:.100} is not a status of an execution", next=f"Use one of {', '.join(STATUSES)}."
+            )
         if not 0 < limit <= MAX_LISTED:
-            raise InvalidInput(f"the limit cannot be {limit}", next=f"Ask for 1 to {MAX_LISTED} at once.")
+            raise InvalidInput(f"the limit cannot be {limit}", next=f"Use 1 to {MAX_LISTED}.")
         args = (before or LAST, limit, status)
         if run is not None:
             named = None if tool is None else store(tool)
@@ -215,7 +217,7 @@ class Executions:
     async def decide(self, id: UUID, finding: Finding, *, by: str, comment: str = "") -> Execution:
         """Decide what became of a call with an unknown outcome, or make it again."""
         if finding not in FINDINGS:
-            raise InvalidInput(f"{finding!r:.100} cannot be decided", next=f"Give one of {', '.join(FINDINGS)}.")
+            raise InvalidInput(f"{finding!r:.100} is not a valid decision", next=f"Use one of {', '.join(FINDINGS)}.")
         if finding == "again":
             return await self._again(await self.get(id))
         said = f"{by} found out that it {'took effect' if finding == 'done' else 'did not take effect'}"
@@ -230,7 +232,7 @@ class Executions:
         """Make a call again, under a new idempotency key: it is another call than the first."""
         tool = None if found.tool_id is None else await self._tools.current(found.tool_id)
         if tool is None:
-            raise NotFound(f"the tool {found.tool} is there no longer", next="Decide that it is done, or failed.")
+            raise NotFound(f"the tool {found.tool} no longer exists", next="Decide `done` or `failed`.")
         checked = check(tool, found.arguments)
         if isinstance(checked, ArgumentRefusal):
             raise InvalidInput(checked.text)
@@ -278,7 +280,7 @@ class Executions:
     async def _end(self, begun: StartedExecution, outcome: Outcome | None) -> None:
         """Store the outcome of a call; None: it was cancelled. Retry while the database is away and the lease lasts."""
         if outcome is None:
-            written = ("cancelled", None, "whoever called it went away; it may have taken effect", None, None, None)
+            written = ("cancelled", None, "its caller disconnected; it may have taken effect", None, None, None)
         else:
             written = written_of(outcome)
         until = monotonic() + GRANTED.total_seconds()
@@ -289,14 +291,14 @@ class Executions:
             except Unavailable as error:
                 if monotonic() > until:
                     raise
-                log.warning("what a call gave waits for the database: %s", error)
+                log.warning("could not store the outcome of a call; retrying: %s", error)
                 await asyncio.sleep(AGAIN)
 
     def _limit(self, tool: Tool, timeout: float | None) -> float:
         asked = self._timeout if timeout is None else timeout
         if not isinstance(asked, int | float) or not 0 < asked <= LONGEST_TIMEOUT:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidInput(
-                f"the time-out cannot be {asked!r:.100}", next=f"Give seconds, up to {LONGEST_TIMEOUT:g}."
+                f"the timeout cannot be {asked!r:.100}", next=f"Pass seconds, above 0 and up to {LONGEST_TIMEOUT:g}."
             )
         return asked if tool.timeout is None else min(asked, tool.timeout)
 
@@ -312,7 +314,7 @@ class Executions:
             try:
                 rows = await self._database.all(sql("still_wanted"), list(held))
             except HoldfastError as error:
-                log.warning("it is not known which calls were cancelled, looking again: %s", error)
+                log.warning("could not look for cancelled calls; retrying: %s", error)
                 continue
             for id in held.keys() - {row["id"] for row in rows}:
                 held[id].cancel()
@@ -328,7 +330,9 @@ def written_of(outcome: Outcome) -> tuple[object, ...]:
 
 def unknown_execution(id: UUID) -> NotFound:
     """Return the error for an execution that does not exist."""
-    return NotFound(f"there is no execution {id}", why="or it ended so long ago that it is forgotten")
+    return NotFound(
+        f"the execution {id} does not exist", why="it never existed, or it ended so long ago that it was deleted"
+    )
 
 
 def _execution(row: Row) -> Execution:
@@ -360,37 +364,37 @@ def _refuse_known(row: Row, key: str) -> None:
     details = {"execution_id": str(row["id"])}
     if row["outcome"] == "another":
         raise AlreadyExists(
-            f"the key {key!r:.100} is taken",
-            why="by a call of another tool, or with other arguments",
-            next="Use a key of its own for each call.",
+            f"the key {key!r:.100} is already used",
+            why="a call of another tool, or with other arguments, has it",
+            next="Use a different key for each call.",
             **details,
         )
     if row["status"] == "running":
         raise Busy(
-            f"the call with the key {key!r:.100} is being made",
-            next=f"Ask again when the execution {row['id']} has ended.",
+            f"the call with the key {key!r:.100} is running",
+            next=f"Try again when the execution {row['id']} has ended.",
             **details,
         )
     if row["status"] == "unknown":
         raise Conflict(
-            f"the call with the key {key!r:.100} is not made again",
+            f"the call with the key {key!r:.100} is not repeated",
             expected=0,
             current=1,
-            why="whoever made it stopped meanwhile, and it may have taken effect",
-            next=f"A person has to decide about the execution {row['id']}: done, failed or again.",
+            why="its outcome is unknown: its process stopped, and it may have taken effect",
+            next=f"Have a person decide about the execution {row['id']}: done, failed or again.",
             **details,
         )
 
 
 def _decided(found: Execution) -> HoldfastError:
     if found.run_id is not None:
-        return _of_a_run(found, "Its agent asks about it: see `holdfast approvals`.")
+        return _of_a_run(found, "Decide it as an approval: see `holdfast approvals`.")
     return Conflict(
-        f"nothing is to be decided about the execution {found.id}",
+        f"the execution {found.id} needs no decision",
         expected=0,
         current=1,
         why=f"it is {found.status}",
-        next="Only what is `unknown` is decided by a person.",
+        next="Decide only executions with the status `unknown`.",
     )
 
 

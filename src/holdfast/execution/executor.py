@@ -123,7 +123,8 @@ class Executor:
         runner = self._runners.get(tool.kind)
         if runner is None:
             raise Unavailable(
-                f"tools of the kind {tool.kind} cannot be run here", next="`holdfast tools show` tells what it is."
+                f"this process cannot run tools of the kind {tool.kind}",
+                next="Look at the tool with `holdfast tools show`.",
             )
         # A tool that calls another already has a place. If it had to wait for a second one, calls could deadlock.
         if self._places is None or _has_place.get():
@@ -139,7 +140,7 @@ class Executor:
         self, tool: Tool, arguments: Mapping[str, Any], run: Run, *, timeout: float, awaited: bool
     ) -> Result:
         if self._events is None:
-            raise Unavailable(f"the tool {tool.name} goes to workers, which cannot be asked here")
+            raise Unavailable(f"the tool {tool.name} needs a worker, and this process cannot send commands")
         if not awaited and tool.mode is None and self.runs(tool.kind):
             began = monotonic()
             try:
@@ -149,8 +150,8 @@ class Executor:
         if not awaited and tool.kind == "java" and tool.mode is None and not await self._is_served(tool):
             raise Unavailable(
                 f"no worker serves the tool {tool.name}",
-                why="it is written in Java, which does not run here",
-                next="Start a worker that has it, or give it the mode `event` to have calls wait for one.",
+                why="it is written in Java, and only a Java worker can run it",
+                next="Start a worker that has the tool, or set its mode to `event`, so that calls wait for a worker.",
             )
         return await self._events.run(tool, arguments, run, timeout=timeout)
 

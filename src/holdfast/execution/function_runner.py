@@ -48,15 +48,17 @@ class FunctionRunner:
         if not self.imports(tool.reference):
             raise Unavailable(
                 f"this process does not have the function {tool.reference or tool.name}",
-                why="the program that declares it does not run here",
-                next="Serve it with `holdfast up APP`, or name its module in execution.functions.",
+                why="it does not run the app that declares it",
+                next="Serve the app with `holdfast up APP`, or add its module to execution.functions.",
             )
         found: Any = await in_thread(lambda: _imported(module, name), name=f"holdfast import {module}")
         home = getattr(found, "__module__", None)
         function = _declared(found, tool) if isinstance(home, str) and self._is_named(home) else None
         if function is None:
-            why = f"what it names is of {home}, and only imported there" if home else "it is no function"
-            raise Unavailable(f"the function {tool.reference} is not called", why=why)
+            why = (
+                f"it is defined in {home}, which execution.functions does not allow" if home else "it is not a function"
+            )
+            raise Unavailable(f"the function {tool.reference} may not be called", why=why)
         self._known[tool.id, tool.reference] = function
         return function
 
@@ -79,5 +81,5 @@ def _imported(module: str, name: str) -> Any:
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:
-        raise Unavailable(f"there is no function {module}:{name}", why=str(error)) from error
+        raise Unavailable(f"the function {module}:{name} does not exist", why=str(error)) from error
     return found

@@ -39,8 +39,8 @@ GRACE = 1.0  # seconds that a cancelled tool has to clean up
 TEXT = "text/plain; charset=utf-8"
 
 NOTHING = "(done, without a result)"
-IN_LOG = "the log has the reason under it."
-UNKNOWN = "It is not known whether this call took effect: what ran it stopped meanwhile."
+IN_LOG = "the server's log has the details."
+UNKNOWN = "It is unknown whether this call took effect: the process that ran it stopped."
 STRUCK = "[secret]"
 
 Status = Literal["done", "failed", "unknown"]
@@ -89,7 +89,7 @@ class Outcome:
         if self.whole is None:
             return self
         size, kind = len(self.whole), self.content_type
-        note = f"[all {size:,} bytes ({kind:.60}) are kept as the output of the execution {execution}]"
+        note = f"[all {size:,} bytes ({kind:.60}) are stored as the output of the execution {execution}]"
         return replace(self, text=f"{self.text}\n{note}")
 
 
@@ -141,7 +141,7 @@ def _failed(tool: Tool, run: Run, error: BaseException, latency_ms: float) -> Ou
     code = error.code if isinstance(error, HoldfastError) else HoldfastError.code
     status, outward = HTTP_STATUS.get(code, HTTPStatus.BAD_REQUEST), None  # an app may have its own codes
     if status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        outward = f"{tool.name} failed: something broke here. Report it with the id {run.call_id}: {IN_LOG}"
+        outward = f"{tool.name} failed: internal error. Report it with the id {run.call_id}: {IN_LOG}"
     elif status > HTTPStatus.INTERNAL_SERVER_ERROR and isinstance(error, HoldfastError):
         outward = f"{tool.name} failed: {reason_of(HoldfastError(error.what, next=error.next))}"
     told = f"{tool.name} failed: {reason}"
@@ -187,7 +187,7 @@ async def _in_time(work: Callable[[], Awaitable[Any]], *, timeout: float, next: 
 
 
 def _late(timeout: float | None, next: str) -> TimedOut:
-    return TimedOut(f"it took longer than the {timeout:g} seconds that it has", next=next)
+    return TimedOut(f"it exceeded its timeout of {timeout:g} seconds", next=next)
 
 
 async def _guarded(work: Callable[[], Awaitable[Any]]) -> Any:
@@ -206,7 +206,7 @@ async def _end(task: "asyncio.Task[Any]", name: str) -> None:
     await asyncio.wait({task}, timeout=GRACE)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody else retrieves it
     if not task.done() or abandoned() > before:
-        log.warning("a call of %s was left behind; %d threads are", name, abandoned())
+        log.warning("abandoned a call of %s, which does not stop; %d threads are abandoned", name, abandoned())
 
 
 async def off_loop(value: Any, work: Callable[[], Any]) -> Any:
@@ -247,11 +247,11 @@ def _written(value: Any) -> tuple[Any, bytes]:
     try:
         plain = msgspec.to_builtins(value, str_keys=True, builtin_types=(bytes, bytearray, memoryview))
         if weight_of(plain, MAX_WEIGHT) > MAX_WEIGHT:
-            why = f"a result has at most {MAX_WEIGHT // 1024**2} MB"
-            raise TooLarge("its result is too large", why=why, next="It has to give less, or say where it is.")
+            why = f"the limit is {MAX_WEIGHT // 1024**2} MB"
+            raise TooLarge("its result is too large", why=why, next="Return less, or a reference to the data.")
         return plain, _bytes_of(plain)
     except RecursionError:
-        raise InvalidInput("its result is nested too deep, or contains itself") from None
+        raise InvalidInput("its result is nested too deeply, or contains itself") from None
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput("its result cannot be encoded as JSON", why=str(error)) from None
 
@@ -273,7 +273,7 @@ def weight_of(value: Any, most: int) -> int:
             if weight <= most:
                 waiting.extend(items)
         elif isinstance(each, bytes | bytearray | memoryview):
-            raise InvalidInput("its result has bytes in it, which are no JSON", next="It has to give text.")
+            raise InvalidInput("its result contains bytes, which are not JSON", next="Return text.")
     return weight
 
 
@@ -284,7 +284,7 @@ def cut(text: str, most: int) -> str:
 
 
 def _cut(data: bytes, most: int) -> str:
-    note = "\n[cut here: {} of {} bytes are missing]"
+    note = "\n[truncated: {} of {} bytes are missing]"
     kept = data[: max(0, most - len(note) - 2 * len(str(len(data))))].decode(errors="ignore")
     return kept + note.format(len(data) - len(kept.encode()), len(data))
 

@@ -30,7 +30,7 @@ class Resolver(AbstractResolver):
             async with asyncio.timeout(SECONDS):
                 return await in_thread(look_up, name="holdfast name", most_abandoned=MOST_ABANDONED)
         except (TimeoutError, Unavailable):
-            raise OSError("no name server answers") from None
+            raise OSError("no name server responds") from None
 
     async def close(self) -> None:
         """Do nothing: there are no resources to release."""

@@ -9,7 +9,7 @@ from holdfast.skills.run import Run
 from holdfast.skills.tool import Tool
 
 JSON = "application/json"
-IN_DOUBT = "It may have taken effect all the same: look before it is called again."
+IN_DOUBT = "It may have taken effect anyway: check before you call it again."
 
 
 @dataclass(frozen=True, slots=True)

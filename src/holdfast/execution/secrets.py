@@ -79,7 +79,9 @@ class Secrets:
         """Remove a secret."""
         found = _NAME.fullmatch(name) and await self._database.value(sql("remove_secret"), name, store(by)[:MAX_BY])
         if not found:
-            raise NotFound(f"there is no secret {name[:126]!r}", next="List them.")
+            raise NotFound(
+                f"the secret {name[:126]!r} does not exist", next="List the secrets with `holdfast secrets ls`."
+            )
 
     async def values(self, names: Collection[str]) -> Mapping[str, Secret]:
         """Return those of these secrets that exist, decrypted. Keep them no longer than the call that needs them."""
@@ -90,15 +92,15 @@ class Secrets:
         name: str = row["name"]
         if row["key_id"] != self._key.id:
             raise Unavailable(
-                f"the secret {name} cannot be opened",
-                why="it was sealed with another key",
-                next="Set execution.secret_key, or else the installation's secret, to what it was then; "
-                "or set the secret anew.",
+                f"the secret {name} cannot be decrypted",
+                why="it was encrypted with another key",
+                next="Restore the earlier value of execution.secret_key, or of the installation's secret; "
+                "or set the secret again.",
             )
         try:
             return Secret(self._key.open(row["sealed"], about=await self._about(name)), tuple(row["hosts"]))
         except Broken as error:
-            raise Broken(f"the secret {name} cannot be opened", why=error.why, next="Set it anew.") from None
+            raise Broken(f"the secret {name} cannot be decrypted", why=error.why, next="Set it again.") from None
 
     async def _about(self, name: str) -> str:
         return f"{await self._database.tenant()}/{name}"
@@ -118,10 +120,14 @@ class Secrets:
 def checked_hosts(hosts: Iterable[str]) -> tuple[str, ...]:
     """Return hosts in normalized form, without duplicates. Raise InvalidInput for an invalid one."""
     if isinstance(hosts, str):
-        raise InvalidInput("the hosts of a secret are a list", why="this is one text", next="Give a list of names.")
+        raise InvalidInput(
+            "the hosts of a secret are not a list", why="they are a single string", next="Pass a list of names."
+        )
     found = tuple(dict.fromkeys(_host(each) for each in hosts))
     if len(found) > MAX_HOSTS:
-        raise TooLarge(f"a secret is for at most {MAX_HOSTS} hosts", why=f"{len(found)} were given", next="Name fewer.")
+        raise TooLarge(
+            f"a secret can have at most {MAX_HOSTS} hosts", why=f"{len(found)} were given", next="Use fewer hosts."
+        )
     return found
 
 
@@ -133,9 +139,9 @@ def _host(host: object) -> str:
         pass
     if len(named) > 253 or not _HOST.fullmatch(named):
         raise InvalidInput(
-            f"a secret cannot be for the host {host!r:.100}",
-            why="it is a name or an address, without scheme, port and path",
-            next="Give hosts such as api.example.com, or *.example.com for all below it.",
+            f"{host!r:.100} is not a valid host for a secret",
+            why="a host is a name or an address, without scheme, port and path",
+            next="Use hosts such as api.example.com, or *.example.com for all subdomains.",
         )
     return named
 
@@ -152,7 +158,7 @@ def _covers(allowed: str, host: str) -> bool:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"a secret cannot be called {name!r:.150}",
+            f"{name!r:.150} is not a valid name for a secret",
             next="Use up to 126 letters, digits, dots, underscores and hyphens; the first is a letter or a digit.",
         )
 
@@ -160,15 +166,15 @@ def _check_name(name: object) -> None:
 def _check_value(name: str, value: object) -> None:
     """Check the value of a secret. No error quotes it."""
     if not isinstance(value, str) or not value:
-        raise InvalidInput(f"the secret {name} has no value", why="it is empty, or no text", next="Give a text.")
+        raise InvalidInput(f"the secret {name} has no value", why="it is empty, or not a string", next="Pass a string.")
     if _UNUSABLE.search(value):
-        raise InvalidInput(f"the secret {name} cannot be stored", why="it has a NUL, or half a character, in it")
+        raise InvalidInput(f"the secret {name} cannot be stored", why="it contains a NUL or a lone surrogate")
     size = len(value.encode())
     if size > MAX_VALUE_BYTES:
         raise TooLarge(
             f"the secret {name} is too large",
-            why=f"it has {size} bytes, at most {MAX_VALUE_BYTES} are taken",
-            next="Store what is large elsewhere, and its key here.",
+            why=f"it has {size} bytes, the limit is {MAX_VALUE_BYTES}",
+            next="Store large data elsewhere, and only its key here.",
             size=size,
             limit=MAX_VALUE_BYTES,
         )

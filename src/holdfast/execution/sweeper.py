@@ -51,7 +51,7 @@ class ExecutionSweeper(PeriodicJob):
     async def step(self) -> None:
         """Give up calls whose lease has expired, and from time to time delete old ones."""
         if lapsed := await self.lapse():
-            log.warning("%d calls of tools were given up: their callers are gone", lapsed)
+            log.warning("gave up %d tool calls: their processes stopped", lapsed)
         if monotonic() >= self._due:
             self._due = monotonic() + PAUSE
             await self.sweep()

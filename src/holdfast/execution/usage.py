@@ -66,7 +66,7 @@ class ToolUsage(DelayedWriter):
                     [each.total_ms for each in values],
                 )
             except HoldfastError as error:
-                log.warning("the calls of %s tools were not counted: %s", len(counts), error)
+                log.warning("could not count the calls of %s tools: %s", len(counts), error)
             except asyncio.CancelledError:
                 for tool, each in counts.items():
                     self._counts[database][tool].add(each.calls, each.failures, each.total_ms)

@@ -88,8 +88,8 @@ class WorkerRunner:
                     in_doubt = error.get("code") == CANCELLED and not tool.idempotent
                     raise failure_of(error, next=IN_DOUBT if in_doubt else "") from None
         if not tool.idempotent:
-            raise OutcomeUnknown(f"the worker that ran {tool.name} stopped without a word")
-        raise Unavailable(f"{TRIES} workers stopped in the middle of it")
+            raise OutcomeUnknown(f"the worker that ran {tool.name} stopped responding")
+        raise Unavailable(f"{TRIES} workers stopped while they ran it")
 
     async def cancel(self, key: str) -> None:
         """Cancel the commands of the call with this key."""
@@ -143,7 +143,7 @@ class WorkerRunner:
             return
         command = await self._commands.cancel(id)
         if command.state == CANCELLED and command.started_at is not None and not tool.idempotent:
-            raise OutcomeUnknown(f"a worker began {tool.name} as it was taken back")
+            raise OutcomeUnknown(f"a worker started {tool.name} while it was cancelled")
         if command.state == CANCELLED:
             raise NotTaken
 
@@ -154,10 +154,11 @@ class WorkerRunner:
             return await self._commands.result(id, timeout=timeout)
         if command.started_at is None:
             raise Unavailable(
-                f"no worker took it in the {timeout:g} seconds that it has", next="It was not run; try later."
+                f"no worker started it within its timeout of {timeout:g} seconds",
+                next="It did not run. Try again later.",
             )
         next = "" if tool.idempotent else IN_DOUBT
-        raise InvalidInput(f"it took longer than the {timeout:g} seconds that it has", next=next)
+        raise InvalidInput(f"it exceeded its timeout of {timeout:g} seconds", next=next)
 
     async def _cancel(self, id: str) -> None:
         with suppress(NotFound):
@@ -217,7 +218,7 @@ async def result_of(answer: Any, id: str, outputs: Outputs, *, kept_by: str) -> 
     if told.aside:
         kept = await outputs.aside(kept_by)
         if kept is None:
-            raise Unavailable("what it gave is no longer there")
+            raise Unavailable("its result no longer exists")
         told = await in_worker(lambda: unpacked(kept))
     return Result(told.value, told.failed, told.whole, told.content_type, plain=True)
 
@@ -242,4 +243,4 @@ def commands_of(key: str) -> list[str]:
 def failure_of(error: Mapping[str, Any], *, next: str = "") -> InvalidInput:
     """Return a worker's error, in the words that it would have in this process."""
     message = str(error.get("message", ""))
-    return InvalidInput(message.removesuffix(": it said nothing more") or "it failed without a word", next=next)
+    return InvalidInput(message.removesuffix(": no message") or "it failed without a message", next=next)

@@ -94,12 +94,16 @@ class AnswerStream:
                 except TimeoutError:
                     raise _late(model.name, limit, patience) from None
                 except StopAsyncIteration:
-                    raise _failed(model.name, "broke off its answer", "it has no end", retryable=True) from None
+                    raise _failed(
+                        model.name, "broke off its answer", "the stream ended without a stop reason", retryable=True
+                    ) from None
                 if isinstance(piece, Stop):
                     return piece
                 self._take(piece, handing)
                 if self._size > MAX_SIZE:
-                    raise _failed(model.name, "answers at too great a length", f"over {MAX_SIZE} characters came")
+                    raise _failed(
+                        model.name, "sent an answer that is too long", f"it has more than {MAX_SIZE} characters"
+                    )
                 limit = patience.between
 
     def _take(self, piece: Piece, handing: PieceForwarder) -> None:
@@ -124,11 +128,11 @@ class AnswerStream:
 
 def _late(model: str, limit: float, patience: AnswerTimeouts) -> ModelFailed:
     if patience.left() <= 0:
-        what, setting = "did not end its answer in time", "llm.timeout"
+        what, setting = "did not finish its answer in time", "llm.timeout"
     elif limit == patience.first:
-        what, setting = f"did not begin to answer within {limit:g} s", "llm.first_token_timeout"
+        what, setting = f"did not start to answer within {limit:g} s", "llm.first_token_timeout"
     else:
-        what, setting = f"fell silent for {limit:g} s", "llm.token_timeout"
+        what, setting = f"sent nothing for {limit:g} s", "llm.token_timeout"
     return _failed(model, what, retryable=True, next=f"Try again, or raise {setting}.")
 
 

@@ -32,7 +32,9 @@ PER_MESSAGE = 4  # tokens of a message besides its text
 SETTING = "llm.concurrency"
 KEPT_MODELS = 100  # of agents that are cached: users who store agents can name any number
 
-ALONE = "the offline model answers, from tools, memories and notes alone; set HOLDFAST_LLM__MODEL for another"
+ALONE = (
+    "the offline model answers, using only tools, memories and notes; set HOLDFAST_LLM__MODEL to use a language model"
+)
 
 
 class Caller:
@@ -77,7 +79,7 @@ class Caller:
             return "reduced", ALONE
         missing = missing_key(self.model_name, self._settings)
         if self._failure is None and missing is not None:
-            return "reduced", f"there is no key for the model {self.model_name}; set {missing}"
+            return "reduced", f"the model {self.model_name} has no API key; set {missing}"
         return ("ok", self.model_name) if self._failure is None else ("reduced", str(self._failure))
 
     async def counter(self, model: str | None = None) -> TokenCounter:
@@ -109,7 +111,7 @@ class Caller:
         failures: list[ModelFailed] = []
         for name in names:
             if failures:
-                log.warning("%s; %s is asked instead", failures[-1], name)
+                log.warning("%s; falling back to %s", failures[-1], name)
             try:
                 reply = await self._ask(self._open(name), request, handing, deadline)
             except ModelFailed as failure:
@@ -151,7 +153,7 @@ class Caller:
                     raise
                 if not handing.may_restart():
                     raise
-                log.warning("%s; asked again in %.1f s", failure, pause)
+                log.warning("%s; retrying in %.1f s", failure, pause)
                 await asyncio.sleep(pause)
             else:
                 usage = answer.usage or await self._estimate(model.name, request, answer)
@@ -173,7 +175,7 @@ class Caller:
             await self._slots.wait(holder, patience.left())
         except Overloaded as error:
             raise ModelFailed(
-                f"the model {model} was not asked",
+                f"the model {model} was not called",
                 model=model,
                 retryable=True,
                 why=f"{error.what}; {error.why}",
@@ -205,7 +207,7 @@ def _together(failures: Sequence[ModelFailed]) -> ModelFailed:
     if len(failures) == 1:
         return last
     return ModelFailed(
-        "no model could answer",
+        "all models failed",
         model=last.model,
         retryable=any(failure.retryable for failure in failures),
         status=last.status,

@@ -102,7 +102,9 @@ class ModelEndpoint:
                 async for data in answer.content.iter_any():
                     size += len(data)
                     if size > MAX_ANSWER_BYTES:
-                        raise self._failed("answers without end", f"over {MAX_ANSWER_BYTES} bytes came")
+                        raise self._failed(
+                            "sent an answer that is too large", f"it has more than {MAX_ANSWER_BYTES} bytes"
+                        )
                     for start in range(0, len(data), PIECE):
                         for event in parser.feed(data[start : start + PIECE]):
                             yield event
@@ -113,11 +115,11 @@ class ModelEndpoint:
         except (aiohttp.ClientError, OSError) as error:
             why = self._without_key(" ".join(str(error).split()) or type(error).__name__)
             what = "broke off its answer" if size else "cannot be reached"
-            raise self._failed(what, why, retryable=True, next="See llm.base_url, and try again.") from None
+            raise self._failed(what, why, retryable=True, next="Check llm.base_url, and try again.") from None
         except HoldfastError as error:
             if isinstance(error, ModelFailed):
                 raise
-            raise self._failed("gave an answer that cannot be read", error.why) from None
+            raise self._failed("sent an invalid answer", error.why) from None
 
     async def objects(self, body: Mapping[str, object]) -> AsyncGenerator[tuple[str, dict[str, Any] | None]]:
         """Yield the kind and the JSON object of each event; None for `[DONE]`. Skip events that are not objects."""
@@ -141,10 +143,10 @@ class ModelEndpoint:
         if status is None:
             code = fields.get("code", fields.get("status"))
             status = code if type(code) is int and 400 <= code <= 599 else None
-        message = " ".join(str(fields.get("message") or kinds.strip() or "it said nothing more").split())
+        message = " ".join(str(fields.get("message") or kinds.strip() or "it returned no message").split())
         message = self._without_key(message)[:SAID]
         retryable = (status is None or status in AGAIN or status >= 500) and not FOR_GOOD.search(kinds)
-        what = "refused" if status is None else f"answered {status}"
+        what = "returned an error" if status is None else f"returned {status}"
         return self._failed(
             what,
             message,
@@ -169,23 +171,23 @@ class ModelEndpoint:
             raise self.refusal(told, status=answer.status, retry_after=_seconds(answer.headers))
         if isinstance(told, dict) and "error" in told:
             raise self.refusal(cast(object, told))
-        next = "See llm.base_url: it ends before /chat/completions or /messages."
-        raise self._failed(f"answered with {answer.content_type}, not with a stream of events", next=next)
+        next = "Check llm.base_url: it ends before /chat/completions or /messages."
+        raise self._failed(f"returned {answer.content_type}, not an event stream", next=next)
 
     def _authorization(self) -> dict[str, str]:
         if not self._key and self._key_settings:
-            raise self._failed("was not asked", "there is no key for it", next=f"Set {self._key_settings}.")
+            raise self._failed("was not called", "it has no API key", next=f"Set {self._key_settings}.")
         if self._key and not _KEY.fullmatch(self._key):
-            why = "its key has characters that no key has"
-            raise self._failed("was not asked", why, next=f"See {self._key_settings or 'llm.api_key'}.")
+            why = "its API key contains invalid characters"
+            raise self._failed("was not called", why, next=f"Check {self._key_settings or 'llm.api_key'}.")
         value = f"Bearer {self._key}" if self._key_header == "Authorization" else self._key
         return {self._key_header: value} if self._key else {}
 
     def _advice(self, status: int | None, said: str) -> str:
         if status in (401, 403):
-            return f"See {self._key_settings or 'llm.api_key'}."
+            return f"Check {self._key_settings or 'llm.api_key'}."
         if status == 404:
-            return "See llm.model and llm.base_url."
+            return "Check llm.model and llm.base_url."
         if status in (400, 413, 422) and CONTEXT.search(said):
             return "Lower llm.context_tokens or llm.max_output_tokens."
         return "Try again later." if status == 429 else ""
@@ -210,7 +212,7 @@ class ModelEndpoint:
             status=status,
             retry_after=retry_after,
             why=why,
-            next=next or "See llm.model and llm.base_url.",
+            next=next or "Check llm.model and llm.base_url.",
         )
 
 
@@ -226,7 +228,7 @@ def _told(kind: str, said: bytes) -> object:
         return parse(said)
     except HoldfastError:
         if kind == "text/html":
-            return "a page of HTML, as proxies and wrong addresses give it"
+            return "an HTML page, which proxies and wrong URLs return"
         return said[: 4 * SAID].decode(errors="replace")
 
 

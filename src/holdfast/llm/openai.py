@@ -140,7 +140,7 @@ class OpenAiCompletion:
         begun = self._begun(piece.get("index"), id)
         if begun is None or begun.is_followed(id, name, arguments):
             if len(self.assembly.calls) >= MAX_CALLS:
-                raise self._endpoint.broken(f"it makes more than {MAX_CALLS} calls")
+                raise self._endpoint.broken(f"it has more than {MAX_CALLS} tool calls")
             begun = PartialCall()
             self.assembly.calls.append(begun)
             if isinstance(index := piece.get("index"), int):

@@ -34,7 +34,7 @@ def open_model(name: str, settings: LlmSettings, connections: Connections) -> Mo
     if kind == "scripted" and rest:
         return ScriptedModel(Path(rest), name=name)
     if kind not in ADDRESSES or not rest.strip() or not colon:
-        raise BadSetting(f"there is no model {name!a}", next=f"Name one as {MODEL_FORMS}.", key="llm.model")
+        raise BadSetting(f"unknown model {name!a}", next=f"Use a name like {MODEL_FORMS}.", key="llm.model")
     ours = kind == settings.model.partition(":")[0]
     address = settings.base_url if ours and settings.base_url else ADDRESSES[kind]
     key, key_settings = _key(kind, settings, ours=ours)

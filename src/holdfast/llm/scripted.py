@@ -154,8 +154,8 @@ class ScriptedModel:
             f"the model {self._name} has no answer",
             model=self._name,
             retryable=False,
-            why="no answer of its script is left that fits",
-            next="Add one, or give the last one `repeat`.",
+            why="no remaining answer of its script matches",
+            next="Add an answer, or set `repeat` in the last one.",
         )
 
     @cached_property
@@ -175,7 +175,7 @@ class ScriptedModel:
             status = failure.status
             passing = status is None or status in (408, 409, 429) or status >= 500
             raise ModelFailed(
-                f"the model {self._name} {'broke off its answer' if status is None else f'answered {status}'}",
+                f"the model {self._name} {'broke off its answer' if status is None else f'returned {status}'}",
                 model=self._name,
                 retryable=passing if failure.retryable is None else failure.retryable,
                 status=status,
@@ -213,13 +213,15 @@ def _split(text: str, chunks: int) -> Iterator[str]:
 def _read(path: Path, by: By, name: str) -> tuple[By, list[ScriptEntry]]:
     try:
         if not path.is_file() and path.exists():
-            raise _unusable(name, "it is no file")
+            raise _unusable(name, "it is not a file")
         if path.stat().st_size > MAX_SCRIPT_BYTES:
             raise _unusable(name, f"it has more than {MAX_SCRIPT_BYTES} bytes")
         lines = path.read_text("utf-8").splitlines()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise BadSetting(f"the script {path} cannot be read", why=why, next="See llm.model.", key="llm.model") from None
+        raise BadSetting(
+            f"the script {path} cannot be read", why=why, next="Check llm.model.", key="llm.model"
+        ) from None
     entries: list[ScriptEntry] = []
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -248,5 +250,5 @@ def _entry(given: object, where: str) -> ScriptEntry:
 
 
 def _unusable(where: str, why: str) -> BadSetting:
-    next = "An answer has text, calls, when, repeat, chunks, delay, stall, fail, usage."
-    return BadSetting(f"the script {where} cannot be used", why=why, next=next, key="llm.model")
+    next = "Use the fields text, calls, when, repeat, chunks, delay, stall, fail and usage."
+    return BadSetting(f"the script {where} is invalid", why=why, next=next, key="llm.model")

@@ -120,7 +120,7 @@ class FileCounter:
             raise BadSetting(
                 f"{self._path} cannot count tokens",
                 why=str(error).partition("\n")[0],
-                next="Set llm.tokenizer to a tokenizer.json, as models have it in their folder.",
+                next="Set llm.tokenizer to the tokenizer.json of a model.",
                 key="llm.tokenizer",
             ) from None
         tokenizer.no_truncation()

@@ -519,7 +519,9 @@ async def test_why_a_tool_broke_is_in_the_log_alone(ann: Caller, caplog: pytest.
     told = [result["content"][0]["text"] for result in (broke, away)]
     assert broke["isError"]
     assert away["isError"]
-    found = re.fullmatch(r"connect failed: something broke here\. Report it with the id (\S+): the log has .*", told[0])
+    found = re.fullmatch(
+        r"connect failed: internal error\. Report it with the id (\S+): the server's log has .*", told[0]
+    )
     assert found is not None
     assert any(found[1] in line and REASON in line for line in caplog.messages)
     assert told[1] == "look failed: the shelf cannot be reached. Wait."

@@ -254,7 +254,7 @@ async def test_an_address_without_a_document_says_what_it_answers(
 ) -> None:
     service.will_answer("/api.json", status=status, text="no")
 
-    with pytest.raises(error, match=f"it answers {status}"):
+    with pytest.raises(error, match=f"the server returned {status}"):
         await sources.add("shop", url=f"{service.url}/api.json")
 
     assert await sources.list() == ()

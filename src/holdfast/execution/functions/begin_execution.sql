@@ -60,9 +60,9 @@ begin
   )
   update public.tool_executions e
     set status = case when given.idempotent or given.reached = 'untouched' then 'failed' else 'unknown' end, finished_at = holdfast.now(),
-      error = case when given.reached = 'untouched' then 'whoever called it stopped meanwhile, and no worker had begun it: it was not made'
-        when given.idempotent then 'whoever called it stopped meanwhile; it may be called again'
-        else 'whoever called it stopped meanwhile: it may have taken effect, or not' end
+      error = case when given.reached = 'untouched' then 'its process stopped before a worker started it: it did not run'
+        when given.idempotent then 'its process stopped; it can be called again'
+        else 'its process stopped; it may or may not have taken effect' end
     from given where e.tenant_id = tenant and e.id = given.id and e.id = any(due);
   get diagnostics lapsed = row_count;
   return lapsed;

@@ -130,8 +130,10 @@ def _decoded(value: Any, argument: str) -> bytes:
         text = re.sub(r"\s+", "", value).translate(str.maketrans("-_", "+/"))
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (TypeError, ValueError, binascii.Error):
-        why = "bytes are given as text in base64"
-        raise InvalidInput(f"the argument `{argument[:60]}` is not base64", why=why, next="Encode it.") from None
+        why = "binary data has to be base64 text"
+        raise InvalidInput(
+            f"the argument `{argument[:60]}` is not base64", why=why, next="Encode it as base64."
+        ) from None
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:

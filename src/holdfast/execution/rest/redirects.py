@@ -49,7 +49,7 @@ def _target(here: str, location: str) -> str:
     except (HoldfastError, ValueError) as error:
         why = error.why or error.what if isinstance(error, HoldfastError) else str(error)
         raise InvalidInput(
-            f"{checked_url(here).raw_host} sends the call on to where nothing is called", why=why
+            f"{checked_url(here).raw_host} redirects the call to a URL that cannot be called", why=why
         ) from None
     rest = _BEFORE_PATH.sub("", there)
     return f"{url.origin()}{rest or '/'}" if _ENCODED.fullmatch(rest) else str(url)

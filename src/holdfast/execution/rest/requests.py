@@ -80,7 +80,7 @@ def wire_request(tool: Tool, arguments: Mapping[str, Any], secrets: Mapping[str,
     request = _request(tool)
     method = request.method.upper()
     if not _METHOD.fullmatch(method):
-        raise InvalidInput(f"{tool.name} cannot be called", why=f"{request.method[:20]!r} is no method of a tool")
+        raise InvalidInput(f"{tool.name} cannot be called", why=f"{request.method[:20]!r} is not a supported method")
     given = {name: value for name, value in arguments.items() if value is not None}
     address = _address_of(tool)
     if request.parameters or request.body is not None:
@@ -131,9 +131,9 @@ class _Draft:
     def set_header(self, name: str, value: str, source: str) -> None:
         value = value.strip()
         if not _HEADER.fullmatch(name) or name.lower() in _OURS:
-            raise InvalidInput(f"the header {name[:60]!r} cannot be sent", why="it is not for a tool to say")
+            raise InvalidInput(f"the header {name[:60]!r} cannot be sent", why="a tool may not set it")
         if _UNSENDABLE.search(value):
-            why = f"{source[:80]} has characters that no header has, such as the end of a line"
+            why = f"{source[:80]} contains characters that a header cannot have, such as a line break"
             raise InvalidInput(f"the header {name} cannot be sent", why=why)
         self.headers[name.lower()] = (name, value)
 
@@ -144,7 +144,7 @@ def _add_settings(draft: _Draft, tool: Tool, request: RequestTemplate, secrets: 
     for headers in (request.headers, backend.headers):
         for name, value in headers.items():
             told = _SECRET.sub(lambda found: secrets[found[1]], value)
-            draft.set_header(name, told, "what is set for the back end")
+            draft.set_header(name, told, "the setting of the back end")
     for scheme in _shown(tool):
         name = backend.auth[scheme.name]
         _show(draft, scheme, secrets[name], f"the secret {name}")
@@ -156,7 +156,7 @@ def _show(draft: _Draft, scheme: AuthScheme, secret: str, source: str) -> None:
             draft.set_header("Authorization", f"Bearer {secret}", source)
         case "basic":
             if ":" not in secret:
-                raise Unavailable(f"{source} cannot be used", why="for basic authentication it is `user:password`")
+                raise Unavailable(f"{source} is invalid", why="basic authentication needs the form `user:password`")
             draft.set_header("Authorization", f"Basic {base64.b64encode(secret.encode()).decode()}", source)
         case "header":
             draft.set_header(scheme.parameter, secret, source)
@@ -164,7 +164,7 @@ def _show(draft: _Draft, scheme: AuthScheme, secret: str, source: str) -> None:
             draft.query = [*_others(draft.query, scheme.parameter), *pairs(scheme.parameter, secret)]
         case "cookie":
             if _COOKIE.search(secret) or _UNSENDABLE.search(secret):
-                raise Unavailable(f"{source} cannot be used", why="it has characters that no cookie has")
+                raise Unavailable(f"{source} is invalid", why="it contains characters that a cookie cannot have")
             draft.cookies = [*_others(draft.cookies, scheme.parameter), f"{scheme.parameter}={secret}"]
 
 
@@ -185,14 +185,15 @@ def _shown(tool: Tool) -> tuple[AuthScheme, ...]:
     missing = next(scheme.name for scheme in alternatives[0] if scheme.name not in backend.auth)
     raise Unavailable(
         f"{tool.name} cannot be called",
-        why=f"the scheme `{missing}` of the source `{backend.source}` has no secret to show who calls",
-        next=f"An operator sets one (`holdfast secrets set NAME`) and names it as the source's auth for `{missing}`.",
+        why=f"the security scheme `{missing}` of the source `{backend.source}` has no secret",
+        next="Ask an operator to set one (`holdfast secrets set NAME`), and to name it in the `auth` of the source for "
+        f"`{missing}`.",
     )
 
 
 def _request(tool: Tool) -> RequestTemplate:
     if tool.request is None:
-        raise InvalidInput(f"{tool.name} cannot be called", why="it has no address")
+        raise InvalidInput(f"{tool.name} cannot be called", why="it has no URL")
     return tool.request
 
 
@@ -208,12 +209,12 @@ def _address(url: str, base_url: str, source: str) -> _Address:
     if found is None:
         raise InvalidInput(
             f"{url[:200]!r} has no host",
-            why=f"the source `{source}` has no address of its back end",
-            next="An operator sets its base_url.",
+            why=f"the source `{source}` has no URL of its back end",
+            next="Ask an operator to set its base_url.",
         )
     scheme, host, path, query = found.groups()
     if "{" in host or "}" in host:
-        raise InvalidInput(f"{whole[:200]!r} cannot be called", why="no argument may say which host is called")
+        raise InvalidInput(f"{whole[:200]!r} cannot be called", why="an argument may not change the host")
     origin = str(checked_url(f"{scheme}://{host}").origin())
     return _Address(origin, _literal(path) or "/", _literal(query or ""))
 
@@ -256,7 +257,7 @@ def _filled(template: str, places: Mapping[str, RequestParameter], given: Mappin
     path = _PLACE.sub(fill, template)
     for before, after in zip(template.split("/"), path.split("/"), strict=False):
         if before != after and unquote(after) in ("", ".", ".."):
-            raise InvalidInput(f"the path {path[:200]!r} is not called", why=f"{before} became {after!r}")
+            raise InvalidInput(f"the path {path[:200]!r} cannot be called", why=f"{before} became {after!r}")
     return path
 
 
@@ -267,8 +268,8 @@ def _refuse_wandering(parameter: RequestParameter, value: Any) -> None:
     segments = re.split(r"[/\\]", unquote(text))
     if not text or "\0" in text or "." in segments or ".." in segments or (parameter.allow_reserved and "" in segments):
         raise InvalidInput(
-            f"the argument `{parameter.argument[:60]}` cannot stand in a path",
-            why="it is empty" if not text else "it has `.` or `..` as a part, an empty part, or a NUL",
+            f"the argument `{parameter.argument[:60]}` is not valid in a path",
+            why="it is empty" if not text else "it contains `.` or `..` as a segment, an empty segment, or a NUL",
         )
 
 
@@ -277,5 +278,5 @@ def _placed(
 ) -> tuple[RequestParameter, Any]:
     parameter = places.get(name) or places.get(unquote(name)) or RequestParameter(name, name, "path", "simple")
     if parameter.argument not in given:
-        raise InvalidInput(f"the argument `{parameter.argument[:60]}` is missing", why="it is a part of the address")
+        raise InvalidInput(f"the argument `{parameter.argument[:60]}` is missing", why="it is a part of the URL")
     return parameter, given[parameter.argument]

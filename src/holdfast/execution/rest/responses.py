@@ -18,25 +18,25 @@ from holdfast.execution.runner import JSON, Result
 
 # Advice to the model by error status.
 ADVICE: Mapping[int, str] = {
-    400: "The back end does not take these arguments: change them.",
-    401: "The back end does not accept who calls: an operator has to look at the source's secrets.",
-    403: "The back end does not allow this to who calls: the same call fails again.",
-    404: "There is no such thing: look whether the arguments name one that is there.",
-    405: "The back end does not do this: an operator has to look at the tool.",
-    408: "The back end waited too long for the request: it can be tried again.",
-    409: "It contradicts the present state: read that first.",
-    410: "It was there once, and is gone for good.",
-    412: "It was changed meanwhile: read it again first.",
+    400: "The back end rejected the arguments: change them.",
+    401: "The back end rejected the credentials: an operator has to check the secrets of the source.",
+    403: "The back end denied permission: the same call will fail again.",
+    404: "It does not exist: check the names and ids in the arguments.",
+    405: "The back end does not support this method: an operator has to check the tool.",
+    408: "The back end timed out while it waited for the request: try again.",
+    409: "It conflicts with the current state: read that first.",
+    410: "It was removed permanently.",
+    412: "It has changed since you read it: read it again first.",
     413: "The arguments are too large: send less.",
-    415: "The back end does not take this type of content: an operator has to look at the tool.",
-    422: "The back end does not take these arguments: change them.",
-    429: "It was called too often: wait before the next call.",
+    415: "The back end does not support this content type: an operator has to check the tool.",
+    422: "The back end rejected the arguments: change them.",
+    429: "The back end limits the rate of calls: wait before the next call.",
 }
-FAILS = "The back end fails: it may work later."
-IN_DOUBT = "The back end fails, and what was asked for may have been done: look before asking again."
-NOT_DONE = "It was not done: it is elsewhere."
-DONE = "What was asked for was done; its result is there."
-SENT_ON = "It may have been done, with its result there, or it is elsewhere: look before asking again."
+FAILS = "The back end failed: try again later."
+IN_DOUBT = "The back end failed, and the call may have taken effect: check before you call it again."
+NOT_DONE = "The call did not take effect: the back end redirects it to the location."
+DONE = "The call took effect; its result is at the location."
+SENT_ON = "The call may have taken effect, or may have to be sent to the location: check before you call it again."
 
 _UNTOLD = frozenset({"set-cookie", "set-cookie2"})
 
@@ -58,8 +58,8 @@ async def read_body(chunks: AsyncIterable[bytes], *, encoding: str, limit: int) 
         room -= len(chunk)
         body += inflater.feed(chunk, limit + 1 - len(body)) if inflater is not None else chunk
         if len(body) > limit or room < 0:
-            next = "Ask for less of it: a page, a filter, fewer fields."
-            raise TooLarge(f"the answer has more than {limit:,} bytes, and was left unread", next=next)
+            next = "Request less: a page, a filter, fewer fields."
+            raise TooLarge(f"the response has more than {limit:,} bytes, and was not read", next=next)
     if inflater is not None:
         inflater.finish()
     return bytes(body)
@@ -94,7 +94,7 @@ class _Bytes:
     size: int
 
     def told(self) -> dict[str, Any]:
-        return {"content_type": self.kind, "bytes": self.size, "note": "This is no text, and is not shown here."}
+        return {"content_type": self.kind, "bytes": self.size, "note": "Binary data is not shown here."}
 
 
 def _value(content_type: str, body: bytes) -> Any:
@@ -139,7 +139,7 @@ def _refusal(status: int, headers: Mapping[str, str], said: Any, *, idempotent: 
         name = HTTPStatus(status).phrase
     except ValueError:
         name = "refused"
-    advice = ADVICE.get(status, "The back end refuses this call.")
+    advice = ADVICE.get(status, "The back end rejected the call.")
     if not idempotent and (status >= 500 or status == HTTPStatus.REQUEST_TIMEOUT):
         advice = IN_DOUBT
     elif status >= 500:
@@ -186,20 +186,22 @@ class _Inflater:
                         break
                     self._members += 1
                     if self._members > MAX_MEMBERS:
-                        what = f"the back end's answer has more than {MAX_MEMBERS:,} gzip members"
-                        raise TooLarge(what, why="each takes time to unpack, however small it is", limit=MAX_MEMBERS)
+                        what = f"the response of the back end has more than {MAX_MEMBERS:,} gzip members"
+                        raise TooLarge(
+                            what, why="each takes time to decompress, however small it is", limit=MAX_MEMBERS
+                        )
                     self._stream = zlib.decompressobj(_GZIP)  # gzip may have several members
                 found += self._stream.decompress(data, room - len(found))
                 data = self._stream.unused_data if self._stream.eof else self._stream.unconsumed_tail
         except zlib.error as error:
-            what = f"the back end's answer is no {self._encoding}, though it says so"
+            what = f"the response of the back end is not valid {self._encoding}"
             raise Unavailable(what, why=str(error)) from None
         return bytes(found)
 
     def finish(self) -> None:
         """Raise Unavailable if the stream is incomplete."""
         if self._begun and (self._stream is None or not self._stream.eof):
-            raise Unavailable("the back end broke off its answer", why=f"its {self._encoding} stream has no end")
+            raise Unavailable("the back end broke off its response", why=f"its {self._encoding} stream is incomplete")
 
 
 def _inflater(encoding: str) -> _Inflater | None:
@@ -208,4 +210,4 @@ def _inflater(encoding: str) -> _Inflater | None:
         return None
     if encoding in ("gzip", "x-gzip", "deflate"):
         return _Inflater(encoding)
-    raise InvalidInput(f"the answer is packed as {encoding!r}", why="only gzip and deflate were asked for")
+    raise InvalidInput(f"the response is compressed as {encoding!r}", why="only gzip and deflate were accepted")

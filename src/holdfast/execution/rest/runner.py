@@ -31,7 +31,7 @@ LARGE = 2**20  # bytes above which a body is sent in pieces
 SAID = 300  # characters of a connection's error message
 THREAD = 2**18  # bytes above which an answer is parsed in a thread, so that it does not block the event loop
 
-NOT_SENT = "Nothing was sent to it."
+NOT_SENT = "Nothing was sent."
 
 log = logging.getLogger(__name__)
 
@@ -86,19 +86,21 @@ class RestRunner:
             raise _without(error, call.redaction) from None
         except Exception as error:  # noqa: BLE001 - its message may contain a secret
             kind = type(error).__name__
-            log.error("the call of %s failed by a %s%s", tool.name, kind, trace_of(error))
-            raise Unavailable(f"the call of {tool.name} failed", why=f"by a {kind}", next=_next(tool)) from None
+            log.error("the call of %s failed with a %s%s", tool.name, kind, trace_of(error))
+            raise Unavailable(f"the call of {tool.name} failed", why=f"with a {kind}", next=_next(tool)) from None
 
     async def _values(self, tool: Tool, names: Collection[str]) -> dict[str, str]:
         host = checked_url(origin_of(tool)).raw_host or ""
         found = await self._secrets(names)
         for name in sorted(names):
             if name not in found:
-                next = f"An operator sets it: `holdfast secrets set {name}`."
-                raise Unavailable(f"{tool.name} cannot be called", why=f"there is no secret {name}", next=next)
+                next = f"Ask an operator to set it with `holdfast secrets set {name}`."
+                raise Unavailable(f"{tool.name} cannot be called", why=f"the secret {name} does not exist", next=next)
             if not found[name].allows(host):
-                next = f"An operator can set it anew, for {host} too."
-                raise Forbidden(f"{host} was not called", why=f"the secret {name} is not for it", next=next)
+                next = f"Ask an operator to set it again with {host} among its hosts."
+                raise Forbidden(
+                    f"{host} was not called", why=f"the secret {name} may not be sent to this host", next=next
+                )
         return {name: found[name].value for name in names}
 
     async def _within(self, timeout: float, request: WireRequest, call: _Call) -> Result:
@@ -108,8 +110,12 @@ class RestRunner:
         except TimeoutError:
             if call.hop is not None and call.hop.waits:
                 why = f"all connections were in use for {timeout:g} seconds"
-                raise LimitReached(f"{call.hop.host} was not called", why=why, next=f"Try later. {NOT_SENT}") from None
-            raise TimedOut(f"{_host(request)} has not answered in {timeout:g} seconds", next=_next(call.tool)) from None
+                raise LimitReached(
+                    f"{call.hop.host} was not called", why=why, next=f"Try again later. {NOT_SENT}"
+                ) from None
+            raise TimedOut(
+                f"{_host(request)} did not respond within {timeout:g} seconds", next=_next(call.tool)
+            ) from None
 
     async def _exchange(self, request: WireRequest, call: _Call) -> Result:
         for _ in range(MOST + 1):
@@ -117,7 +123,7 @@ class RestRunner:
             if isinstance(answer, Result):
                 return answer
             request = answer
-        raise LimitReached(f"{_host(request)} was not called", why=f"the call was sent on more than {MOST} times")
+        raise LimitReached(f"{_host(request)} was not called", why=f"the call was redirected more than {MOST} times")
 
     async def _sent(self, request: WireRequest, call: _Call) -> Result | WireRequest:
         """Send a request. Return the answer, or the request that a redirect asks for."""
@@ -153,7 +159,7 @@ class RestRunner:
             encoding = answer.headers.get("Content-Encoding", "")
             body = await read_body(answer.content.iter_any(), encoding=encoding, limit=self._limit)
         except HoldfastError as error:
-            error.what = f"{_host(request)} answered {answer.status}, but {error.what}"
+            error.what = f"{_host(request)} returned {answer.status}, but {error.what}"
             error.next = error.next if call.tool.idempotent else IN_DOUBT
             raise
 
@@ -180,23 +186,23 @@ def _failure(error: Exception, hop: Hop, tool: Tool) -> Exception:
         return hop.refusal()
     why = " ".join(str(error).split())[:SAID] or type(error).__name__
     if isinstance(error, aiohttp.InvalidURL):
-        return Forbidden(f"{hop.host} was not called", why="it is no name, and no address in its usual form")
+        return Forbidden(f"{hop.host} was not called", why="it is not a valid host name or address")
     if isinstance(error, aiohttp.ConnectionTimeoutError):
-        return TimedOut(f"{hop.host} cannot be reached", why="it takes no connection in time", next=NOT_SENT)
+        return TimedOut(f"{hop.host} cannot be reached", why="it did not accept the connection in time", next=NOT_SENT)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientConnectorSSLError):
         return Unavailable(f"{hop.host} cannot be reached securely", why=why, next=NOT_SENT)
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return Unavailable(f"there is no host {hop.host}", why="its name cannot be resolved", next=NOT_SENT)
+        return Unavailable(f"the host {hop.host} does not exist", why="its name cannot be resolved", next=NOT_SENT)
     if isinstance(error, aiohttp.ClientConnectorError):
         return Unavailable(f"{hop.host} cannot be reached", why=why, next=NOT_SENT)
     # From here on, the message may quote the answer, and redaction would not recognize a part of a secret.
     why, next = re.split("[:'\"(]", why)[0].strip(), _next(tool)
     if isinstance(error, aiohttp.ClientPayloadError):
-        return Unavailable(f"{hop.host} broke off its answer", why=why, next=next)
+        return Unavailable(f"{hop.host} broke off its response", why=why, next=next)
     if isinstance(error, aiohttp.ClientResponseError):
         why = re.split("[:'\"]", error.message)[0].strip()
-        return Unavailable(f"{hop.host} gave an answer that is no HTTP", why=why, next=next)
-    return Unavailable(f"{hop.host} closed the connection without an answer", why=why, next=next)
+        return Unavailable(f"the response of {hop.host} is not valid HTTP", why=why, next=next)
+    return Unavailable(f"{hop.host} closed the connection without a response", why=why, next=next)
 
 
 def _struck(result: Result, redaction: Redaction) -> Result:
@@ -216,7 +222,7 @@ def _without(error: HoldfastError, redaction: Redaction) -> HoldfastError:
 
 
 def _next(tool: Tool) -> str:
-    return "It can be tried again." if tool.idempotent else IN_DOUBT
+    return "Try again." if tool.idempotent else IN_DOUBT
 
 
 def _host(request: WireRequest) -> str:

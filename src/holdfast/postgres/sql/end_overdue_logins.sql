@@ -1,7 +1,7 @@
 -- Ends sessions of tenants' logins whose transaction is idle for longer than $1, whose statement takes longer than $2, or that
 -- a session other than a tenant's has waited for, for longer than $3. Such sessions can lift the limits that their role starts with.
 select a.usename::text as login, pg_catalog.pg_terminate_backend(a.pid) as ended,
-  case when blocked.yes then 'it blocks others' when a.state = 'active' then 'its statement takes too long'
+  case when blocked.yes then 'it blocks other sessions' when a.state = 'active' then 'its statement takes too long'
     else 'its transaction is idle' end as why
 from pg_catalog.pg_stat_activity a
 join holdfast.tenant_login l on l.login = a.usename
