@@ -198,7 +198,7 @@ def test_a_folder_that_cannot_be_made_is_refused(place: Path, ordinary: Ordinary
     done = ordinary.run(GUEST, str(place / "data"))
 
     assert done.returncode == 6
-    assert "cannot be made (Permission denied)" in done.stderr
+    assert "cannot be created (Permission denied)" in done.stderr
 
 
 @as_root

@@ -34,7 +34,7 @@ def test_a_token_says_who_its_holder_is_in_the_tenant_of_its_issuer() -> None:
         ({"aud": ["them", 5, None]}, "its audience is another server"),
         ({"aud": {"us": 1}}, "its audience is another server"),
         ({"aud": "US"}, "its audience is another server"),
-        ({"exp": None}, "when it expires"),
+        ({"exp": None}, "no expiry time"),
         ({"exp": NOW - 60}, "has expired"),
         ({"exp": "never"}, "is not a time"),
         ({"exp": True}, "is not a time"),

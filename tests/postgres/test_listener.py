@@ -150,4 +150,4 @@ async def test_listening_begins_when_the_server_comes_back(
             await woken(wake)
             await notify(engine, "one")
             await woken(wake)
-    assert "cannot listen" in caplog.text
+    assert "could not listen" in caplog.text

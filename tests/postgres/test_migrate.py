@@ -47,7 +47,7 @@ def test_a_function_whose_text_changed_is_applied_again_and_no_other() -> None:
         ((FIRST, THIRD), ran(FIRST, SECOND, THIRD), "0002_second is missing"),
         ((FIRST, SECOND, THIRD), ran(FIRST, THIRD), "0002_second is out of order"),
         ((FIRST,), ran(FIRST, SECOND), "unknown migration 0002_second: a newer version of holdfast"),
-        ((), ran(FIRST), "a newer holdfast"),
+        ((), ran(FIRST), "a newer version of holdfast"),
     ],
 )
 def test_what_does_not_fit_is_named_with_the_way_out(
@@ -145,7 +145,7 @@ async def test_a_database_that_a_newer_program_migrated_is_left_alone(empty_data
     async with open_owner(empty_database_url, Options()) as owner:
         await migrate(owner, schema(FIRST, SECOND))
 
-        with pytest.raises(Broken, match="newer holdfast"):
+        with pytest.raises(Broken, match="newer version of holdfast"):
             await migrate(owner, schema(FIRST))
 
         assert await tables(owner) == {"first", "second"}
