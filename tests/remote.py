@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.postgres.account import runnable, server_account, within_reach
+from holdfast.postgres.account import open_for_child, runnable_binaries, server_account
 from holdfast.postgres.binaries import Binaries, find_binaries
 
 OWNER = "company"
@@ -46,14 +46,14 @@ def remote_server(folder: Path, binaries: Binaries | None = None) -> Generator[R
     """Start one in `folder`, of the version that `binaries` has."""
     cluster = folder / "remote"
     account = server_account(cluster)
-    binaries = runnable(binaries or find_binaries(), account)
+    binaries = runnable_binaries(binaries or find_binaries(), account)
     cluster.mkdir(mode=0o700)
     if os.geteuid() == 0:
         os.chown(cluster, account.uid, account.gid)
     remote = RemoteServer(free_port(), secrets.token_hex(8))
     settings = {"port": remote.port, "listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
     options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
-    with within_reach(cluster) as (place, descriptors), tempfile.NamedTemporaryFile("w") as secret:
+    with open_for_child(cluster) as (place, descriptors), tempfile.NamedTemporaryFile("w") as secret:
         Path(secret.name).chmod(0o644)
         secret.write(remote.password)
         secret.flush()

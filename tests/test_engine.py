@@ -143,7 +143,7 @@ async def test_keys_of_another_secret_are_reported(engine: Engine, database_url:
     async with open_engine(database_url, data=tmp_path / "elsewhere") as elsewhere:
         states = {part.name: part.state for part in await elsewhere.parts()}
         with pytest.raises(holdfast.Unauthenticated):
-            await elsewhere.keys.recognise(made.text)
+            await elsewhere.keys.authenticate(made.text)
 
     assert (states["database"], states["keys"]) == ("ok", "reduced")
 

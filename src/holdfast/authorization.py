@@ -27,7 +27,7 @@ from holdfast.conversations.conversation import Conversation
 from holdfast.conversations.errors import unknown, unknown_node, unknown_session
 from holdfast.conversations.nodes import Node
 from holdfast.conversations.payloads import role_of
-from holdfast.core.cursors import Page, read_cursor, unusable, write_cursor
+from holdfast.core.cursors import Page, invalid_cursor, read_cursor, write_cursor
 from holdfast.core.errors import Forbidden, InvalidInput, NotFound
 from holdfast.engine import Engine
 from holdfast.execution.executions import Execution, unknown_execution
@@ -74,7 +74,7 @@ class Authorization:
         if user is None or user == self._caller.user:
             return user is not None
         identities = self._engine.identities
-        return await identities.known_as("user", user) == await identities.known_as("user", self._caller.user)
+        return await identities.find_id("user", user) == await identities.find_id("user", self._caller.user)
 
     async def user(self, named: str | None) -> str:
         """Return the user that the caller names, by default the caller. Naming another user needs `admin`."""
@@ -362,5 +362,5 @@ def _place(cursor: str | None, places: Sequence[int]) -> tuple[int, str | None]:
         return places[0], None
     id, place = read_cursor(cursor)
     if place not in places:
-        raise unusable(cursor)
+        raise invalid_cursor(cursor)
     return place, None if id == START else write_cursor(id)

@@ -208,7 +208,7 @@ class Engine:
         parts = [
             EnginePart("database", "ok", f"{kind} PostgreSQL, answers in {1000 * (perf_counter() - started):.1f} ms")
         ]
-        strangers = await self.keys.made_elsewhere()
+        strangers = await self.keys.count_of_other_secrets()
         if strangers:
             detail = (
                 f"{strangers} keys were made under another secret: set HOLDFAST_SECRET_FILE to have them recognised"

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from holdfast.engine import open_engine
-from holdfast.postgres.account import server_account, within_reach
+from holdfast.postgres.account import open_for_child, server_account
 from holdfast.postgres.binaries import find_binaries
 from holdfast.postgres.embedded import DATABASE, OWNER, EmbeddedServer
 from holdfast.postgres.folder import DataFolder
@@ -179,7 +179,7 @@ def kill(pid_file: Path) -> None:
 
 def check_pages(folder: DataFolder) -> None:
     """Every page on disk has the checksum it should have; the server must be down."""
-    with within_reach(folder.cluster) as (cluster, descriptors):
+    with open_for_child(folder.cluster) as (cluster, descriptors):
         run("pg_checksums", "--check", "-D", cluster, pass_fds=descriptors, folder=folder)
 
 

@@ -15,9 +15,9 @@ import pytest
 from holdfast.core.config import load_config
 from holdfast.core.errors import DatabaseAway, TimedOut, Unavailable
 from holdfast.engine import open_engine
-from holdfast.postgres.account import server_account, within_reach
+from holdfast.postgres.account import open_for_child, server_account
 from holdfast.postgres.binaries import find_binaries
-from holdfast.postgres.embedded import EmbeddedServer, answers
+from holdfast.postgres.embedded import EmbeddedServer, is_responding
 from holdfast.postgres.folder import DataFolder
 from holdfast.postgres.migrate import Schema
 from tests.acceptance.folders import fill, first_number, remembers
@@ -133,7 +133,7 @@ async def test_the_embedded_server_stops_a_statement_that_takes_too_long(used: P
 def test_a_server_that_someone_else_started_on_the_folder_is_named_and_left_alone(used: Path) -> None:
     folder = DataFolder(used)
     account = server_account(folder.cluster)
-    with within_reach(folder.cluster, used / "run") as (cluster, elsewhere, descriptors):
+    with open_for_child(folder.cluster, used / "run") as (cluster, elsewhere, descriptors):
         options = [f"unix_socket_directories={elsewhere}", "listen_addresses=", "port=5999"]
         started = subprocess.Popen(
             [find_binaries().path("postgres"), "-D", cluster, *(part for option in options for part in ("-c", option))],
@@ -164,7 +164,7 @@ def wait_for_pid_file(folder: DataFolder, pid: int) -> None:
     while not (pid_file.exists() and pid_file.read_text().startswith(f"{pid}\n") and "ready" in pid_file.read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert not answers(folder.sockets)
+    assert not is_responding(folder.sockets)
 
 
 async def test_a_child_of_a_killed_server_that_never_ends_by_itself_does_not_hinder_the_next(used: Path) -> None:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.access.claims import TokenClaims, claimed
+from holdfast.access.claims import TokenClaims, read_claims
 from holdfast.core.errors import Unauthenticated
 from holdfast.core.issuers import Issuer
 
@@ -17,7 +17,7 @@ def judged(claims: dict[str, Any] | None = None, **settings: Any) -> TokenClaims
     given = {"sub": "ann", "aud": "us", "exp": NOW + 60, **(claims or {})}
     given = {name: value for name, value in given.items() if value is not None}
     issuer = Issuer(issuer="https://login.example.com", **settings)
-    return claimed(given, issuer, audiences={"us"}, now=NOW)
+    return read_claims(given, issuer, audiences={"us"}, now=NOW)
 
 
 def test_a_token_says_who_its_holder_is_in_the_tenant_of_its_issuer() -> None:

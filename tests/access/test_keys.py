@@ -46,8 +46,8 @@ def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
 async def test_a_key_says_who_has_it_and_what_they_may(engine: Engine, tenant: TenantId, made: NewKey) -> None:
     narrow = await engine.keys.create(tenant, "bob", scopes=READ)
 
-    assert await engine.keys.recognise(made.text) == Principal(tenant, "ann", OWNER_SCOPES)
-    assert await engine.keys.recognise(narrow.text) == Principal(tenant, "bob", READ)
+    assert await engine.keys.authenticate(made.text) == Principal(tenant, "ann", OWNER_SCOPES)
+    assert await engine.keys.authenticate(narrow.text) == Principal(tenant, "bob", READ)
 
 
 async def test_a_key_is_shown_once_and_its_text_is_nowhere_in_the_database(
@@ -90,7 +90,7 @@ async def test_a_browser_that_is_signed_in_is_listed_and_can_be_signed_out(engin
     assert (listed.kind, listed.label) == ("session", "browser session")
     assert await engine.keys.list(tenant) == []
     with pytest.raises(Unauthenticated):
-        await engine.keys.recognise(session)
+        await engine.keys.authenticate(session)
 
 
 async def test_links_and_sessions_that_have_expired_are_forgotten_and_keys_are_not(
@@ -109,7 +109,7 @@ async def test_links_and_sessions_that_have_expired_are_forgotten_and_keys_are_n
 @pytest.mark.parametrize("text", ["", "hf_", "hf_wrong", "hf_\0", "\ud800", "x" * 100_000])
 async def test_what_is_no_key_is_refused(engine: Engine, made: NewKey, text: str) -> None:
     with pytest.raises(Unauthenticated, match="the key is invalid"):
-        await engine.keys.recognise(text)
+        await engine.keys.authenticate(text)
 
 
 async def test_a_key_ends_with_its_lifetime(
@@ -118,28 +118,28 @@ async def test_a_key_ends_with_its_lifetime(
     short = await engine.keys.create(tenant, "ann", lifetime=timedelta(hours=1))
     await clock.advance(timedelta(minutes=59))
     later(1)
-    await engine.keys.recognise(short.text)
+    await engine.keys.authenticate(short.text)
 
     await clock.advance(timedelta(minutes=2))
     later(1)
 
     with pytest.raises(Unauthenticated):
-        await engine.keys.recognise(short.text)
+        await engine.keys.authenticate(short.text)
 
 
 async def test_a_revoked_key_is_refused_at_once_here_and_within_a_second_elsewhere(
     engine: Engine, tenant: TenantId, made: NewKey, later: Callable[[float], None]
 ) -> None:
     elsewhere = Keys(engine.postgres, engine.secret)
-    await engine.keys.recognise(made.text)
-    await elsewhere.recognise(made.text)
+    await engine.keys.authenticate(made.text)
+    await elsewhere.authenticate(made.text)
 
     first = await engine.keys.revoke(tenant, made.key.id)
     with pytest.raises(Unauthenticated):
-        await engine.keys.recognise(made.text)
+        await engine.keys.authenticate(made.text)
     later(0.99)
     with pytest.raises(Unauthenticated):
-        await elsewhere.recognise(made.text)
+        await elsewhere.authenticate(made.text)
 
     assert (await engine.keys.revoke(tenant, made.key.id)).revoked_at == first.revoked_at
 
@@ -152,7 +152,7 @@ async def test_a_key_of_another_tenant_cannot_be_revoked_or_seen(engine: Engine,
         await engine.keys.revoke(other, made.key.id)
 
     assert await engine.keys.list(other) == []
-    assert (await engine.keys.recognise(made.text)).user == "ann"
+    assert (await engine.keys.authenticate(made.text)).user == "ann"
 
 
 async def test_a_key_made_under_another_secret_is_not_recognised_but_counted(
@@ -162,12 +162,12 @@ async def test_a_key_made_under_another_secret_is_not_recognised_but_counted(
     own = await after.create(tenant, "ann")
 
     with pytest.raises(Unauthenticated):
-        await after.recognise(made.text)
-    assert await after.made_elsewhere() == 1
-    assert await engine.keys.made_elsewhere() == 1
+        await after.authenticate(made.text)
+    assert await after.count_of_other_secrets() == 1
+    assert await engine.keys.count_of_other_secrets() == 1
     assert [part.state for part in await engine.parts() if part.name == "keys"] == ["reduced"]
     await engine.keys.revoke(tenant, own.key.id)
-    assert await engine.keys.made_elsewhere() == 0
+    assert await engine.keys.count_of_other_secrets() == 0
 
 
 async def test_a_link_becomes_a_session_once_however_many_follow_it(engine: Engine, tenant: TenantId) -> None:
@@ -178,14 +178,14 @@ async def test_a_link_becomes_a_session_once_however_many_follow_it(engine: Engi
     sessions = [text for text in followed if isinstance(text, str)]
     assert len(sessions) == 1
     assert {type(error) for error in followed if not isinstance(error, str)} == {Unauthenticated}
-    assert await engine.keys.recognise(sessions[0]) == Principal(tenant, "ann", OWNER_SCOPES)
+    assert await engine.keys.authenticate(sessions[0]) == Principal(tenant, "ann", OWNER_SCOPES)
 
 
 async def test_a_link_is_no_key_and_a_key_no_link(engine: Engine, tenant: TenantId, made: NewKey) -> None:
     link = await engine.keys.create_link(tenant, "ann")
 
     with pytest.raises(Unauthenticated):
-        await engine.keys.recognise(link)
+        await engine.keys.authenticate(link)
     with pytest.raises(Unauthenticated):
         await engine.keys.exchange_link(made.text)
 
@@ -201,27 +201,27 @@ async def test_links_and_sessions_end_by_themselves(
     await clock.advance(LINK_LIFETIME)
     with pytest.raises(Unauthenticated, match="the link is invalid"):
         await engine.keys.exchange_link(late)
-    await engine.keys.recognise(session)
+    await engine.keys.authenticate(session)
     await clock.advance(SESSION_LIFETIME)
     later(1)
 
     with pytest.raises(Unauthenticated):
-        await engine.keys.recognise(session)
+        await engine.keys.authenticate(session)
 
 
 async def test_only_a_key_ends_access_without_one_and_for_good(
     engine: Engine, tenant: TenantId, later: Callable[[float], None]
 ) -> None:
     await engine.keys.exchange_link(await engine.keys.create_link(tenant, "ann"))
-    before = await engine.keys.any_made()
+    before = await engine.keys.any_exists()
     key = await Keys(engine.postgres, engine.secret).create(tenant, "ann")
     later(0.99)
 
     assert not before
-    assert await engine.keys.any_made()
+    assert await engine.keys.any_exists()
     await engine.keys.revoke(tenant, key.key.id)
     later(1)
-    assert await engine.keys.any_made()
+    assert await engine.keys.any_exists()
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,7 @@ async def test_a_key_for_nobodys_tenant_is_not_made(engine: Engine) -> None:
     with pytest.raises(HoldfastError):
         await engine.keys.create(TenantId(uuid7()), "ann")
 
-    assert not await engine.keys.any_made()
+    assert not await engine.keys.any_exists()
 
 
 async def test_what_is_remembered_of_keys_stays_bounded(
@@ -265,7 +265,7 @@ async def test_what_is_remembered_of_keys_stays_bounded(
     made = [await engine.keys.create(tenant, f"user {number}") for number in range(6)]
 
     for new in made:
-        await engine.keys.recognise(new.text)
+        await engine.keys.authenticate(new.text)
 
     assert len(engine.keys._known) == 3  # pyright: ignore[reportPrivateUsage]
 
@@ -321,7 +321,7 @@ async def test_who_became_owner_stays_owner(engine: Engine, tenant: TenantId) ->
 async def test_a_key_can_speak_for_an_agent(engine: Engine, tenant: TenantId) -> None:
     made = await engine.keys.create(tenant, "ann", agent="support")
 
-    found = await engine.keys.recognise(made.text)
+    found = await engine.keys.authenticate(made.text)
 
     assert found == Principal(tenant, "ann", frozenset({"read", "write"}), "support")
     assert await engine.keys.list(tenant) == [made.key]

@@ -11,7 +11,7 @@ from holdfast.access import tokens as tokens_module
 from holdfast.access.jwks import FRESH, PAUSE, STALE, Fetch
 from holdfast.access.principals import Principal
 from holdfast.access.tenants import Tenants
-from holdfast.access.tokens import REMEMBERED, Tokens
+from holdfast.access.tokens import CACHE_SECONDS, Tokens
 from holdfast.core.errors import BadSetting, Unauthenticated, Unavailable
 from holdfast.core.issuers import AccessSettings, Issuer
 from holdfast.engine import Engine
@@ -92,7 +92,7 @@ async def trust(issuer: IssuerServer, fetch: Fetch, now: Clock) -> AsyncIterator
 async def refusal(tokens: Tokens, text: str) -> str:
     """Why a token is refused."""
     with pytest.raises(Unauthenticated, match="the token is invalid") as caught:
-        await tokens.recognise(text)
+        await tokens.authenticate(text)
     return caught.value.why
 
 
@@ -103,7 +103,7 @@ async def test_a_token_of_a_trusted_issuer_says_who_calls(engine: Engine, trust:
     ways = [(rsa(), "RS256"), (rsa(), "PS256"), *((key, "ES256") for key in issuer.keys[1:2])]
     ways += [(issuer.keys[2], "EdDSA"), (issuer.keys[2], "Ed25519")]
 
-    found = [await tokens.recognise(issuer.token(key, algorithm, sub=algorithm)) for key, algorithm in ways]
+    found = [await tokens.authenticate(issuer.token(key, algorithm, sub=algorithm)) for key, algorithm in ways]
 
     assert found == [Principal(default, algorithm, USER) for _, algorithm in ways]
     assert issuer.asked == ["/.well-known/jwks.json"]
@@ -125,7 +125,7 @@ async def test_a_platform_s_tokens_are_taken_by_its_secret_or_by_its_keys(engine
                 platform.token(None, "ES256", **claims),
             )
 
-            found = [await tokens.recognise(older), await tokens.recognise(newer)]
+            found = [await tokens.authenticate(older), await tokens.authenticate(newer)]
 
             anonymous = {"aud": "authenticated", "role": "anon", "sub": None}
             assert {(each.user, each.scopes) for each in found} == {(claims["sub"], USER)}
@@ -231,7 +231,7 @@ async def test_keys_that_are_no_public_keys_for_signatures_are_passed_over(
     issuer.published = published
 
     with pytest.raises(Unavailable):
-        await trust().recognise(issuer.token())
+        await trust().authenticate(issuer.token())
 
 
 async def test_a_key_is_used_for_the_algorithm_that_it_is_published_for(trust: Trust, issuer: IssuerServer) -> None:
@@ -246,23 +246,23 @@ async def test_a_token_that_names_no_key_is_checked_with_those_that_fit(
     issuer.keys = [rsa("other"), ec(), rsa()]
     text = signed(claims_of(issuer.url), rsa(), "RS256", kid=None, typ=None)
 
-    assert (await trust(engine.tenants).recognise(text)).user == "ann"
+    assert (await trust(engine.tenants).authenticate(text)).user == "ann"
 
 
 async def test_a_rotation_needs_no_restart(engine: Engine, trust: Trust, issuer: IssuerServer, now: Clock) -> None:
     tokens = trust(engine.tenants)
     old = issuer.token()
-    await tokens.recognise(old)
+    await tokens.authenticate(old)
     issuer.keys = [rsa("other")]
     new = issuer.token()
     too_early = await refusal(tokens, new)
 
     now.passed = PAUSE
-    found = await tokens.recognise(new)
+    found = await tokens.authenticate(new)
 
     assert too_early == "its issuer has no key with this id and algorithm"
     assert found.user == "ann"
-    now.passed = REMEMBERED
+    now.passed = CACHE_SECONDS
     assert await refusal(tokens, old) == "its issuer has no key with this id and algorithm"
 
 
@@ -281,7 +281,7 @@ async def test_keys_are_fetched_once_for_all_who_wait_and_whoever_leaves_takes_t
 ) -> None:
     issuer.waits = asyncio.Event()
     tokens = trust(engine.tenants)
-    callers = [asyncio.create_task(tokens.recognise(issuer.token(sub=f"user {n}"))) for n in range(20)]
+    callers = [asyncio.create_task(tokens.authenticate(issuer.token(sub=f"user {n}"))) for n in range(20)]
     async with asyncio.timeout(5):
         await issuer.arrivals.get()
 
@@ -299,20 +299,20 @@ async def test_while_its_issuer_is_away_the_keys_last_for_hours(
 ) -> None:
     tokens = trust(engine.tenants)
     text = issuer.token(exp=int(time() + 2 * STALE))
-    await tokens.recognise(text)
+    await tokens.authenticate(text)
     issuer.away = True
     now.passed = STALE - 60
-    behind = await tokens.recognise(text)
+    behind = await tokens.authenticate(text)
     await refusal(tokens, signed(claims_of(issuer.url), rsa(), "RS256", kid="unknown"))  # waits for the look under way
     failures = tokens.failures
 
     now.passed = STALE + 60
     with pytest.raises(Unavailable, match="cannot be verified now"):
-        await tokens.recognise(text)
+        await tokens.authenticate(text)
     issuer.away = False
     now.passed += PAUSE
 
-    assert await tokens.recognise(text) == behind
+    assert await tokens.authenticate(text) == behind
     assert "the server returned 503" in failures[0]
     assert not tokens.failures
 
@@ -321,11 +321,11 @@ async def test_keys_are_renewed_behind_the_callers_backs(
     engine: Engine, trust: Trust, issuer: IssuerServer, now: Clock
 ) -> None:
     tokens = trust(engine.tenants)
-    await tokens.recognise(issuer.token())
+    await tokens.authenticate(issuer.token())
     issuer.waits = asyncio.Event()
     now.passed = FRESH
 
-    found = await tokens.recognise(issuer.token(sub="bob"))
+    found = await tokens.authenticate(issuer.token(sub="bob"))
 
     assert found.user == "bob"
     async with asyncio.timeout(5):
@@ -341,7 +341,7 @@ async def test_an_issuer_that_was_never_reached_is_no_reason_to_call_a_token_wro
 
     for _ in range(3):
         with pytest.raises(Unavailable, match="cannot be verified now"):
-            await tokens.recognise(issuer.token())
+            await tokens.authenticate(issuer.token())
 
     assert len(issuer.asked) == 1
 
@@ -351,9 +351,9 @@ async def test_what_is_remembered_of_a_token_does_not_outlive_it(
 ) -> None:
     tokens = trust(engine.tenants, leeway=0)
     text = issuer.token(exp=int(time()) + 30)
-    await tokens.recognise(text)
+    await tokens.authenticate(text)
     now.passed = 28
-    await tokens.recognise(text)
+    await tokens.authenticate(text)
 
     now.passed = 31
 
@@ -367,7 +367,7 @@ async def test_what_is_remembered_of_tokens_stays_bounded(
     tokens = trust(engine.tenants)
 
     for n in range(10):
-        await tokens.recognise(issuer.token(sub=f"user {n}"))
+        await tokens.authenticate(issuer.token(sub=f"user {n}"))
 
     assert len(tokens._known) == 3  # pyright: ignore[reportPrivateUsage]
 
@@ -377,7 +377,7 @@ async def test_a_token_s_tenant_must_exist(engine: Engine, trust: Trust, issuer:
     acme = await engine.tenants.create("acme")
     tokens = trust(engine.tenants, tenant_claim="org")
 
-    assert (await tokens.recognise(issuer.token(org="acme"))).tenant == acme.id
+    assert (await tokens.authenticate(issuer.token(org="acme"))).tenant == acme.id
     assert await refusal(tokens, issuer.token(org="other")) == "the tenant 'other' does not exist"
     assert await refusal(tokens, issuer.token(org="A B")) == "the tenant 'A B' does not exist"
 
@@ -386,7 +386,7 @@ async def test_a_token_s_tenant_must_exist(engine: Engine, trust: Trust, issuer:
 async def test_a_token_can_speak_for_an_agent(engine: Engine, trust: Trust, issuer: IssuerServer) -> None:
     tokens = trust(engine.tenants, agent_claim="azp")
 
-    found = await tokens.recognise(issuer.token(azp="support"))
+    found = await tokens.authenticate(issuer.token(azp="support"))
 
     assert found == Principal(await engine.tenants.id_of("default"), "ann", USER, "support")
 
@@ -403,7 +403,7 @@ async def test_keys_are_found_by_the_issuer_s_metadata(
     access = AccessSettings(issuers=(Issuer(issuer=name, audience=("holdfast",)),))
     tokens = Tokens(access, engine.tenants, fetch)
 
-    found = await tokens.recognise(signed(claims_of(name), rsa(), "RS256"))
+    found = await tokens.authenticate(signed(claims_of(name), rsa(), "RS256"))
 
     assert found.user == "ann"
     assert issuer.asked[-1] == "/elsewhere/jwks.json"
@@ -427,7 +427,7 @@ async def test_metadata_leads_to_no_private_address_and_to_no_other_issuer(
     tokens = trust(jwks_url=None)
 
     with pytest.raises(Unavailable):
-        await tokens.recognise(issuer.token())
+        await tokens.authenticate(issuer.token())
 
     assert why in tokens.failures[0]
     assert issuer.asked == [place]
@@ -454,5 +454,5 @@ async def test_without_an_audience_a_token_is_for_the_server_s_address(
     access = AccessSettings(issuers=(Issuer(issuer=issuer.url, jwks_url=issuer.jwks_url),))
     tokens = Tokens(access, engine.tenants, fetch, resource="https://h/x")
 
-    assert (await tokens.recognise(issuer.token(aud=audience))).user == "ann"
+    assert (await tokens.authenticate(issuer.token(aud=audience))).user == "ann"
     assert await refusal(tokens, issuer.token(aud="https://h/xy/mcp")) == "its audience is another server"

@@ -95,10 +95,10 @@ async def test_users_have_turns_when_more_runs_wait_than_there_is_room_for(quiet
 
     runs = quiet.agents.runs
     first = await runs.take(["support"], holder="me", lease=LEASE, most=4)
-    second = await runs.take(["support"], holder="me", lease=LEASE, most=10, most_of_user=3)
+    second = await runs.take(["support"], holder="me", lease=LEASE, most=10, max_per_user=3)
     await quiet.agents.send("support", "ann again", user="ann", session_id="ann-2")
     third = await runs.take(["support"], holder="me", lease=LEASE, most=1)
-    elsewhere = await runs.take(["support"], holder="another", lease=LEASE, most=10, most_of_user=3)
+    elsewhere = await runs.take(["support"], holder="another", lease=LEASE, most=10, max_per_user=3)
 
     assert sorted(run.user or "" for run in first) == ["ann", "bob", "eve", "eve"]
     assert [run.user for run in second] == ["eve"]  # who has three of three with this process

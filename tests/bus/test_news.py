@@ -16,7 +16,7 @@ from holdfast.bus.postgres_feed import topic_channel
 from holdfast.bus.records import hash_of
 from holdfast.core.config import Config
 from holdfast.engine import Engine, open_engine
-from holdfast.postgres.listener import HEARD, Wake
+from holdfast.postgres.listener import MAX_REMEMBERED, Wake
 
 pytestmark = pytest.mark.req("BUS-01")
 
@@ -83,8 +83,8 @@ async def test_only_partitions_that_are_named_are_looked_at(never_by_themselves:
     heard = ChangedPartitions(wake, CHANNELS)
     assert await heard.come(NEVER) is None, "all of them first"
 
-    wake.hear("holdfast_a", ":3")
-    wake.hear("holdfast_b", "ab:0,1")
+    wake.record("holdfast_a", ":3")
+    wake.record("holdfast_b", "ab:0,1")
 
     assert await heard.come(NEVER) == {TopicPartition("a", 3), TopicPartition("b", 0), TopicPartition("b", 1)}
     assert await heard.come(0) == set()
@@ -98,11 +98,11 @@ async def test_all_are_looked_at_when_no_partition_is_named(
     heard = ChangedPartitions(wake, CHANNELS)
     await heard.come(NEVER)
 
-    wake.hear("holdfast_a", ":3")
+    wake.record("holdfast_a", ":3")
     if said is None:
         heard.look()
     else:
-        wake.hear(*said)
+        wake.record(*said)
 
     assert await heard.come(NEVER) is None
     assert await heard.come(0) == set(), "what was named is among them"
@@ -113,10 +113,10 @@ async def test_all_are_looked_at_when_more_is_said_than_is_remembered(never_by_t
     heard = ChangedPartitions(wake, CHANNELS)
     await heard.come(NEVER)
 
-    for number in range(2 * HEARD):
-        wake.hear("holdfast_a", f":{number}")
+    for number in range(2 * MAX_REMEMBERED):
+        wake.record("holdfast_a", f":{number}")
 
-    assert len(wake.said) <= HEARD + 1
+    assert len(wake.payloads) <= MAX_REMEMBERED + 1
     assert await heard.come(NEVER) is None
 
 
@@ -127,9 +127,9 @@ async def test_all_are_looked_at_from_time_to_time_however_many_hints_come(monke
     await heard.come(NEVER)
 
     async with asyncio.timeout(10):
-        wake.hear("holdfast_a", ":3")
+        wake.record("holdfast_a", ":3")
         while await heard.come(NEVER) is not None:
-            wake.hear("holdfast_a", ":3")
+            wake.record("holdfast_a", ":3")
             await asyncio.sleep(0)
 
 
@@ -142,12 +142,12 @@ async def test_what_a_reader_was_told_is_looked_at_later_or_with_what_it_was_not
     await heard.come(NEVER)
     loop = asyncio.get_running_loop()
 
-    wake.hear("holdfast_a", "ab:1")
+    wake.record("holdfast_a", "ab:1")
     assert await heard.come(0) == set()
-    wake.hear("holdfast_a", ":1")
+    wake.record("holdfast_a", ":1")
     assert await heard.come(0) == {TopicPartition("a", 1)}
-    wake.hear("holdfast_a", "ab:2")
-    wake.hear("holdfast_a", "cd:3")
+    wake.record("holdfast_a", "ab:2")
+    wake.record("holdfast_a", "cd:3")
     began = loop.time()
     assert await heard.come(NEVER) == {TopicPartition("a", 3)}
     assert await heard.come(NEVER) == {TopicPartition("a", 2)}

@@ -51,7 +51,7 @@ def test_a_record_is_measured_with_key_and_headers(part: str) -> None:
         return draft("t", filled["value"], key=filled["key"], headers=filled["headers"], max_bytes=LIMIT).bytes
 
     assert made(room) == LIMIT
-    with pytest.raises(TooLarge, match=f"has {LIMIT + 1} bytes, at most {LIMIT}") as refused:
+    with pytest.raises(TooLarge, match=f"has {LIMIT + 1} bytes, the limit is {LIMIT}") as refused:
         made(room + 1)
     assert refused.value.details == {"size": LIMIT + 1, "limit": LIMIT}
     assert smallest > ENVELOPE

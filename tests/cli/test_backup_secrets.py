@@ -110,7 +110,7 @@ def test_a_backup_without_a_passphrase_warns_and_has_no_secret(prepared: Program
     assert (prepared.data / "secret").read_text().strip().encode() not in file.read_bytes()
     found = read_secrets(file)
     assert found is not None
-    assert found.sealed is None
+    assert found.encrypted is None
     assert list(found.digests) == [INSTALLATION]
 
 
@@ -128,16 +128,16 @@ def test_a_changed_backup_does_not_open(tmp_path: Path) -> None:
     append_secrets(file, {"secret": b"s" * 64, "execution.secret_key": None}, PASSPHRASE)
     found = read_secrets(file)
     assert found is not None
-    assert found.sealed is not None
-    assert found.opened(PASSPHRASE) == {"secret": b"s" * 64}
+    assert found.encrypted is not None
+    assert found.decrypt(PASSPHRASE) == {"secret": b"s" * 64}
     assert b"s" * 8 not in file.read_bytes()
 
-    file.write_bytes(file.read_bytes().replace(json.dumps(found.sealed["body"]).encode()[:6], b'"AAAAA'))
+    file.write_bytes(file.read_bytes().replace(json.dumps(found.encrypted["body"]).encode()[:6], b'"AAAAA'))
 
     changed = read_secrets(file)
     assert changed is not None
     with pytest.raises(HoldfastError):
-        changed.opened(PASSPHRASE)
+        changed.decrypt(PASSPHRASE)
 
 
 @pytest.mark.parametrize("text", [b"", b"PGDMP", b"\xff" * 8 + b"holdfast-secrets-1\n", b"{}" + (2).to_bytes(8)])

@@ -9,7 +9,7 @@ import pytest
 from holdfast.conversations import Conversation, Conversations, HeldTurn, NodeInput, State
 from holdfast.core.errors import AlreadyExists, Broken, HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.names import MAX_NAME_BYTES
-from holdfast.core.session_names import qualified
+from holdfast.core.session_names import qualified_name
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
 from tests.clock import Clock
@@ -141,10 +141,10 @@ async def test_nobody_can_take_the_name_under_which_anothers_session_would_be_st
     conversations: Conversations,
 ) -> None:
     await conversations.create(user="ann", session_id="one")
-    await conversations.create(user="mallory", session_id=qualified("default", "bob", "one"))
+    await conversations.create(user="mallory", session_id=qualified_name("default", "bob", "one"))
 
     bobs = await conversations.ensure("one", user="bob")
-    await conversations.create(session_id=qualified("default", "cid", "one"))  # whoever names no user may
+    await conversations.create(session_id=qualified_name("default", "cid", "one"))  # whoever names no user may
     with pytest.raises(AlreadyExists):
         await conversations.ensure("one", user="cid")
 

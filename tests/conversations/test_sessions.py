@@ -87,7 +87,7 @@ async def test_a_name_that_cannot_be_one_is_refused(sessions: Sessions) -> None:
         with pytest.raises(InvalidInput, match="is empty"):
             await sessions.activate(user="ann", agent=agent, session_id=session_id)
     for session_id, agent in ((long, "support"), ("one", long)):
-        with pytest.raises(TooLarge, match=f"2002 bytes, at most {MAX_NAME_BYTES}"):
+        with pytest.raises(TooLarge, match=f"2002 bytes, the limit is {MAX_NAME_BYTES}"):
             await sessions.activate(user="ann", agent=agent, session_id=session_id)
     with pytest.raises(InvalidInput):
         await sessions.end("")

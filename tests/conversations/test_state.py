@@ -261,7 +261,7 @@ async def test_a_value_that_is_no_json_is_refused_and_the_connection_stays_usabl
 async def test_what_an_app_keeps_for_a_user_is_read_without_a_conversation(engine: Engine, app: str) -> None:
     await engine.conversations.create(app=app, user="ann", state={"user:theme": "dark", "user:gone": 1, "step": 1})
     talk = await engine.conversations.create(app=app, user="ann", state={"user:gone": DELETED})
-    ann = await engine.identities.known_as("user", "ann")
+    ann = await engine.identities.find_id("user", "ann")
 
     found = await engine.state.of_user(app, ann)
 

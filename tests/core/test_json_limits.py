@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.core.json_limits import MAX_LONG_DIGITS, MAX_VALUES, check_work, decode, decode_in_slices
-from holdfast.core.text import MAX_HALVES, MAX_STORED_VALUES, dumps, loads, parse
+from holdfast.core.text import MAX_STORED_VALUES, MAX_SURROGATES, dumps, loads, parse
 
 pytestmark = pytest.mark.req("SAFE-06")
 
@@ -122,10 +122,10 @@ def test_decoding_leaves_the_garbage_collector_as_it_was() -> None:
 
 
 def test_halves_of_characters_are_limited() -> None:
-    assert parse(b'"' + b"\\ud83d" * MAX_HALVES + b'"') == "\ud83d" * MAX_HALVES
+    assert parse(b'"' + b"\\ud83d" * MAX_SURROGATES + b'"') == "\ud83d" * MAX_SURROGATES
     with pytest.raises(TooLarge, match="lone surrogate"):
-        parse(b'"' + b"\\ud83d" * (MAX_HALVES + 1) + b'"')
-    assert len(parse(b'"' + b"\\ud83d\\ude00" * MAX_HALVES + b'"')) == MAX_HALVES
+        parse(b'"' + b"\\ud83d" * (MAX_SURROGATES + 1) + b'"')
+    assert len(parse(b'"' + b"\\ud83d\\ude00" * MAX_SURROGATES + b'"')) == MAX_SURROGATES
 
 
 def test_what_is_stored_has_fewer_values_than_the_limit() -> None:

@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 
 from holdfast.core.names import MAX_NAME_BYTES, stored_name
-from holdfast.core.session_names import names, qualified
+from holdfast.core.session_names import qualified_name, stored_names
 
 pytestmark = pytest.mark.req("SAFE-02")
 
@@ -12,7 +12,7 @@ IDS = ["s", "adk://a/u/s", "adk://a/u/", "a/u/s", "u/s", "é" * 900, "é" * 901,
 
 
 def test_a_qualified_name_is_one_sessions_alone_and_can_be_stored() -> None:
-    made = [qualified(app, user, id) for (app, user), id in product(WHO, IDS)]
+    made = [qualified_name(app, user, id) for (app, user), id in product(WHO, IDS)]
 
     assert len(set(made)) == len(made)
     assert all(len(stored_name("session", name).encode()) <= MAX_NAME_BYTES for name in made)
@@ -20,6 +20,6 @@ def test_a_qualified_name_is_one_sessions_alone_and_can_be_stored() -> None:
 
 @pytest.mark.parametrize("id", IDS)
 def test_an_id_is_stored_as_it_is_unless_it_looks_qualified(id: str) -> None:
-    plain, other = names("a", "u", id)
+    plain, other = stored_names("a", "u", id)
 
     assert plain == (other if id.startswith("adk:") else id)

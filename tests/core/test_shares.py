@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from holdfast.core.errors import Overloaded
 from holdfast.core.limits import LimitSettings
-from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, shared_by_tenant, work_for
-from holdfast.memory.composition import searches_of
+from holdfast.core.shares import FairQueue, Holder, Shares, current_holder, set_holder, shared_by_tenant
+from holdfast.memory.composition import search_limit
 
 ANN: Holder = ("acme", "ann")
 BOB: Holder = ("acme", "bob")
@@ -21,29 +21,29 @@ def shares(total: int = 100) -> Shares:
 
 
 def fill(places: Shares, holder: Holder) -> int:
-    while places.try_take(holder):
+    while places.try_acquire(holder):
         pass
-    return places.held(holder)
+    return places.count(holder)
 
 
 def test_a_user_who_is_alone_takes_nearly_everything() -> None:
     places = shares()
 
-    assert fill(places, ANN) == places.most_of_user == 81
+    assert fill(places, ANN) == places.max_per_user == 81
     assert fill(shares(10), ANN) == 9
     assert fill(shares(2), ANN) == 2
 
 
 @pytest.mark.parametrize(("cores", "alone"), [(1, 1), (2, 1), (4, 3), (16, 13)])
 def test_a_tenant_leaves_a_core_free_of_its_searches(cores: int, alone: int) -> None:
-    places = searches_of(LimitSettings(), cores=cores)
+    places = search_limit(LimitSettings(), cores=cores)
 
     assert fill(places, ANN) == alone
-    assert places.try_take(EVE)
+    assert places.try_acquire(EVE)
 
 
 def test_one_search_at_a_time_is_enough() -> None:
-    assert fill(searches_of(LimitSettings(searches=1), cores=8), ANN) == 1
+    assert fill(search_limit(LimitSettings(searches=1), cores=8), ANN) == 1
 
 
 def test_another_user_and_another_tenant_find_places_beside_a_greedy_user() -> None:
@@ -57,10 +57,10 @@ def test_another_user_and_another_tenant_find_places_beside_a_greedy_user() -> N
 def test_two_who_reserve_no_places_give_none_back() -> None:
     places = shares()
 
-    for change in (places.add, places.add, places.give, places.give):
+    for change in (places.add, places.add, places.release, places.release):
         change(ANN, 0)
 
-    assert (places.taken, places.held(ANN)) == (0, 0)
+    assert (places.in_use, places.count(ANN)) == (0, 0)
 
 
 def test_a_tenant_with_many_greedy_users_leaves_places_for_others() -> None:
@@ -68,8 +68,8 @@ def test_a_tenant_with_many_greedy_users_leaves_places_for_others() -> None:
     for number in range(200):
         fill(places, ("acme", f"user {number}"))
 
-    assert places.taken == 90
-    assert places.try_take(EVE)
+    assert places.in_use == 90
+    assert places.try_acquire(EVE)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from("uvw"), st.booleans()), max_size=300))
@@ -78,14 +78,14 @@ def test_counts_stay_true_and_a_newcomer_finds_a_place_whatever_others_did(steps
     for tenant, user, takes in steps:
         holder = (tenant, user)
         if takes:
-            held[holder] = held.get(holder, 0) + places.try_take(holder)
+            held[holder] = held.get(holder, 0) + places.try_acquire(holder)
         elif held.get(holder):
-            places.give(holder)
+            places.release(holder)
             held[holder] -= 1
 
-    assert places.taken == sum(held.values()) < 64
-    assert {holder: places.held(holder) for holder in held} == held
-    assert places.try_take(("newcomer", "zoe"))
+    assert places.in_use == sum(held.values()) < 64
+    assert {holder: places.count(holder) for holder in held} == held
+    assert places.try_acquire(("newcomer", "zoe"))
 
 
 @pytest.mark.parametrize(
@@ -102,13 +102,13 @@ def test_a_refusal_says_which_limit_was_reached_and_what_raises_it(
     places = shares()
     for _ in range(100):
         for holder in taker:
-            places.try_take(holder)
+            places.try_acquire(holder)
     if scope == "all":
-        while places.taken < places.total:
+        while places.in_use < places.total:
             places.add(("others", ""))
 
     with pytest.raises(Overloaded) as refused:
-        places.take(asker)
+        places.acquire(asker)
 
     assert refused.value.retry_after > 0
     assert refused.value.details["scope"] == scope
@@ -143,23 +143,23 @@ async def test_who_waits_gets_a_place_in_turn() -> None:
     await asyncio.gather(*(work(holder) for holder in [ANN, ANN, ANN, ANN, EVE]))
 
     assert served.index(EVE) == 2  # one runs, one was next when she came
-    assert places.taken == places.waiting == 0
+    assert places.in_use == places.waiting == 0
 
 
 async def test_who_waits_too_long_or_gives_up_takes_no_place_along() -> None:
     places = shares(1)
-    places.take(ANN)
+    places.acquire(ANN)
 
     with pytest.raises(Overloaded, match=r"none was released within 0\.01 seconds"):
         await places.wait(EVE, 0.01)
     waiting = asyncio.create_task(places.wait(EVE))
     await asyncio.sleep(0)
-    places.give(ANN)
+    places.release(ANN)
     waiting.cancel()  # it was its turn just now
     with pytest.raises(asyncio.CancelledError):
         await waiting
 
-    assert places.taken == places.waiting == 0
+    assert places.in_use == places.waiting == 0
 
 
 async def test_tasks_work_for_whoever_started_them() -> None:
@@ -169,7 +169,7 @@ async def test_tasks_work_for_whoever_started_them() -> None:
         return current_holder()
 
     async def request() -> Holder:
-        work_for("acme", "ann")
+        set_holder("acme", "ann")
         return await asyncio.create_task(started())
 
     assert await asyncio.create_task(request()) == ANN

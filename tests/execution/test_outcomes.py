@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import NotFound
 from holdfast.core.ids import uuid7
 from holdfast.core.text import dumps, loads, render
-from holdfast.core.threads import abandoned
+from holdfast.core.threads import count_abandoned
 from holdfast.execution.executor import Executor
 from holdfast.execution.function_runner import FunctionRunner
 from holdfast.execution.outcomes import LARGE, MAX_RESULT_BYTES, MAX_WEIGHT, NOTHING, STRUCK, Outcome, cut
@@ -280,7 +280,7 @@ async def test_a_tool_that_does_not_let_itself_be_stopped_holds_nobody(monkeypat
 
 @pytest.mark.req("EXEC-02")
 async def test_a_thread_that_never_ends_is_left_behind_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    go_on, ended, before = threading.Event(), threading.Event(), abandoned()
+    go_on, ended, before = threading.Event(), threading.Event(), count_abandoned()
 
     def blocking() -> None:
         go_on.wait(30)
@@ -291,7 +291,7 @@ async def test_a_thread_that_never_ends_is_left_behind_and_counted(caplog: pytes
             outcome = await run(blocking, timeout=0.05)
 
     assert outcome.error == f"it exceeded its timeout of 0.05 seconds. {IN_DOUBT}"
-    assert abandoned() == before + 1
+    assert count_abandoned() == before + 1
     assert "abandoned a call of the tool job, which does not stop; 1 threads are" in caplog.text
     go_on.set()
     assert await asyncio.to_thread(ended.wait, 5)

@@ -89,12 +89,12 @@ async def test_where_no_host_answers_the_database_is_away(hung: str) -> None:
 def test_a_host_that_failed_comes_last_and_is_tried_again_by_one(hung: str) -> None:
     hosts = Hosts(["a", "b", "c"])
 
-    hosts.failed("a", now=0)
+    hosts.mark_failed("a", now=0)
 
     assert hosts.order(now=1) == ["b", "c", "a"]
     assert hosts.order(now=AVOIDED) == ["a", "b", "c"]  # one tries it
     assert hosts.order(now=AVOIDED) == ["b", "c", "a"]  # and nobody else
-    hosts.answered("a")
+    hosts.mark_reachable("a")
     assert hosts.order(now=AVOIDED) == ["a", "b", "c"]
 
 

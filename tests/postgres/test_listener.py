@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.engine import Engine
 from holdfast.postgres.database import Postgres, open_owner
-from holdfast.postgres.listener import BURST, HELD, RATE
+from holdfast.postgres.listener import BURST, MERGE_PERIOD, RATE
 from holdfast.postgres.options import Options
 from tests.postgres.backends import Backends
 
@@ -81,7 +81,7 @@ async def test_a_flood_of_notifications_is_a_few_wake_ups_and_the_last_is_heard(
         await notify(engine, "one")
         await woken(wake)
 
-    assert 0 < flooded <= BURST + (RATE + 1 / HELD) * (seconds + 1)
+    assert 0 < flooded <= BURST + (RATE + 1 / MERGE_PERIOD) * (seconds + 1)
 
 
 async def test_many_channels_share_one_connection(engine: Engine, backends: Backends) -> None:

@@ -7,7 +7,7 @@ import asyncpg  # pyright: ignore[reportMissingTypeStubs]
 import pytest
 
 from holdfast.core.errors import Overloaded, TimedOut, Unavailable
-from holdfast.core.shares import work_for
+from holdfast.core.shares import set_holder
 from holdfast.postgres.database import BIND, Database, Postgres
 from tests.postgres.backends import Backends, backend
 
@@ -197,7 +197,7 @@ async def test_a_tenant_that_waits_for_a_lock_leaves_connections_for_others(
 
 
 async def as_user(database: Database, user: str) -> int:
-    work_for(await database.tenant(), user)
+    set_holder(await database.tenant(), user)
     return await backend(database)
 
 

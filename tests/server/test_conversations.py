@@ -208,7 +208,7 @@ async def test_an_admin_reaches_every_user_s_unless_acting_as_one(site: Site, ke
 @pytest.mark.req("STM-05")
 async def test_a_user_who_goes_by_the_id_of_their_name_is_the_same_user(site: Site, engine: Engine, anns: str) -> None:
     talk = await create(site, anns)
-    by_id = await make_key(engine, str(await engine.identities.known_as("user", "ann")), scopes=USER)
+    by_id = await make_key(engine, str(await engine.identities.find_id("user", "ann")), scopes=USER)
 
     listed = await site.ask("GET", "/api/conversations", key=by_id)
     read = await site.ask("GET", f"/api/conversations/{talk['id']}", key=by_id)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import connect as connect_socket
 
-from holdfast.access.keys import REMEMBERED
+from holdfast.access.keys import CACHE_SECONDS
 from holdfast.engine import Engine, open_engine
 from holdfast.server.authentication import COOKIE, LOOK
 from tests.agents.stage import Player
@@ -143,7 +143,7 @@ async def test_a_key_that_another_process_revokes_ends_what_is_idle(
         await (await stays.ping())
 
     log.info("%s ended after %.2f s", way.__name__, took)
-    assert LOOK + REMEMBERED < 1
+    assert LOOK + CACHE_SECONDS < 1
 
 
 async def test_a_browser_that_signs_out_ends_its_sockets(desk: Site, elsewhere: Engine) -> None:

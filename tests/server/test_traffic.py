@@ -68,7 +68,7 @@ async def test_what_is_anonymous_takes_no_place_of_known_callers() -> None:
             with pytest.raises(Overloaded, match="all sign-ins are in use"):
                 another.enter_unknown(sign_in=True)
         async with visiting(traffic), visiting(traffic):
-            assert (traffic.running.taken, traffic.arriving.taken) == (2, 0)
+            assert (traffic.running.in_use, traffic.arriving.in_use) == (2, 0)
 
 
 async def test_one_address_leaves_anonymous_places_for_others() -> None:
@@ -100,7 +100,7 @@ async def test_a_user_of_many_streams_leaves_some_for_others() -> None:
         for visit in visits:
             visit.leave()
 
-    assert traffic.streams.taken == traffic.running.taken == 0
+    assert traffic.streams.in_use == traffic.running.in_use == 0
 
 
 async def test_who_listens_keeps_nobody_from_calling() -> None:

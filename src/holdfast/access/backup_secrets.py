@@ -35,21 +35,21 @@ class BackupSecrets:
     """The secrets of a backup: the digests of those that its rows need, by name, and the encrypted secrets, if any."""
 
     digests: Mapping[str, str]
-    sealed: Mapping[str, str] | None = field(default=None, repr=False)
+    encrypted: Mapping[str, str] | None = field(default=None, repr=False)
 
     def missing(self, present: Mapping[str, bytes | None]) -> list[str]:
         """Return the names of the secrets that rows need and that this installation does not have."""
         return [name for name, digest in self.digests.items() if digest_of(present.get(name)) != digest]
 
-    def opened(self, passphrase: str) -> dict[str, bytes]:
+    def decrypt(self, passphrase: str) -> dict[str, bytes]:
         """Decrypt the secrets; return them by name."""
-        if self.sealed is None:
+        if self.encrypted is None:
             raise InvalidInput(
                 "the backup contains no secrets",
                 why="it was written without a passphrase",
                 next="Omit the passphrase, and copy the file `secret` from the old data folder.",
             )
-        salt, nonce, body = (b64decode(self.sealed[name]) for name in ("salt", "nonce", "body"))
+        salt, nonce, body = (b64decode(self.encrypted[name]) for name in ("salt", "nonce", "body"))
         try:
             found = json.loads(AESGCM(_key(passphrase, salt)).decrypt(nonce, body, MARK))
         except InvalidTag:
@@ -71,15 +71,15 @@ def digest_of(secret: bytes | None) -> str | None:
 def append_secrets(file: Path, secrets: Mapping[str, bytes | None], passphrase: str | None) -> None:
     """Append to a backup the digests of the secrets, and with a passphrase the encrypted secrets."""
     given = {name: value for name, value in secrets.items() if value is not None}
-    said: dict[str, Any] = {"digests": {name: digest_of(value) for name, value in given.items()}}
+    content: dict[str, Any] = {"digests": {name: digest_of(value) for name, value in given.items()}}
     if passphrase is not None:
         check_passphrase(passphrase)
         salt, nonce = os.urandom(16), os.urandom(12)
         plain = json.dumps({name: value.decode("latin-1") for name, value in given.items()}).encode()
         body = AESGCM(_key(passphrase, salt)).encrypt(nonce, plain, MARK)
         parts = {"salt": salt, "nonce": nonce, "body": body}
-        said["sealed"] = {name: b64encode(value).decode() for name, value in parts.items()}
-    line = json.dumps(said).encode()
+        content["sealed"] = {name: b64encode(value).decode() for name, value in parts.items()}
+    line = json.dumps(content).encode()
     with file.open("ab") as handle:
         handle.write(line + len(line).to_bytes(LENGTH) + MARK)
         handle.flush()
@@ -97,8 +97,8 @@ def read_secrets(file: Path) -> BackupSecrets | None:
             if tail[LENGTH:] != MARK or length > min(LARGEST, size - end):
                 return None
             handle.seek(size - end - length)
-            said = json.loads(handle.read(length))
-        return BackupSecrets(said["digests"], said.get("sealed"))
+            content = json.loads(handle.read(length))
+        return BackupSecrets(content["digests"], content.get("sealed"))
     except (OSError, ValueError, KeyError):
         return None
 

@@ -28,23 +28,23 @@ class TokenClaims:
     until: float  # by our clock, the issuer's leeway included
 
 
-def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collection[str], now: float) -> TokenClaims:
+def read_claims(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collection[str], now: float) -> TokenClaims:
     """Return the claims of a token that `issuer` signed, if it is valid now and for one of `audiences`."""
     audience = claims.get("aud")
     given = cast(list[object], audience) if isinstance(audience, list) else [audience]
     if not any(isinstance(each, str) and each in audiences for each in given):
-        raise refused("its audience is another server", "Request a token whose audience is this server.")
-    expires = _moment(claims, "exp")
+        raise invalid_token("its audience is another server", "Request a token whose audience is this server.")
+    expires = _time(claims, "exp")
     if expires is None:
-        raise refused("it has no expiry time")
+        raise invalid_token("it has no expiry time")
     until = expires + issuer.leeway
     if now >= until:
-        raise refused("it has expired")
+        raise invalid_token("it has expired")
     for name in ("nbf", "iat"):
-        if (_moment(claims, name) or -math.inf) > now + issuer.leeway:
-            raise refused("it is not valid yet")
+        if (_time(claims, name) or -math.inf) > now + issuer.leeway:
+            raise invalid_token("it is not valid yet")
     if "cnf" in claims:  # as a bearer token, a thief could use it
-        raise refused(
+        raise invalid_token(
             "it is bound to a key of its holder, and this server does not support such tokens",
             "Request a bearer token.",
         )
@@ -59,33 +59,33 @@ def claimed(claims: Mapping[str, object], issuer: Issuer, *, audiences: Collecti
     )
 
 
-def refused(why: str, next: str = "Request a new token from its issuer.") -> Unauthenticated:
+def invalid_token(why: str, next: str = "Request a new token from its issuer.") -> Unauthenticated:
     """Return the error for a token that is not accepted."""
     return Unauthenticated("the token is invalid", why=why, next=next)
 
 
-def _moment(claims: Mapping[str, object], name: str) -> float | None:
+def _time(claims: Mapping[str, object], name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e15:
-        raise refused(f"its {name} is not a time")
+        raise invalid_token(f"its {name} is not a time")
     return float(value)
 
 
 def _name(claims: Mapping[str, object], path: str, *, required: bool = True) -> str | None:
-    value = _at(claims, path)
+    value = _claim(claims, path)
     if value is None and not required:
         return None
     if not isinstance(value, str) or not _NAME.fullmatch(value):
-        raise refused(f"its {path} is not a name of 1 to 255 characters")
+        raise invalid_token(f"its {path} is not a name of 1 to 255 characters")
     return value
 
 
 def _user(claims: Mapping[str, object], issuer: Issuer) -> str:
     user = _name(claims, issuer.user_claim) or ""
     if user == LOCAL_USER:  # the user of the person who set up the server
-        raise refused(f"its {issuer.user_claim} is {LOCAL_USER!r}, which is reserved")
+        raise invalid_token(f"its {issuer.user_claim} is {LOCAL_USER!r}, which is reserved")
     return user
 
 
@@ -94,18 +94,18 @@ def _tenant(claims: Mapping[str, object], issuer: Issuer) -> str:
         return issuer.tenant
     tenant = _name(claims, issuer.tenant_claim) or ""
     if issuer.tenants and tenant not in issuer.tenants:
-        raise refused(f"its issuer may not name the tenant {tenant[:SHOWN]!a}")
+        raise invalid_token(f"its issuer may not name the tenant {tenant[:SHOWN]!a}")
     return tenant
 
 
 def _scopes(claims: Mapping[str, object], issuer: Issuer) -> frozenset[str]:
     """Return the scopes that a token names, or a user's scopes if it names none; at most those of its issuer."""
     possible = frozenset[str](issuer.scopes)
-    named = frozenset(_entries(_at(claims, issuer.scope_claim)))
+    named = frozenset(_scope_entries(_claim(claims, issuer.scope_claim)))
     return possible & (named or USER_SCOPES)
 
 
-def _entries(value: object) -> Iterator[str]:
+def _scope_entries(value: object) -> Iterator[str]:
     """Yield the scopes of Holdfast in a claim: a list, or a string with spaces. Skips scopes of other services."""
     entries = value.split(" ") if isinstance(value, str) else value
     if isinstance(entries, list):
@@ -114,7 +114,7 @@ def _entries(value: object) -> Iterator[str]:
                 yield entry.removeprefix(SCOPE_PREFIX)
 
 
-def _at(claims: Mapping[str, object], path: str) -> object:
+def _claim(claims: Mapping[str, object], path: str) -> object:
     """Return the claim with this name, otherwise the value at this dotted path."""
     if path in claims:
         return claims[path]

@@ -35,7 +35,7 @@ class Identities:
         """Return the tenant of these identities."""
         return await self._database.tenant()
 
-    async def known_as(self, kind: Kind, name: str) -> UUID:
+    async def find_id(self, kind: Kind, name: str) -> UUID:
         """Return the UUID of a name, for a look-up. Stores nothing."""
         return identity_id(await self._database.tenant(), kind, name)
 
@@ -44,15 +44,15 @@ class Identities:
         known = self._stored.get((kind, name))
         if known is not None:
             return known
-        id = await self.known_as(kind, name)
+        id = await self.find_id(kind, name)
         stored = stored_name(kind, name) if name else ""
         if tx is not None:  # may be rolled back: the name is not cached
             await (await self._database.within(tx)).run(sql("store_identity"), kind, stored, id)
-            tx.afterwards.append(lambda: self._got_name(kind, id))
+            tx.after_commit.append(lambda: self._mark_named(kind, id))
         else:
             await self._database.run(sql("store_identity"), kind, stored, id)
             _keep(self._stored, (kind, name), id)
-        self._got_name(kind, id)
+        self._mark_named(kind, id)
         return id
 
     async def name(self, kind: Kind, id: UUID, *, tx: Transaction | None = None) -> str:
@@ -67,7 +67,7 @@ class Identities:
 
         Reads the names that are not cached in one statement.
         """
-        names = {id: name for id in ids if (name := self._remembered(kind, id)) is not None}
+        names = {id: name for id in ids if (name := self._cached_name(kind, id)) is not None}
         missing = {id for id in ids if id not in names}
         if missing:
             rows = await (await self._database.within(tx)).all(sql("identity_names"), kind, list(missing))
@@ -80,13 +80,13 @@ class Identities:
                     _keep(self._names, (kind, id), names[id])
         return names
 
-    def _remembered(self, kind: Kind, id: UUID) -> str | None:
+    def _cached_name(self, kind: Kind, id: UUID) -> str | None:
         seen = self._nameless.get((kind, id))
         if seen is not None and monotonic() < seen + NAMELESS:
             return str(id)
         return self._names.get((kind, id))
 
-    def _got_name(self, kind: Kind, id: UUID) -> None:
+    def _mark_named(self, kind: Kind, id: UUID) -> None:
         self._nameless.pop((kind, id), None)
 
 

@@ -12,7 +12,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, Key, OctKey, OKPKey, RSAKey
 
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, Unavailable
-from holdfast.core.issuers import SHARED, Issuer, is_address
+from holdfast.core.issuers import SHARED, Issuer, is_url
 from holdfast.core.text import parse
 
 Fetch = Callable[[str, int], Awaitable[bytes]]  # a URL, and the maximum size of the response in bytes
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 class SigningKeys(Protocol):
     """The keys that verify an issuer's signatures."""
 
-    async def fitting(self, algorithm: str, kid: str | None) -> Sequence[Key]:
+    async def keys_for(self, algorithm: str, kid: str | None) -> Sequence[Key]:
         """Return the keys that may have signed a token. Raises Unavailable if the keys are not known now."""
         ...
 
@@ -63,7 +63,7 @@ class SharedKey:
     def __init__(self, secret: str) -> None:
         self._key = OctKey.import_key(secret.encode())
 
-    async def fitting(self, algorithm: str, kid: str | None) -> Sequence[Key]:
+    async def keys_for(self, algorithm: str, kid: str | None) -> Sequence[Key]:
         """Return the secret, for its algorithm only and regardless of the key id."""
         return [self._key] if algorithm == SHARED else []
 
@@ -97,21 +97,21 @@ class PublicKeys:
         self._fetching: asyncio.Task[None] | None = None
         self.failure = ""
 
-    async def fitting(self, algorithm: str, kid: str | None) -> Sequence[Key]:
+    async def keys_for(self, algorithm: str, kid: str | None) -> Sequence[Key]:
         """Return the keys that may have signed a token. Raises Unavailable if the keys are not known now."""
         age = self._clock() - self._fetched
         if age >= STALE:
-            await self._look()
+            await self._refresh()
             if self._clock() - self._fetched >= STALE:
                 raise Unavailable(
                     f"tokens of {self._issuer.issuer} cannot be verified now", why=self.failure, next="Try again later."
                 )
         elif age >= FRESH:
-            self._begin()
-        found = self._found(algorithm, kid)
+            self._start_fetch()
+        found = self._matching(algorithm, kid)
         if not found and age < STALE:
-            await self._look()
-            found = self._found(algorithm, kid)
+            await self._refresh()
+            found = self._matching(algorithm, kid)
         return found
 
     async def close(self) -> None:
@@ -120,26 +120,26 @@ class PublicKeys:
             self._fetching.cancel()
             await asyncio.wait([self._fetching])
 
-    def _found(self, algorithm: str, kid: str | None) -> Sequence[Key]:
+    def _matching(self, algorithm: str, kid: str | None) -> Sequence[Key]:
         named = (each for each in self._keys if kid is None or each.kid == kid)
         return [each.key for each in named if algorithm in each.algorithms][:MAX_TRIED]
 
-    async def _look(self) -> None:
+    async def _refresh(self) -> None:
         """Wait for the fetch in progress, or start one. Do nothing if the last one started less than PAUSE ago."""
-        fetching = self._begin()
+        fetching = self._start_fetch()
         if fetching is not None:
             await asyncio.shield(fetching)  # other callers may wait for it, too
 
-    def _begin(self) -> asyncio.Task[None] | None:
+    def _start_fetch(self) -> asyncio.Task[None] | None:
         if self._fetching is None and self._clock() - self._tried >= PAUSE:
             self._tried = self._clock()
-            self._fetching = asyncio.create_task(self._renew())
+            self._fetching = asyncio.create_task(self._fetch_keys())
         return self._fetching
 
-    async def _renew(self) -> None:
+    async def _fetch_keys(self) -> None:
         try:
-            url = self._issuer.jwks_url or await self._announced()
-            self._keys = published(await self._fetch(url, MAX_BYTES))
+            url = self._issuer.jwks_url or await self._discover_url()
+            self._keys = parse_jwks(await self._fetch(url, MAX_BYTES))
             self._fetched, self.failure = self._clock(), ""
         except HoldfastError as error:
             self.failure = str(error)
@@ -147,7 +147,7 @@ class PublicKeys:
         finally:
             self._fetching = None
 
-    async def _announced(self) -> str:
+    async def _discover_url(self) -> str:
         """Return the URL of the keys from the issuer's metadata (OpenID Connect Discovery, RFC 8414)."""
         issuer = self._issuer.issuer
         parts = urlsplit(issuer.rstrip("/"))
@@ -156,22 +156,24 @@ class PublicKeys:
         except (NotFound, InvalidInput):
             place = f"{parts.scheme}://{parts.netloc}/.well-known/oauth-authorization-server{parts.path}"
             data = await self._fetch(place, MAX_BYTES)
-        metadata = _decoded(data)
+        metadata = _decode_object(data)
         url = metadata.get("jwks_uri")
         if metadata.get("issuer") != issuer:
             raise Unavailable("its metadata names another issuer", next="Check access.issuers.")
-        if not isinstance(url, str) or not is_address(url.partition("?")[0]):
+        if not isinstance(url, str) or not is_url(url.partition("?")[0]):
             raise Unavailable("its metadata has no valid jwks_uri", next="Set jwks_url in access.issuers.")
         if parts.scheme == "https" and not url.startswith("https://"):
             raise Unavailable("the jwks_uri in its metadata does not use TLS", next="Set jwks_url in access.issuers.")
         return url
 
 
-def published(data: bytes) -> Sequence[PublicKey]:
+def parse_jwks(data: bytes) -> Sequence[PublicKey]:
     """Return the keys of a JWKS that can verify signatures. Skips other keys."""
-    given = _decoded(data).get("keys")
+    given = _decode_object(data).get("keys")
     keys = cast(list[object], given) if isinstance(given, list) else []
-    found = [key for each in keys[:MAX_KEYS] if isinstance(each, dict) and (key := _public(cast(dict[str, Any], each)))]
+    found = [
+        key for each in keys[:MAX_KEYS] if isinstance(each, dict) and (key := _public_key(cast(dict[str, Any], each)))
+    ]
     if not found:
         raise Unavailable(
             "the issuer publishes no key that can verify signatures", next="Check jwks_url in access.issuers."
@@ -179,7 +181,7 @@ def published(data: bytes) -> Sequence[PublicKey]:
     return found
 
 
-def _public(jwk: dict[str, Any]) -> PublicKey | None:
+def _public_key(jwk: dict[str, Any]) -> PublicKey | None:
     """Return the public part of a signature key, None for other keys. A published shared secret proves nothing."""
     operations = jwk.get("key_ops")
     if jwk.get("use") not in (None, "sig") or (isinstance(operations, list) and "verify" not in operations):
@@ -206,7 +208,7 @@ def _public(jwk: dict[str, Any]) -> PublicKey | None:
     return PublicKey(key, kid if isinstance(kid, str) else None, algorithms)
 
 
-def _decoded(data: bytes) -> dict[str, Any]:
+def _decode_object(data: bytes) -> dict[str, Any]:
     try:
         value = parse(data)
     except HoldfastError:

@@ -28,8 +28,8 @@ PREFIX = "hf_"
 MAX_NAME = 255
 LINK_LIFETIME = timedelta(minutes=10)
 SESSION_LIFETIME = timedelta(days=30)
-REMEMBERED = 0.5  # seconds for which a valid key is cached: a revocation takes effect within a second
-REMEMBERED_KEYS = 10_000
+CACHE_SECONDS = 0.5  # seconds for which a valid key is cached: a revocation takes effect within a second
+MAX_CACHED_KEYS = 10_000
 
 sql = statements(__name__)
 
@@ -67,8 +67,8 @@ class Keys:
         self._secret = secret
         self._secret_id = hmac.new(secret, b"secret id", hashlib.sha256).hexdigest()[:16]
         self._known: OrderedDict[bytes, tuple[float, Principal]] = OrderedDict()
-        self._any_made = False
-        self._looked_for_any = 0.0
+        self._any_exists = False
+        self._checked_any_at = 0.0
 
     async def create(
         self,
@@ -134,11 +134,11 @@ class Keys:
         self._known.clear()
         return _key(row)
 
-    async def recognise(self, text: str) -> Principal:
+    async def authenticate(self, text: str) -> Principal:
         """Return the principal of a valid key or browser session. Raises Unauthenticated for anything else."""
         hash = self._hash(text)
         known = self._known.get(hash)
-        if known is not None and monotonic() - known[0] < REMEMBERED:
+        if known is not None and monotonic() - known[0] < CACHE_SECONDS:
             return known[1]
         row = await self._system.one(sql("valid_key"), hash)
         if row is None:
@@ -153,7 +153,7 @@ class Keys:
         return principal
 
     async def renew(self, texts: Collection[str]) -> None:
-        """Check again whether keys are valid, in one statement, and cache the result for `recognise`."""
+        """Check again whether keys are valid, in one statement, and cache the result for `authenticate`."""
         hashes = [self._hash(text) for text in texts]
         found = {bytes(row["hash"]): _principal(row) for row in await self._system.all(sql("valid_keys"), hashes)}
         now = monotonic()
@@ -198,21 +198,21 @@ class Keys:
         await self._system.run(sql("end_session"), hash)
         self._known.pop(hash, None)
 
-    async def any_made(self) -> bool:
+    async def any_exists(self) -> bool:
         """Whether a key was ever created. The first one ends access without a key for good."""
-        if not self._any_made and monotonic() - self._looked_for_any >= REMEMBERED:
-            self._any_made = bool(await self._system.value(sql("any_key")))
-            self._looked_for_any = monotonic()
-        return self._any_made
+        if not self._any_exists and monotonic() - self._checked_any_at >= CACHE_SECONDS:
+            self._any_exists = bool(await self._system.value(sql("any_key")))
+            self._checked_any_at = monotonic()
+        return self._any_exists
 
-    async def made_elsewhere(self) -> int:
+    async def count_of_other_secrets(self) -> int:
         """Return the number of valid keys that were created under another secret, and so are never accepted."""
         return int(await self._system.value(sql("keys_of_other_secrets"), self._secret_id))
 
     def _remember(self, hash: bytes, now: float, principal: Principal) -> None:
         self._known[hash] = (now, principal)
         self._known.move_to_end(hash)
-        if len(self._known) > REMEMBERED_KEYS:
+        if len(self._known) > MAX_CACHED_KEYS:
             self._known.popitem(last=False)
 
     def _hash(self, text: str) -> bytes:

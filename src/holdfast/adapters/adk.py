@@ -28,7 +28,7 @@ from holdfast.conversations.nodes import Node, NodeInput
 from holdfast.conversations.snapshots import Snapshot
 from holdfast.core.errors import AlreadyExists, Conflict, NotFound
 from holdfast.core.ids import uuid7
-from holdfast.core.session_names import names
+from holdfast.core.session_names import stored_names
 from holdfast.engine import Engine
 from holdfast.postgres.database import Transaction
 
@@ -72,7 +72,7 @@ class PostgresSessionService(EngineUser, BaseSessionService):
         session_id: str | None = None,
     ) -> Session:
         id = (session_id or "").strip() or str(uuid7())
-        known_as = names(app_name, user_id, id)
+        known_as = stored_names(app_name, user_id, id)
         stored = plain(state or {})
 
         async def create(engine: Engine) -> Snapshot:
@@ -100,7 +100,7 @@ class PostgresSessionService(EngineUser, BaseSessionService):
             lambda engine: engine.snapshots.read(
                 app_name,
                 user_id,
-                *names(app_name, user_id, id),
+                *stored_names(app_name, user_id, id),
                 form=FORM,
                 count=asked.num_recent_events,
                 since=asked.after_timestamp,
@@ -117,7 +117,7 @@ class PostgresSessionService(EngineUser, BaseSessionService):
 
     @override
     async def delete_session(self, *, app_name: str, user_id: str, session_id: str) -> None:
-        known_as = names(app_name, user_id, session_id.strip())
+        known_as = stored_names(app_name, user_id, session_id.strip())
 
         async def delete(engine: Engine) -> None:
             found = await engine.snapshots.read(app_name, user_id, *known_as, form=FORM, count=0)
@@ -132,7 +132,7 @@ class PostgresSessionService(EngineUser, BaseSessionService):
     @override
     async def get_user_state(self, *, app_name: str, user_id: str) -> dict[str, Any]:
         async def read(engine: Engine) -> dict[str, Any]:
-            return await engine.state.of_user(app_name, await engine.identities.known_as("user", user_id))
+            return await engine.state.of_user(app_name, await engine.identities.find_id("user", user_id))
 
         return await self._hosted.run(read)
 
@@ -167,7 +167,7 @@ class PostgresSessionService(EngineUser, BaseSessionService):
         if marked is not None:
             return marked
         # A session that went through JSON has no marker. Its last event must be the last stored one.
-        known_as = names(session.app_name, session.user_id, session.id)
+        known_as = stored_names(session.app_name, session.user_id, session.id)
         found = await engine.snapshots.read(session.app_name, session.user_id, *known_as, form=FORM, count=1)
         if found is None:
             raise SessionNotFoundError(f"Session {session.id} not found.")

@@ -21,7 +21,7 @@ from holdfast.bus.feed_options import Listen
 from holdfast.bus.notifications import until
 from holdfast.core.errors import Busy, HoldfastError
 from holdfast.core.ids import uuid7
-from holdfast.core.shares import Holder, Shares, work_for
+from holdfast.core.shares import Holder, Shares, set_holder
 from holdfast.postgres.database import Database
 
 LOOK = 1.0  # seconds between two polls for due runs
@@ -143,7 +143,7 @@ class AgentRunner:
 
     def has_room(self, agent: str, user: str | None = None) -> bool:
         """Return whether it would start a run of an agent for a user at once."""
-        return agent in self._agents and self._places.offers((self._tenant, user or ""))
+        return agent in self._agents and self._places.can_acquire((self._tenant, user or ""))
 
     def offer(self, agent: str, user: str | None) -> RunClaim | None:
         """Reserve a place for a run of an agent, and return the claim to store it with. None: there is no room."""
@@ -174,7 +174,7 @@ class AgentRunner:
             self._left.append(claim.run)
 
     def _end_offer(self, claim: RunClaim) -> None:
-        self._places.give(self._offered.pop(claim.run))
+        self._places.release(self._offered.pop(claim.run))
         if not self._offered:
             self._settled.set()
 
@@ -201,7 +201,7 @@ class AgentRunner:
 
     async def _take(self, names: Sequence[str], nodes: Sequence[UUID] | None) -> None:
         self._tenant = self._tenant or str(await self._database.tenant())
-        most = min(self._places.room_of_tenant(self._tenant), TAKEN if nodes is None else len(nodes))
+        most = min(self._places.room_for_tenant(self._tenant), TAKEN if nodes is None else len(nodes))
         if nodes is None and not most:
             self._more = True
             return
@@ -215,10 +215,10 @@ class AgentRunner:
                 holder=self._holder,
                 lease=self._lease,
                 most=most,
-                most_of_user=self._places.most_of_user,
+                max_per_user=self._places.max_per_user,
             )
         finally:
-            self._places.give(reserved, most)
+            self._places.release(reserved, most)
         strange: list[UUID] = []  # of agents that are no longer served here
         for run in taken:
             agent = self._agents.get(run.agent)
@@ -235,7 +235,7 @@ class AgentRunner:
         former = self._held.get(run.id)
         if former is not None:  # the lease expired while the database was unreachable
             former.task.cancel()
-            self._places.give(former.holder)
+            self._places.release(former.holder)
         holder = (self._tenant, run.user or "")
         self._places.add(holder)
         task = asyncio.create_task(self._do(agent, run), name=f"run {run.id}")
@@ -250,18 +250,18 @@ class AgentRunner:
     def _let_go(self, held: HeldRun | None) -> None:
         if held is not None and self._held.get(held.run.id) is held:
             del self._held[held.run.id]
-            if self._places.held(held.holder) >= self._places.most_of_user:  # more runs of this user may wait
+            if self._places.count(held.holder) >= self._places.max_per_user:  # more runs of this user may wait
                 self._more = True
-            self._places.give(held.holder)
+            self._places.release(held.holder)
             self._look_if_room()
 
     def _look_if_room(self) -> None:
-        if self._more and self._places.room_of_tenant(self._tenant) > 0:
+        if self._more and self._places.room_for_tenant(self._tenant) > 0:
             self._more = False
             self._woken.set()
 
     async def _do(self, agent: Agent, run: Run) -> None:
-        work_for(self._tenant, run.user)
+        set_holder(self._tenant, run.user)
         try:
             finished = await self._finished(agent, run)
         except Busy as error:  # another process has it

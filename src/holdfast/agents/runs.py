@@ -151,16 +151,16 @@ class Runs:
         holder: str,
         lease: timedelta,
         most: int,
-        most_of_user: int | None = None,
+        max_per_user: int | None = None,
     ) -> list[Run]:
         """Claim the runs that answer these nodes, and store those that are missing. Without nodes, claim due runs.
 
         Users take turns: the user with the fewest runs in progress here comes first, and none gets more than
-        `most_of_user`.
+        `max_per_user`.
         """
         fresh = None if nodes is None else [uuid7() for _ in nodes]
         rows = await self._database.all(
-            sql("take_runs"), [store(agent) for agent in agents], nodes, fresh, lease, store(holder), most, most_of_user
+            sql("take_runs"), [store(agent) for agent in agents], nodes, fresh, lease, store(holder), most, max_per_user
         )
         return [run_of(row) for row in rows]
 

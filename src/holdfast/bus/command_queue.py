@@ -119,7 +119,7 @@ class CommandQueue:
         if tx is None:
             self._ready = True
         else:
-            tx.afterwards.append(self._prepared)
+            tx.after_commit.append(self._prepared)
 
     def _prepared(self) -> None:
         self._ready = True

@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.bus.command_events import LARGEST, MAX_NAME, is_whole
 from holdfast.core.errors import InvalidInput, TimedOut
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 
 ATTEMPTS = 5  # default, unless the handler or the caller says otherwise
 
@@ -71,7 +71,7 @@ class Handler:
             raise InvalidInput(f"the arguments do not match the skill {self.name}", why=str(error)) from None
         _current.set(command)  # only in this task
         if not self.is_async:
-            result = await in_thread(lambda: self.function(*bound.args, **bound.kwargs), name="holdfast skill")
+            result = await run_in_thread(lambda: self.function(*bound.args, **bound.kwargs), name="holdfast skill")
             return await result if inspect.isawaitable(result) else result
         limit = asyncio.timeout(self.timeout)
         try:

@@ -38,7 +38,7 @@ class Notifications:
     def send(self, *channels: str, said: str = "", tx: Transaction | None = None) -> None:
         """Wake the listeners of these channels, now or when `tx` has committed. `said` is a hint for them."""
         if tx is not None:
-            tx.afterwards.append(lambda: self.send(*channels, said=said))
+            tx.after_commit.append(lambda: self.send(*channels, said=said))
             return
         for channel in channels:
             self._due.setdefault(channel, set()).add(said)

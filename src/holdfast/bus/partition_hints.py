@@ -86,7 +86,7 @@ class ChangedPartitions:
     def _hear(self, now: float) -> None:
         if not self._wake.is_set():
             return
-        for channel, said in self._wake.said:
+        for channel, said in self._wake.payloads:
             hint, topic = hint_of(said), self._channels.get(channel)
             slots = {TopicPartition(topic, number) for number in hint.partitions} if topic is not None else ()
             if not slots:
@@ -97,7 +97,7 @@ class ChangedPartitions:
                 self._later.update(slots)
             else:
                 self._slots.update(slots)
-        self._all = self._all or not self._wake.said
+        self._all = self._all or not self._wake.payloads
         self._wake.clear()
 
 

@@ -156,7 +156,7 @@ class Subscription:
             if tx is None:
                 _move(holdings[slot], record)
             else:
-                tx.afterwards.append(partial(_move, holdings[slot], record))
+                tx.after_commit.append(partial(_move, holdings[slot], record))
 
     async def fail(self, record: Record, error: BaseException | str) -> None:
         """Count a failed attempt. The record is delivered again after a back-off, and finally becomes a dead letter.

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from holdfast.cli.invocation import Invocation
 from holdfast.cli.servers import KEY, Headers, Server, find_server
 from holdfast.core.errors import HoldfastError, Unauthenticated, Unavailable
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 
 Into = Callable[[bytes], None]
 
@@ -74,7 +74,7 @@ class Api:
         The request runs in a thread: the server may be in this process, and Ctrl-C must not wait for the response.
         """
         headers = {**self._server.headers, **headers}
-        return await in_thread(lambda: self._wait(method, path, headers, body, into), name="request")
+        return await run_in_thread(lambda: self._wait(method, path, headers, body, into), name="request")
 
     def _wait(self, method: str, path: str, headers: Headers, body: bytes, into: Into | None) -> tuple[int, bytes]:
         connection = _connection(self._server)

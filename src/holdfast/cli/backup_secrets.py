@@ -64,13 +64,13 @@ class RestoredSecrets:
     def wanted(self) -> bool:
         """Whether the backup has secrets that this installation lacks."""
         present = installation_secrets(self._config)
-        return not self._own and self._backup.sealed is not None and bool(self._backup.missing(present))
+        return not self._own and self._backup.encrypted is not None and bool(self._backup.missing(present))
 
     def open(self, passphrase: str | None) -> None:
         """Decrypt the secrets of the backup before anything is restored. Refuse to replace an existing secret."""
         if passphrase is None:
             return
-        self._found = self._backup.opened(passphrase)
+        self._found = self._backup.decrypt(passphrase)
         present = installation_secrets(self._config)[INSTALLATION]
         if present is not None and present != self._found.get(INSTALLATION, present):
             raise AlreadyExists(

@@ -15,7 +15,7 @@ from holdfast.cli.api import Api, error_of
 from holdfast.cli.invocation import Invocation
 from holdfast.cli.servers import FoundServer, Server, find_server
 from holdfast.core.errors import Forbidden, HoldfastError, TooLarge, Unavailable
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 
 if TYPE_CHECKING:
     from holdfast.engine import Engine
@@ -62,7 +62,7 @@ class AgentServer:
     @asynccontextmanager
     async def line(self, path: str) -> AsyncGenerator[ChatSocket]:
         """Open a connection. Raise Unavailable if a later attempt may succeed, otherwise another error."""
-        server: Server = await in_thread(self._found.again, name="server")
+        server: Server = await run_in_thread(self._found.again, name="server")
         self.api = Api(server)
         try:
             socket = await _connect(server, path)

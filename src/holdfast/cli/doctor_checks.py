@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 from holdfast.access.jwks import Fetch
 from holdfast.access.keys import Keys
 from holdfast.access.secret import installation_secret
-from holdfast.access.tokens import trust
+from holdfast.access.tokens import trusted_issuer
 from holdfast.cli.output import Progress
 from holdfast.cli.servers import named_database
 from holdfast.core.config import Config
@@ -246,7 +246,7 @@ async def check_keys(config: Config, place: DatabaseLocation) -> Check:
     try:
         # Do not create a secret here: if there is none, every key was created elsewhere.
         secret = installation_secret(given, file) if given or file.exists() else b""
-        strangers = await Keys(postgres, secret).made_elsewhere()
+        strangers = await Keys(postgres, secret).count_of_other_secrets()
     except HoldfastError as error:
         return failed("keys", error)
     finally:
@@ -291,12 +291,12 @@ async def check_issuer(issuer: Issuer, fetch: Fetch, resource: str | None) -> Ch
     """Check whether an issuer has an audience, and whether its signing keys can be fetched."""
     part = "issuer"
     try:
-        known = trust(issuer, fetch, resource)
-        fitting = [await known.keys.fitting(algorithm, None) for algorithm in issuer.signed_by]
+        known = trusted_issuer(issuer, fetch, resource)
+        fitting = [await known.keys.keys_for(algorithm, None) for algorithm in issuer.accepted_algorithms]
     except HoldfastError as error:
         return failed(part, error)
     if not any(fitting):
-        found = f"none of the keys of {issuer.issuer} is for {', '.join(issuer.signed_by)}"
+        found = f"none of the keys of {issuer.issuer} is for {', '.join(issuer.accepted_algorithms)}"
         return Check(part, "fail", found, "Set its algorithms in access.issuers.", BadSetting.code)
     return Check(part, "ok", f"tokens of {issuer.issuer} for {', '.join(sorted(known.audiences))} can be checked")
 

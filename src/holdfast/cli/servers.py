@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from holdfast.cli.invocation import Invocation
 from holdfast.core.config import DEFAULT, Config
 from holdfast.core.errors import BadSetting, InvalidInput, NotFound, Unavailable
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 
 if TYPE_CHECKING:
     from holdfast.engine import Engine
@@ -76,7 +76,7 @@ async def find_server(
             raise _no_server(config)
         return server
 
-    server = await in_thread(find, name="server")
+    server = await run_in_thread(find, name="server")
     if server is not None:
         _say_which(invocation, f"Asking the server at {server.url}, which runs on {config.data}.")
         yield FoundServer(server, find_again)

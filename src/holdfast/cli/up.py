@@ -110,7 +110,7 @@ async def _asks_for_keys(engine: Engine, listener: socket.socket) -> bool:
     config = engine.config
     if config.server.require_key or config.access.issuers or not address_of(listener).is_loopback:
         return True
-    return await engine.keys.any_made()
+    return await engine.keys.any_exists()
 
 
 def _tell(

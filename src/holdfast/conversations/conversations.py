@@ -22,7 +22,7 @@ from holdfast.core.cursors import Page, read_cursor, write_cursor
 from holdfast.core.errors import HoldfastError, InvalidInput, NotFound, TooLarge
 from holdfast.core.ids import uuid7
 from holdfast.core.names import stored_name
-from holdfast.core.session_names import qualified
+from holdfast.core.session_names import qualified_name
 from holdfast.core.text import render, restore, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
@@ -125,7 +125,7 @@ class Conversations:
         if user is None:
             rows = await run.all(sql("conversation_by_session"), store(session_id))
         else:
-            who = await self._identities.known_as("user", user)
+            who = await self._identities.find_id("user", user)
             rows = await run.all(sql("conversation_of_user_by_session"), store(session_id), who, store(app), adopts)
         if len(rows) > 1:
             raise several(session_id)
@@ -443,7 +443,7 @@ class Conversations:
         if user is None:
             rows = await self._database.all(sql("list_conversations"), *asked)
         else:
-            who = await self._identities.known_as("user", user)
+            who = await self._identities.find_id("user", user)
             rows = await self._database.all(sql("list_conversations_of_user"), *asked, who)
         found = [conversation_of(row) for row in rows[:limit]]
         return Page(found, write_cursor(found[-1].id) if len(rows) > limit else None)
@@ -487,7 +487,7 @@ def _stored(what: str, name: str | None) -> str | None:
 
 def _other_name(app: str, user: str | None, session: str | None) -> str | None:
     """Return the name under which a user's session is stored if another session has its id."""
-    return None if user is None or session is None else stored_name("session", qualified(app, user, session))
+    return None if user is None or session is None else stored_name("session", qualified_name(app, user, session))
 
 
 def _number(turn: HeldTurn | None, id: UUID) -> int | None:

@@ -61,7 +61,7 @@ class Notes:
 
     async def read(self, *, user: str, agent: str, tx: Transaction | None = None) -> Note:
         """Return the notes of `agent` about `user`."""
-        user_id = await self._identities.known_as("user", user)
+        user_id = await self._identities.find_id("user", user)
         run = await self._database.within(tx)
         row = await run.one(sql("read_notes"), user_id, stored_name("agent", agent))
         return _note(row, user, agent)
@@ -101,7 +101,7 @@ class Notes:
         if not 0 < limit <= MAX_REVISIONS:
             raise InvalidInput(f"the limit {limit} is out of range", next=f"Use 1 to {MAX_REVISIONS}.")
         before = None if before is None else max(0, min(before, 2**31 - 1))
-        user_id = await self._identities.known_as("user", user)
+        user_id = await self._identities.find_id("user", user)
         rows = await self._database.all(sql("notes_revisions"), user_id, stored_name("agent", agent), before, limit)
         return [_revision(row) for row in rows]
 
@@ -117,7 +117,7 @@ class Notes:
                 next="List the revisions.",
                 current=current,
             )
-        user_id = await self._identities.known_as("user", user)
+        user_id = await self._identities.find_id("user", user)
         run = await self._database.within(tx)
         former = restore(await run.value(sql("notes_revision"), user_id, stored_name("agent", agent), revision))
         return await self._write(user, agent, "restore", lambda _: former, version, tx)

@@ -9,7 +9,7 @@ from holdfast.access.identities import Identities
 from holdfast.conversations.conversations import APP
 from holdfast.conversations.errors import several, unknown_session
 from holdfast.core.names import stored_name
-from holdfast.core.session_names import qualified
+from holdfast.core.session_names import qualified_name
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
@@ -37,7 +37,7 @@ class Sessions:
 
     async def active(self, *, user: str, agent: str) -> ActiveSession | None:
         """Return the active session of `user` with `agent`, if any."""
-        user_id = await self._identities.known_as("user", user)
+        user_id = await self._identities.find_id("user", user)
         row = await self._database.one(sql("active_session"), user_id, stored_name("agent", agent))
         return None if row is None else _active_session(row, user, agent)
 
@@ -61,7 +61,7 @@ class Sessions:
         agent_name, session = stored_name("agent", agent), stored_name("session", session_id)
         instead = None if instead_of is None or instead_of is UNSET else store(instead_of)
         user_id = await self._identities.id("user", user, tx=tx)
-        other = stored_name("session", qualified(APP, user, session_id))
+        other = stored_name("session", qualified_name(APP, user, session_id))
         row = await (await self._database.within(tx)).one(
             sql("set_active_session"), user_id, agent_name, session, other, adopts, instead_of is not UNSET, instead
         )
@@ -75,7 +75,7 @@ class Sessions:
         Without `user`, raise Conflict if several users have the id.
         """
         session = stored_name("session", session_id)
-        user_id = None if user is None else await self._identities.known_as("user", user)
+        user_id = None if user is None else await self._identities.find_id("user", user)
         outcome = await (await self._database.within(tx)).value(sql("end_active_session"), user_id, session)
         if outcome == "several":
             raise several(session_id)

@@ -63,7 +63,7 @@ class Snapshots:
         `form` is the framework that reads. `count` limits the nodes to the newest ones. With `since`, only nodes that
         were written at this time or later are read.
         """
-        who = await self._identities.known_as("user", user)
+        who = await self._identities.find_id("user", user)
         names = [store(name) for name in session_ids]
         rows = await self._database.all(sql("snapshot"), names[0], names[-1], store(app), who, count, form, since)
         if not rows:
@@ -80,7 +80,7 @@ class Snapshots:
             rows = await self._database.all(sql("snapshots"), store(app), form)
         else:
             rows = await self._database.all(
-                sql("snapshots_of_user"), store(app), form, await self._identities.known_as("user", user)
+                sql("snapshots_of_user"), store(app), form, await self._identities.find_id("user", user)
             )
         shared: dict[UUID | None, dict[str, Any]] = {
             row["user_id"]: row["state"] or {} for row in rows if row["scope"] != "session"

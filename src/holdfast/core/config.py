@@ -36,7 +36,7 @@ from holdfast.core.settings import (
 DEFAULT = "default"
 MASK = "********"
 
-_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Config(SettingsSection):
     def describe(self) -> list[Row]:
         """Return every setting with its value and source. Secrets are masked; in a URL, only the password is masked."""
         return [
-            Row(key, _shown(_value(self, key), is_address=key.endswith("url")), self.origin(key))
+            Row(key, _display_value(_value(self, key), is_address=key.endswith("url")), self.origin(key))
             for key, _ in fields(Config)
         ]
 
@@ -113,19 +113,19 @@ def load_config(
         home=_home_if_any(),
     )
     for key, value in given.items():
-        if any(_UNUSABLE.search(text) for text in _texts(value.value)):
-            _refuse(key, given, "it contains a NUL byte or a lone surrogate")
+        if any(_UNSTORABLE.search(text) for text in _iterate_texts(value.value)):
+            _raise_bad_setting(key, given, "it contains a NUL byte or a lone surrogate")
     if "data" in given:
-        given["data"] = _in_folder(given)
+        given["data"] = _resolve_data_path(given)
     try:
-        config = Config.model_validate(_nested(given))
+        config = Config.model_validate(_nest(given))
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         key = _key_of(first["loc"])
         within = tuple(map(str, first["loc"][key.count(".") + 1 :]))
         if first["type"] == "extra_forbidden":  # in an object: the sources check all other names
             raise unknown_setting(f"{key}.{within[-1]}", given[key].origin, OBJECTS[key]) from None
-        _refuse(key, given, first["msg"], within=within if key in OBJECTS else ())
+        _raise_bad_setting(key, given, first["msg"], within=within if key in OBJECTS else ())
     origins = {key: value.origin for key, value in given.items()}
     storage = config.memory.storage
     if config.database.url is None and storage.url is not None:
@@ -145,7 +145,7 @@ def fields(section: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, Fi
             yield f"{prefix}{name}", field
 
 
-def object_of(field: FieldInfo) -> type[BaseModel] | None:
+def object_type(field: FieldInfo) -> type[BaseModel] | None:
     """Return the type of the objects in a setting that is a list of objects, else None."""
     kind = next(iter(get_args(field.annotation)), None)
     return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
@@ -153,7 +153,7 @@ def object_of(field: FieldInfo) -> type[BaseModel] | None:
 
 def is_secret(field: FieldInfo) -> bool:
     """Whether the setting, or a field of its objects, is a secret. A secret is masked and can be read from a file."""
-    kind = object_of(field)
+    kind = object_type(field)
     return SecretStr in get_args(field.annotation) or (
         kind is not None and any(map(is_secret, kind.model_fields.values()))
     )
@@ -166,7 +166,7 @@ KEYS = SettingKeys(
 OBJECTS = {
     key: SettingKeys(tuple(f"{key}.{name}" for name in kind.model_fields), frozenset())
     for key, field in fields(Config)
-    if (kind := object_of(field)) is not None
+    if (kind := object_type(field)) is not None
 }
 
 
@@ -190,18 +190,18 @@ def _home_if_any() -> Path | None:
         return None
 
 
-def _in_folder(given: Mapping[str, GivenValue]) -> GivenValue:
+def _resolve_data_path(given: Mapping[str, GivenValue]) -> GivenValue:
     data = given["data"]
     if not isinstance(data.value, str | Path):
-        _refuse("data", given, "it should be a path")
+        _raise_bad_setting("data", given, "it should be a path")
     try:
         path = data.folder / Path(data.value).expanduser()
     except RuntimeError:
-        _refuse("data", given, "the home folder in it does not exist")
+        _raise_bad_setting("data", given, "the home folder in it does not exist")
     return GivenValue(path, data.origin, data.folder)
 
 
-def _nested(given: Mapping[str, GivenValue]) -> dict[str, Any]:
+def _nest(given: Mapping[str, GivenValue]) -> dict[str, Any]:
     tree: dict[str, Any] = {}
     for key, value in given.items():
         *sections, name = key.split(".")
@@ -212,15 +212,15 @@ def _nested(given: Mapping[str, GivenValue]) -> dict[str, Any]:
     return tree
 
 
-def _texts(value: object) -> Iterator[str]:
+def _iterate_texts(value: object) -> Iterator[str]:
     if isinstance(value, str | Path):
         yield str(value)
     elif isinstance(value, list | tuple):
         for item in cast(list[object], value):
-            yield from _texts(item)
+            yield from _iterate_texts(item)
     elif isinstance(value, dict):
         for item in cast(dict[object, object], value).items():
-            yield from _texts(item)
+            yield from _iterate_texts(item)
 
 
 def _key_of(location: tuple[int | str, ...]) -> str:
@@ -228,7 +228,7 @@ def _key_of(location: tuple[int | str, ...]) -> str:
     return next(key for n in range(len(path), 0, -1) if (key := ".".join(path[:n])) in KEYS.known)
 
 
-def _refuse(key: str, given: Mapping[str, GivenValue], why: str, *, within: Sequence[str] = ()) -> NoReturn:
+def _raise_bad_setting(key: str, given: Mapping[str, GivenValue], why: str, *, within: Sequence[str] = ()) -> NoReturn:
     """Raise BadSetting for a value. In a list of objects, `within` is the index of the object and the field."""
     source = given.get(key)
     origin = source.origin if source else DEFAULT
@@ -256,18 +256,18 @@ def _value(config: Config, key: str) -> object:
     return value
 
 
-def _shown(value: Any, *, is_address: bool) -> Any:
+def _display_value(value: Any, *, is_address: bool) -> Any:
     if isinstance(value, SecretStr):
-        return _masked(value.get_secret_value()) if is_address else MASK
+        return _mask_password(value.get_secret_value()) if is_address else MASK
     if isinstance(value, BaseModel):
         given = {name: getattr(value, name) for name in type(value).model_fields if name in value.model_fields_set}
-        return {name: _shown(item, is_address=False) for name, item in given.items()}
+        return {name: _display_value(item, is_address=False) for name, item in given.items()}
     if isinstance(value, tuple):
-        return [_shown(item, is_address=False) for item in cast(tuple[object, ...], value)]
+        return [_display_value(item, is_address=False) for item in cast(tuple[object, ...], value)]
     return str(value) if isinstance(value, Path) else value
 
 
-def _masked(address: str) -> str:
+def _mask_password(address: str) -> str:
     parts = urlsplit(address)
     # An @ after the host belongs to a password with a character that should have been percent-encoded.
     if "@" in parts.path + parts.query + parts.fragment:
@@ -279,7 +279,7 @@ def _masked(address: str) -> str:
         for parameter in parts.query.split("&")
         for name in [parameter.partition("=")[0]]
     )
-    return _joined(parts._replace(netloc=f"{user}{colon}{MASK if colon else ''}{at}{host}", query=query))
+    return _join_url(parts._replace(netloc=f"{user}{colon}{MASK if colon else ''}{at}{host}", query=query))
 
 
 def _with_login(address: str, username: str | None, password: SecretStr | None) -> str:
@@ -289,9 +289,9 @@ def _with_login(address: str, username: str | None, password: SecretStr | None) 
     user = user if username is None else quote(username, safe="")
     word = word if password is None else quote(password.get_secret_value(), safe="")
     login = f"{user}:{word}@" if word else f"{user}@" if user else ""
-    return _joined(parts._replace(netloc=f"{login}{host}"))
+    return _join_url(parts._replace(netloc=f"{login}{host}"))
 
 
-def _joined(parts: SplitResult) -> str:
+def _join_url(parts: SplitResult) -> str:
     # urlunsplit drops the slashes if there is no host, but PostgreSQL clients need them.
     return f"{parts.scheme}://{parts.netloc}{parts.path}{'?' if parts.query else ''}{parts.query}"

@@ -38,11 +38,11 @@ def read_cursor(cursor: str | None) -> tuple[UUID, int]:
     except (ValueError, binascii.Error):
         data = b""
     if len(data) != _ID_BYTES + _NUMBER_BYTES:
-        raise unusable(cursor)
+        raise invalid_cursor(cursor)
     return UUID(bytes=data[:_ID_BYTES]), int.from_bytes(data[_ID_BYTES:], signed=True)
 
 
-def unusable(cursor: str) -> InvalidInput:
+def invalid_cursor(cursor: str) -> InvalidInput:
     """Return the error for an invalid cursor."""
     return InvalidInput(
         f"the cursor {cursor[:100]!r} is invalid",

@@ -9,11 +9,11 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from holdfast.core.settings import Name, Names, Number, SettingsSection, StrongSecret
 
 SHARED = "HS256"  # signed with a shared secret
-USUAL = ("RS256", "ES256", "EdDSA", "PS256")
-PUBLIC = frozenset({*USUAL, "RS384", "RS512", "PS384", "PS512", "ES384", "ES512", "Ed25519"})
+DEFAULT_ALGORITHMS = ("RS256", "ES256", "EdDSA", "PS256")
+PUBLIC = frozenset({*DEFAULT_ALGORITHMS, "RS384", "RS512", "PS384", "PS512", "ES384", "ES512", "Ed25519"})
 
 
-def is_address(text: str) -> bool:
+def is_url(text: str) -> bool:
     """Whether `text` is an HTTP or HTTPS URL without credentials, query or fragment."""
     try:
         parts = urlsplit(text)
@@ -23,13 +23,13 @@ def is_address(text: str) -> bool:
     return usable and not (parts.username or parts.password or parts.query or parts.fragment)
 
 
-def _keys_address(address: str | None) -> str | None:
-    if address is not None and not is_address(address.partition("?")[0]):
+def _check_jwks_url(address: str | None) -> str | None:
+    if address is not None and not is_url(address.partition("?")[0]):
         raise ValueError("it should be like https://login.example.com/.well-known/jwks.json")
     return address
 
 
-def _objects(value: object) -> object:
+def _parse_objects(value: object) -> object:
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -38,7 +38,7 @@ def _objects(value: object) -> object:
     return [cast(object, value)] if isinstance(value, dict) else value
 
 
-def _distinct(issuers: "tuple[Issuer, ...]") -> "tuple[Issuer, ...]":
+def _check_distinct(issuers: "tuple[Issuer, ...]") -> "tuple[Issuer, ...]":
     names = [issuer.issuer for issuer in issuers]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
@@ -55,7 +55,7 @@ class Issuer(SettingsSection):
         description="accepted audiences: `aud` of a token has to contain one of them; if unset, the public URL of "
         "the server, with or without `/mcp`",
     )
-    jwks_url: Annotated[Name | None, AfterValidator(_keys_address)] = Field(
+    jwks_url: Annotated[Name | None, AfterValidator(_check_jwks_url)] = Field(
         default=None, description="URL of the issuer's public keys (JWKS); if unset, the URL in the issuer's metadata"
     )
     secret: StrongSecret = Field(
@@ -63,7 +63,8 @@ class Issuer(SettingsSection):
     )
     algorithms: Names = Field(
         default=(),
-        description=f"accepted signature algorithms; if unset: {', '.join(USUAL)}; with `secret`: {SHARED}",
+        description=f"accepted signature algorithms; if unset: {', '.join(DEFAULT_ALGORITHMS)}; with `secret`: "
+        f"{SHARED}",
     )
     tenant: Name = Field(default="default", description="tenant of the users")
     tenant_claim: Name | None = Field(default=None, description="claim that names the tenant, in place of `tenant`")
@@ -101,7 +102,7 @@ class Issuer(SettingsSection):
         return named
 
     @model_validator(mode="after")
-    def _one_way(self) -> Self:
+    def _check_combination(self) -> Self:
         possible = PUBLIC if self.secret is None else {SHARED}
         unfit = [name for name in self.algorithms if name not in possible]
         if unfit:
@@ -110,7 +111,7 @@ class Issuer(SettingsSection):
             raise ValueError(
                 "it has both secret and jwks_url, but an issuer signs with a shared secret or with a key pair"
             )
-        if self.secret is None and self.jwks_url is None and not is_address(self.issuer):
+        if self.secret is None and self.jwks_url is None and not is_url(self.issuer):
             raise ValueError("issuer should be a URL, so that its keys can be found; otherwise set jwks_url")
         if self.tenant_claim is not None and "tenant" in self.model_fields_set:
             raise ValueError("it has both tenant and tenant_claim")
@@ -119,15 +120,15 @@ class Issuer(SettingsSection):
         return self
 
     @property
-    def signed_by(self) -> tuple[str, ...]:
+    def accepted_algorithms(self) -> tuple[str, ...]:
         """The accepted signature algorithms."""
-        return self.algorithms or (USUAL if self.secret is None else (SHARED,))
+        return self.algorithms or (DEFAULT_ALGORITHMS if self.secret is None else (SHARED,))
 
 
 class AccessSettings(SettingsSection):
     """Authentication by tokens of an issuer."""
 
-    issuers: Annotated[tuple[Issuer, ...], BeforeValidator(_objects), AfterValidator(_distinct)] = Field(
+    issuers: Annotated[tuple[Issuer, ...], BeforeValidator(_parse_objects), AfterValidator(_check_distinct)] = Field(
         default=(),
         description="issuers whose tokens (JWT) the server accepts; tables in the file, JSON in the environment",
     )

@@ -50,13 +50,13 @@ def decode(data: bytes | str) -> Any:
     """Decode a JSON text that `check_work` has accepted."""
     if len(data) <= COLLECTED_BYTES:
         return DECODER.decode(data)
-    with uncollected():
+    with garbage_collection_disabled():
         return DECODER.decode(data)
 
 
 def decode_in_slices(data: bytes) -> Any:
     """Decode in a thread, in slices between which other threads can run. Slower than `decode`."""
-    with uncollected():
+    with garbage_collection_disabled():
         try:
             return _decode_slice(data)
         except msgspec.DecodeError:
@@ -73,7 +73,7 @@ def _decode_slice(data: bytes) -> Any:
 
 
 @contextmanager
-def uncollected() -> Generator[None]:
+def garbage_collection_disabled() -> Generator[None]:
     """Disable the garbage collector, which would traverse a growing value again and again."""
     # Another thread may do the same: the one that found the collector enabled enables it again.
     enabled = gc.isenabled()
@@ -90,16 +90,16 @@ def check_work(data: bytes, *, most: int = MAX_VALUES) -> None:
 
     Invalid JSON may pass or fail. Decoding it takes little time.
     """
-    if len(data) <= 2 * most or (_values(data, most) <= most and _long_digits(data) <= MAX_LONG_DIGITS):
+    if len(data) <= 2 * most or (_count_values(data, most) <= most and _count_long_digits(data) <= MAX_LONG_DIGITS):
         return
     # The content of strings does not count.
     data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     if data.count(b'"') // 2 > 2 * most:  # keys and values
-        _refuse(most)
+        _raise_too_many_values(most)
     data = b"".join(data.split(b'"')[::2])
-    if _values(data, most) > most:
-        _refuse(most)
-    if (digits := _long_digits(data)) > MAX_LONG_DIGITS:
+    if _count_values(data, most) > most:
+        _raise_too_many_values(most)
+    if (digits := _count_long_digits(data)) > MAX_LONG_DIGITS:
         raise TooLarge(
             "the JSON text takes too long to decode",
             why=f"it has {digits:,} digits in long numbers, the limit is {MAX_LONG_DIGITS:,}",
@@ -108,7 +108,7 @@ def check_work(data: bytes, *, most: int = MAX_VALUES) -> None:
         )
 
 
-def _values(data: bytes, most: int) -> int:
+def _count_values(data: bytes, most: int) -> int:
     """Return an upper bound of the number of values. A comma follows each value but the last of a list or an object.
 
     Stops counting above `most`.
@@ -122,13 +122,13 @@ def _values(data: bytes, most: int) -> int:
     return found
 
 
-def _long_digits(data: bytes) -> int:
+def _count_long_digits(data: bytes) -> int:
     """Count the digits of long numbers. May miss some if a number crosses the end of a piece."""
     pieces = (data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES))
     return LONG * sum(piece.translate(_DIGITS_AS_ZEROS).count(b"0" * LONG) for piece in pieces)
 
 
-def _refuse(most: int) -> None:
+def _raise_too_many_values(most: int) -> None:
     raise TooLarge(
         "the JSON text takes too long to decode",
         why=f"it has more than {most:,} values",

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 
-STRETCH = 0.02  # seconds
+INTERVAL = 0.02  # seconds
 
 
 class Pace:
@@ -21,7 +21,7 @@ class Pace:
 
     async def rest(self) -> None:
         """Yield to other tasks if the interval is over."""
-        if perf_counter() - self._began > STRETCH:
+        if perf_counter() - self._began > INTERVAL:
             await asyncio.sleep(0)
             self._began = perf_counter()
 

@@ -5,7 +5,7 @@ from typing import cast
 
 from pydantic.fields import FieldInfo
 
-from holdfast.core.config import Config, fields, is_secret, object_of
+from holdfast.core.config import Config, fields, is_secret, object_type
 from holdfast.core.setting_sources import environment_name
 
 _HEAD = """\
@@ -65,7 +65,7 @@ def settings_page() -> str:
 
 def _parts(key: str, field: FieldInfo) -> str:
     """Return the table of the fields of each object, for a setting that is a list of objects."""
-    kind = object_of(field)
+    kind = object_type(field)
     if kind is None:
         return ""
     head = f"\n## Fields of each entry of `{key}`\n\n| name | default | meaning |\n|---|---|---|\n"

@@ -17,7 +17,7 @@ PREFIX = (
 MAX_QUALIFIER = 200  # characters of app and user before the session id
 
 
-def qualified(app: str, user: str, session_id: str) -> str:
+def qualified_name(app: str, user: str, session_id: str) -> str:
     """Return the qualified name of a session, for an id that another session already has."""
     app, user = (quote(name, safe="", errors="surrogatepass") for name in (app, user))
     if len(app) + len(user) > MAX_QUALIFIER:
@@ -29,12 +29,12 @@ def qualified(app: str, user: str, session_id: str) -> str:
     return f"{PREFIX}{_digest(f'{app}/{user}/{store(session_id)}')}"
 
 
-def names(app: str, user: str, session_id: str) -> tuple[str, str]:
+def stored_names(app: str, user: str, session_id: str) -> tuple[str, str]:
     """Return the two names under which a session may be stored: its id, and the qualified name.
 
     An id that looks like a qualified name is always qualified, so no user can take another's name in advance.
     """
-    other = qualified(app, user, session_id)
+    other = qualified_name(app, user, session_id)
     return (other if session_id.startswith(PREFIX) else session_id), other
 
 

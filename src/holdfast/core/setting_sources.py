@@ -18,7 +18,7 @@ SECTION_SEPARATOR = "__"
 PREFIX = "HOLDFAST_"
 ALIASES = {"HOLDFAST_DATABASE_URL": "database.url", "HOLDFAST_DATABASE_OWNER_URL": "database.owner_url"}
 # Variables of other tools. HOLDFAST_ variables have priority over them.
-USUAL = {
+FOREIGN_VARIABLES = {
     "PGVECTOR_URL": "memory.storage.url",
     "PGVECTOR_USER": "memory.storage.username",
     "PGVECTOR_PASSWORD": "memory.storage.password",
@@ -62,7 +62,7 @@ def gather(
     """Return the values from all sources; for each key, the value of the source with the highest priority."""
     return {
         **_from_file(keys, environ, cwd, home),
-        **_from_usual_names(environ, cwd),
+        **_from_foreign_variables(environ, cwd),
         **_from_environment(keys, environ, cwd),
         **_from_flags(keys, flags, cwd),
     }
@@ -100,14 +100,16 @@ def _from_environment(keys: SettingKeys, environ: Mapping[str, str], cwd: Path) 
             key = name.removeprefix(PREFIX).lower().replace(SECTION_SEPARATOR, ".")
             raise _unknown(name, origin, environment_name(_nearest(key, keys)))
         if key in found:
-            raise _given_twice(key, found[key].origin, origin)
+            raise _set_twice(key, found[key].origin, origin)
         found[key] = GivenValue(_secret_from_file(cwd / value, key, origin) if name in files else value, origin, cwd)
     return found
 
 
-def _from_usual_names(environ: Mapping[str, str], cwd: Path) -> dict[str, GivenValue]:
+def _from_foreign_variables(environ: Mapping[str, str], cwd: Path) -> dict[str, GivenValue]:
     return {
-        key: GivenValue(environ[name], f"environment {name}", cwd) for name, key in USUAL.items() if environ.get(name)
+        key: GivenValue(environ[name], f"environment {name}", cwd)
+        for name, key in FOREIGN_VARIABLES.items()
+        if environ.get(name)
     }
 
 
@@ -122,7 +124,7 @@ def _from_file(keys: SettingKeys, environ: Mapping[str, str], cwd: Path, home: P
             if key not in keys.known:
                 raise unknown_setting(name, origin, keys)
             if key in found:
-                raise _given_twice(key, origin, origin)
+                raise _set_twice(key, origin, origin)
             found[key] = GivenValue(value, origin, path.parent)
         break
     return found
@@ -233,17 +235,17 @@ def _nearest(name: str, keys: SettingKeys) -> str:
     name = name[:SHOWN_NAME]
 
     def likeness(key: str) -> tuple[float, float]:
-        whole, section, own = (_alike(name, part) for part in (key, key.partition(".")[0], key.rpartition(".")[2]))
+        whole, section, own = (_similarity(name, part) for part in (key, key.partition(".")[0], key.rpartition(".")[2]))
         return max(whole, section, own), whole
 
     return max(keys.known, key=likeness)
 
 
-def _alike(one: str, other: str) -> float:
+def _similarity(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other).ratio()
 
 
-def _given_twice(key: str, first: str, second: str) -> BadSetting:
+def _set_twice(key: str, first: str, second: str) -> BadSetting:
     return BadSetting(
         f"the setting {key} is set twice",
         why=f"by {first} and by {second}",

@@ -27,7 +27,7 @@ Item = TypeVar("Item")
 _current: ContextVar[Holder] = ContextVar("holdfast_holder", default=NOBODY)
 
 
-def work_for(tenant: object, user: str | None) -> Holder:
+def set_holder(tenant: object, user: str | None) -> Holder:
     """Set the holder of this task and of the tasks that it starts."""
     holder = (str(tenant), user or "")
     _current.set(holder)
@@ -110,7 +110,7 @@ class Shares:
     ) -> None:
         self.what = what
         self.total = total
-        self.taken = 0
+        self.in_use = 0
         self._setting = setting
         self._tenant_share = tenant_share
         self._user_share = user_share
@@ -126,49 +126,49 @@ class Shares:
         return len(self._waiting)
 
     @property
-    def most_of_user(self) -> int:
+    def max_per_user(self) -> int:
         """The maximum number of places of a single user."""
         return max(1, math.ceil(self._user_share * self._tenant_share * self.total - NOTHING))
 
-    def held(self, holder: Holder) -> int:
+    def count(self, holder: Holder) -> int:
         """Return the number of places of a holder."""
         return self._by_user.get(holder, 0)
 
-    def offers(self, holder: Holder) -> bool:
+    def can_acquire(self, holder: Holder) -> bool:
         """Whether a holder can take a place now."""
-        left = room(self._tenant_share, self.total - self.taken, self._by_tenant.get(holder[0], 0))
+        left = room(self._tenant_share, self.total - self.in_use, self._by_tenant.get(holder[0], 0))
         if left <= NOTHING:
             return False
         by_user = self._by_user.get(holder, 0)
         # A user without places gets one if the tenant can still take one.
         return not by_user or room(self._user_share, left, by_user) > NOTHING
 
-    def room_of_tenant(self, tenant: str) -> int:
+    def room_for_tenant(self, tenant: str) -> int:
         """Return how many more places a tenant can take now, for all its users together."""
-        left = room(self._tenant_share, self.total - self.taken, self._by_tenant.get(tenant, 0))
+        left = room(self._tenant_share, self.total - self.in_use, self._by_tenant.get(tenant, 0))
         return max(0, math.ceil(left - NOTHING))
 
-    def try_take(self, holder: Holder) -> bool:
+    def try_acquire(self, holder: Holder) -> bool:
         """Take a place if the holder can; return whether it did."""
-        # `offers` and `add` inlined, for speed: every request and every tool call takes several places.
+        # `can_acquire` and `add` inlined, for speed: every request and every tool call takes several places.
         tenant_share, user_share, tenant = self._tenant_share, self._user_share, holder[0]
         by_tenant, by_user = self._by_tenant.get(tenant, 0), self._by_user.get(holder, 0)
-        left = tenant_share * (self.total - self.taken) - (1 - tenant_share) * by_tenant
+        left = tenant_share * (self.total - self.in_use) - (1 - tenant_share) * by_tenant
         if left <= NOTHING or (by_user and user_share * left - (1 - user_share) * by_user <= NOTHING):
             return False
-        self.taken += 1
+        self.in_use += 1
         self._by_tenant[tenant] = by_tenant + 1
         self._by_user[holder] = by_user + 1
         return True
 
-    def take(self, holder: Holder, *, retry_after: float = RETRY_AFTER) -> None:
+    def acquire(self, holder: Holder, *, retry_after: float = RETRY_AFTER) -> None:
         """Take a place, or raise Overloaded, which names the limit and the setting that raises it."""
-        if not self.try_take(holder):
+        if not self.try_acquire(holder):
             raise self.refusal(holder, retry_after=retry_after)
 
     async def wait(self, holder: Holder, timeout: float | None = None) -> None:
         """Wait in the queue for a place. Raises Overloaded after `timeout` seconds."""
-        if self.try_take(holder):
+        if self.try_acquire(holder):
             return
         refusal = self.refusal(holder, waited=timeout)  # made now: after the timeout the reason may be another one
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -178,7 +178,7 @@ class Shares:
                 await turn
         except (TimeoutError, asyncio.CancelledError) as error:
             if turn.done() and not turn.cancelled() and turn.exception() is None:
-                self.give(holder)  # the place was assigned, but the caller no longer waits
+                self.release(holder)  # the place was assigned, but the caller no longer waits
             if isinstance(error, asyncio.CancelledError):
                 raise
             raise refusal from None
@@ -187,22 +187,22 @@ class Shares:
 
     def add(self, holder: Holder, count: int = 1) -> None:
         """Count places as taken, even if none are free."""
-        self.taken += count
+        self.in_use += count
         self._by_tenant[holder[0]] = self._by_tenant.get(holder[0], 0) + count
         self._by_user[holder] = self._by_user.get(holder, 0) + count
 
-    def give(self, holder: Holder, count: int = 1) -> None:
+    def release(self, holder: Holder, count: int = 1) -> None:
         """Release places, and assign them to the queue."""
-        self.taken -= count
+        self.in_use -= count
         _subtract(self._by_tenant, holder[0], count)
         _subtract(self._by_user, holder, count)
-        while self._waiting and (found := self._waiting.pop(self.offers)) is not None:
+        while self._waiting and (found := self._waiting.pop(self.can_acquire)) is not None:
             next_holder, turn = found
             if not turn.done():
                 self.add(next_holder)
                 turn.set_result(None)
-        for told in self.on_free:
-            told()
+        for callback in self.on_free:
+            callback()
 
     def hold(self, holder: Holder | None = None, *, timeout: float | None = None) -> "_Hold":
         """Hold a place for an `async with` block; by default for the holder of this task."""
@@ -218,10 +218,10 @@ class Shares:
         """Return the error for a holder that gets no place."""
         tenant, user = holder
         by_tenant, by_user = self._by_tenant.get(tenant, 0), self._by_user.get(holder, 0)
-        if self.taken >= self.total:
+        if self.in_use >= self.total:
             scope, setting, what = "all", self._setting, f"all {self.what} are in use"
             why = f"the limit is {self.total}"
-        elif room(self._tenant_share, self.total - self.taken, by_tenant) <= NOTHING:
+        elif room(self._tenant_share, self.total - self.in_use, by_tenant) <= NOTHING:
             scope, setting = self._of, f"limits.{self._of}_share"
             what = f"the {scope} has used its share of the {self.what}"
             why = f"it has {by_tenant} of {self.total}; the rest is reserved for others"
@@ -253,11 +253,11 @@ class _Hold:
         self._timeout = timeout
 
     async def __aenter__(self) -> None:
-        if not self._shares.try_take(self._holder):
+        if not self._shares.try_acquire(self._holder):
             await self._shares.wait(self._holder, self._timeout)
 
     async def __aexit__(self, *_: object) -> None:
-        self._shares.give(self._holder)
+        self._shares.release(self._holder)
 
 
 def shared_by_tenant(limits: LimitSettings, what: str, total: int, *, setting: str) -> Shares:

@@ -21,14 +21,14 @@ import msgspec
 
 from holdfast.core.errors import InvalidInput, TooLarge
 from holdfast.core.json_limits import MAX_VALUES, check_work, decode, decode_in_slices
-from holdfast.core.threads import in_worker
+from holdfast.core.threads import run_in_worker
 
 MAX_TEXT_BYTES = 8 * 1024 * 1024
 MAX_JSON_DEPTH = 128
 MAX_STORED_VALUES = 1_000_000  # in a stored JSON value
 LARGE_JSON = 256 * 1024  # bytes; decoding more may take over 30 ms
 MAX_INTEGER_DIGITS = 4300  # the limit of Python and msgspec
-MAX_HALVES = 100_000  # surrogates in a text with a lone one: each is escaped separately
+MAX_SURROGATES = 100_000  # surrogates in a text with a lone one: each is escaped separately
 
 ESCAPE = "\U0010fffe"
 
@@ -54,9 +54,9 @@ def store(text: str) -> str:
     except UnicodeEncodeError:
         size, clean = 0, False
     if not clean:
-        text = _escaped_text(text)
+        text = _escape_text(text)
         size = len(text.encode())
-    _refuse_larger("the text", size, MAX_TEXT_BYTES)
+    _check_size("the text", size, MAX_TEXT_BYTES)
     return text
 
 
@@ -72,14 +72,14 @@ def dumps(value: object) -> str:
     Numeric keys become strings. An integer can have at most 4,300 digits. jsonb does not keep a negative zero.
     """
     try:
-        data = _encoded(value)
-        _refuse_larger("the JSON value", len(data), MAX_TEXT_BYTES)
+        data = _encode(value)
+        _check_size("the JSON value", len(data), MAX_TEXT_BYTES)
         check_work(data, most=MAX_STORED_VALUES)
         # Only a value with many brackets can be deep; others are not checked.
-        if _brackets(data) > MAX_JSON_DEPTH:
-            _refuse_deeper(decode(data))
+        if _count_brackets(data) > MAX_JSON_DEPTH:
+            _check_depth(decode(data))
     except RecursionError:
-        _refuse_depth()
+        _raise_too_deep()
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(
             "the value cannot be encoded as JSON",
@@ -101,9 +101,9 @@ def loads(data: str | bytes) -> Any:
             # msgspec writes longer negative integers than it reads: it counts the sign as a digit.
             value = json.loads(data)
         escaped = ESCAPE in data if isinstance(data, str) else _ESCAPE_BYTES in data
-        return _restored(value) if escaped else value
+        return _restore_value(value) if escaped else value
     except RecursionError:
-        _refuse_depth()
+        _raise_too_deep()
     except (msgspec.MsgspecError, ValueError, TooLarge) as error:
         raise InvalidInput("the stored JSON is invalid", why=_one_line(error)) from None
 
@@ -115,7 +115,7 @@ def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VA
     has a key twice, the last one counts. Call it in a thread if `most_values` is higher than the default: it then
     lets other threads run.
     """
-    _refuse_larger("the JSON text", len(data), limit)
+    _check_size("the JSON text", len(data), limit)
     check_work(data, most=most_values)
     try:
         try:
@@ -123,15 +123,15 @@ def parse(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: int = MAX_VA
         except msgspec.DecodeError:
             if not _SURROGATE_ESCAPE.search(data):
                 raise
-            if data.count(b"\\ud") + data.count(b"\\uD") > MAX_HALVES:
-                _refuse_halves()
+            if data.count(b"\\ud") + data.count(b"\\uD") > MAX_SURROGATES:
+                _raise_too_many_surrogates()
             value = _parse_with_surrogates(data)
-        if _brackets(data) > MAX_JSON_DEPTH:
-            _refuse_deeper(value)
+        if _count_brackets(data) > MAX_JSON_DEPTH:
+            _check_depth(value)
     except RecursionError:
-        _refuse_depth()
+        _raise_too_deep()
     except UnicodeDecodeError:
-        _refuse_encoding(data)
+        _raise_not_utf8(data)
     except (msgspec.DecodeError, ValueError) as error:
         why = _one_line(error)
         found = _BYTE_OFFSET.search(why)
@@ -146,7 +146,7 @@ async def parse_large(data: bytes, *, limit: int = MAX_TEXT_BYTES, most_values: 
     """Decode JSON like `parse`; a large text is decoded in a thread."""
     if len(data) <= LARGE_JSON:
         return parse(data, limit=limit, most_values=most_values)
-    return await in_worker(partial(parse, data, limit=limit, most_values=most_values))
+    return await run_in_worker(partial(parse, data, limit=limit, most_values=most_values))
 
 
 def render(value: object) -> bytes:
@@ -157,7 +157,7 @@ def render(value: object) -> bytes:
         return json.dumps(_finite(msgspec.to_builtins(value, str_keys=True)), separators=(",", ":")).encode()
 
 
-def _encoded(value: object) -> bytes:
+def _encode(value: object) -> bytes:
     try:
         data = msgspec.json.encode(value)
     except UnicodeEncodeError:
@@ -167,10 +167,10 @@ def _encoded(value: object) -> bytes:
         suspect = b"null" in data or b"\\u0000" in data or _ESCAPE_BYTES in data or _MAY_BE_BIG_FLOAT.search(data)
         if not suspect:
             return data
-    return msgspec.json.encode(_Escaping().value(msgspec.to_builtins(value, str_keys=True)))
+    return msgspec.json.encode(_Escaper().value(msgspec.to_builtins(value, str_keys=True)))
 
 
-class _Escaping:
+class _Escaper:
     """Escapes one JSON value."""
 
     def __init__(self) -> None:
@@ -178,11 +178,11 @@ class _Escaping:
 
     def value(self, value: Any) -> Any:
         if isinstance(value, str):
-            return _escaped_text(value)
+            return _escape_text(value)
         if isinstance(value, float):
             return self._float(value)
         if isinstance(value, dict):
-            return {_escaped_text(key): self.value(item) for key, item in cast(dict[str, Any], value).items()}
+            return {_escape_text(key): self.value(item) for key, item in cast(dict[str, Any], value).items()}
         if isinstance(value, list | tuple):
             return [self.value(item) for item in cast(list[Any], value)]
         return value
@@ -195,23 +195,23 @@ class _Escaping:
         # jsonb is numeric: without a fraction, the value would come back as an integer, and not as an equal one.
         data = f"{int(number)}.0".encode()
         self._digits += len(data)
-        _refuse_larger("the JSON value", self._digits, MAX_TEXT_BYTES)
+        _check_size("the JSON value", self._digits, MAX_TEXT_BYTES)
         return msgspec.Raw(data)
 
 
-def _escaped_text(text: str) -> str:
+def _escape_text(text: str) -> str:
     for character, escaped in _ESCAPES:
         text = text.replace(character, escaped)
     return _SURROGATE.sub(lambda found: f"{ESCAPE}{ord(found[0]):04x}", text)
 
 
-def _restored(value: Any) -> Any:
+def _restore_value(value: Any) -> Any:
     if isinstance(value, str):
         return _NON_FINITE[value] if value in _NON_FINITE else restore(value)
     if isinstance(value, dict):
-        return {restore(key): _restored(item) for key, item in cast(dict[str, Any], value).items()}
+        return {restore(key): _restore_value(item) for key, item in cast(dict[str, Any], value).items()}
     if isinstance(value, list):
-        return [_restored(item) for item in cast(list[Any], value)]
+        return [_restore_value(item) for item in cast(list[Any], value)]
     return value
 
 
@@ -242,17 +242,17 @@ def _finite(value: Any) -> Any:
     return value
 
 
-def _brackets(data: bytes) -> int:
+def _count_brackets(data: bytes) -> int:
     return data.count(b"[") + data.count(b"{")
 
 
-def _refuse_deeper(value: object) -> None:
+def _check_depth(value: object) -> None:
     level = _containers([value])
     for _ in range(MAX_JSON_DEPTH):
         level = [inner for outer in level for inner in _containers(outer)]
         if not level:
             return
-    _refuse_depth()
+    _raise_too_deep()
 
 
 def _containers(outer: dict[str, Any] | list[Any]) -> list[dict[str, Any] | list[Any]]:
@@ -260,7 +260,7 @@ def _containers(outer: dict[str, Any] | list[Any]) -> list[dict[str, Any] | list
     return [item for item in items if isinstance(item, dict | list)]
 
 
-def _refuse_depth() -> NoReturn:
+def _raise_too_deep() -> NoReturn:
     raise InvalidInput(
         "the JSON value is nested too deeply",
         why=f"the limit is {MAX_JSON_DEPTH} levels",
@@ -269,7 +269,7 @@ def _refuse_depth() -> NoReturn:
     ) from None
 
 
-def _refuse_larger(what: str, size: int, limit: int) -> None:
+def _check_size(what: str, size: int, limit: int) -> None:
     if size > limit:
         raise TooLarge(
             f"{what} is too large",
@@ -280,16 +280,16 @@ def _refuse_larger(what: str, size: int, limit: int) -> None:
         )
 
 
-def _refuse_halves() -> NoReturn:
+def _raise_too_many_surrogates() -> NoReturn:
     raise TooLarge(
         "the JSON text takes too long to decode",
-        why=f"it has a lone surrogate, and more than {MAX_HALVES:,} surrogates in total",
+        why=f"it has a lone surrogate, and more than {MAX_SURROGATES:,} surrogates in total",
         next="Send surrogates in pairs.",
-        limit=MAX_HALVES,
+        limit=MAX_SURROGATES,
     ) from None
 
 
-def _refuse_encoding(data: bytes) -> NoReturn:
+def _raise_not_utf8(data: bytes) -> NoReturn:
     try:
         data.decode()
         offset = 0

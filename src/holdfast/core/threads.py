@@ -1,4 +1,4 @@
-"""Threads for blocking functions: `in_thread` starts one per call, `in_worker` runs all calls in one, in turn."""
+"""Threads for blocking functions: `run_in_thread` starts one per call, `run_in_worker` runs all in one."""
 
 import asyncio
 import contextvars
@@ -22,7 +22,7 @@ class ThreadCall(threading.Thread):
         self.abandoned = False
 
 
-async def in_worker(call: Callable[[], Result]) -> Result:
+async def run_in_worker(call: Callable[[], Result]) -> Result:
     """Run a call that would block the event loop in the worker thread, and return its result.
 
     There is one worker thread. With several, the event loop would wait for each of them to release the interpreter
@@ -31,12 +31,12 @@ async def in_worker(call: Callable[[], Result]) -> Result:
     return await asyncio.get_running_loop().run_in_executor(_WORKER, call)
 
 
-async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int | None = None) -> Any:
+async def run_in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int | None = None) -> Any:
     """Run a call in its own thread, and return its result. If the caller is cancelled, the thread is abandoned.
 
     Raises Unavailable if `most_abandoned` abandoned calls of the same name still run.
     """
-    if most_abandoned is not None and abandoned(name) >= most_abandoned:
+    if most_abandoned is not None and count_abandoned(name) >= most_abandoned:
         raise Unavailable(
             "the function is not called",
             why=f"{most_abandoned} earlier calls timed out and are still running",
@@ -74,7 +74,7 @@ async def in_thread(call: Callable[[], Any], *, name: str, most_abandoned: int |
         raise
 
 
-def abandoned(name: str | None = None) -> int:
+def count_abandoned(name: str | None = None) -> int:
     """Count the abandoned calls that still run, of a name or all."""
     return sum(
         isinstance(thread, ThreadCall) and thread.abandoned and (name is None or thread.name == name)

@@ -60,7 +60,7 @@ _stem = cast(Callable[[str], str], Stemmer.Stemmer("english", 0).stemWord)  # py
 
 def lexemes(text: str) -> list[str]:
     """Return the distinct lexemes of a text in any language, in order."""
-    tokens = dict.fromkeys(_TOKEN.findall(_plain(text)))
+    tokens = dict.fromkeys(_TOKEN.findall(_normalize(text)))
     found = (_lexemes_of(token) if len(token) <= _LONGEST_KEPT else _split(token) for token in tokens)
     return list(dict.fromkeys(chain.from_iterable(found)))
 
@@ -78,7 +78,7 @@ def term(lexeme: str) -> int:
 
 def names(text: str) -> list[int]:
     """Return the terms of all possible names of authors in a query; compare with `author_terms`."""
-    text = _plain(text)
+    text = _normalize(text)
     found: dict[str, None] = {}
     for match in _TOKEN.finditer(text):
         token = match[0]
@@ -95,7 +95,7 @@ def names(text: str) -> list[int]:
 def author_terms(author: str) -> list[int]:
     """Return the terms of an author's name: each word; for Chinese, Japanese and Korean the whole name or its end."""
     found: dict[str, None] = {}
-    for token in _TOKEN.findall(_plain(author.partition("@")[0])):
+    for token in _TOKEN.findall(_normalize(author.partition("@")[0])):
         if _IS_SPACELESS.match(token):
             found[token[:_LONGEST_NAME]] = None
             if len(token) in (3, 4):
@@ -105,7 +105,7 @@ def author_terms(author: str) -> list[int]:
     return [term(name) for name in found]
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """Normalize a text: compatibility forms (NFKC), without accents."""
     if text.isascii():
         return text
@@ -119,7 +119,7 @@ def _lexemes_of(token: str) -> tuple[str, ...]:
 
 def _split(token: str) -> tuple[str, ...]:
     if _IS_SPACELESS.match(token):
-        return tuple(_grams_that_count(token))
+        return tuple(_significant_grams(token))
     return tuple(_stem(word) for word in _words_of(token) if word not in _STOPS)
 
 
@@ -139,7 +139,7 @@ def _grams(run: str, longest: int) -> Iterator[str]:
             yield run[start : start + length]
 
 
-def _grams_that_count(run: str) -> Iterator[str]:
+def _significant_grams(run: str) -> Iterator[str]:
     """Yield characters and bigrams, without stop characters."""
     for gram in _grams(run, 2):
         if not STOP_CHARACTERS.issuperset(gram):

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from holdfast.core.errors import InvalidInput, Unavailable
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 from holdfast.execution.runner import Result
 from holdfast.mcp.content import blocks_of, told
 from holdfast.skills.function_tools import Function, tool_of
@@ -51,7 +51,7 @@ class FunctionRunner:
                 why="it does not run the app that declares it",
                 next="Serve the app with `holdfast up APP`, or add its module to execution.functions.",
             )
-        found: Any = await in_thread(lambda: _imported(module, name), name=f"holdfast import {module}")
+        found: Any = await run_in_thread(lambda: _imported(module, name), name=f"holdfast import {module}")
         home = getattr(found, "__module__", None)
         function = _declared(found, tool) if isinstance(home, str) and self._is_named(home) else None
         if function is None:

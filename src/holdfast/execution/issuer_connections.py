@@ -7,7 +7,7 @@ from yarl import URL
 
 from holdfast.access.jwks import Fetch
 from holdfast.core.config import Config
-from holdfast.core.issuers import is_address
+from holdfast.core.issuers import is_url
 from holdfast.execution.documents import Documents
 from holdfast.execution.egress import AllowedHosts, Egress
 
@@ -24,7 +24,7 @@ async def open_fetch(config: Config) -> AsyncGenerator[Fetch]:
         url
         for each in config.access.issuers
         for url in (each.issuer, each.jwks_url)
-        if url and is_address(url.partition("?")[0])
+        if url and is_url(url.partition("?")[0])
     ]
     hosts = [f"{url.host_subcomponent}:{url.port}" for url in map(URL, named)]
     async with Egress(AllowedHosts.parse([*config.execution.allow_private, *hosts])) as egress:

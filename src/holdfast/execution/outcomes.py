@@ -18,7 +18,7 @@ import msgspec
 
 from holdfast.core.errors import HoldfastError, InvalidInput, TimedOut, TooLarge
 from holdfast.core.text import dumps, render
-from holdfast.core.threads import abandoned, in_worker
+from holdfast.core.threads import count_abandoned, run_in_worker
 from holdfast.core.wires import HTTP_STATUS
 from holdfast.execution.runner import IN_DOUBT, JSON, OutcomeUnknown, Result
 from holdfast.execution.trimming import trimmed
@@ -202,18 +202,18 @@ async def _end(task: "asyncio.Task[Any]", name: str) -> None:
     if task.done():
         return
     task.cancel()
-    before = abandoned()
+    before = count_abandoned()
     await asyncio.wait({task}, timeout=GRACE)
     task.add_done_callback(lambda ended: ended.cancelled() or ended.exception())  # nobody else retrieves it
-    if not task.done() or abandoned() > before:
-        log.warning("abandoned a call of %s, which does not stop; %d threads are abandoned", name, abandoned())
+    if not task.done() or count_abandoned() > before:
+        log.warning("abandoned a call of %s, which does not stop; %d threads are abandoned", name, count_abandoned())
 
 
 async def off_loop(value: Any, work: Callable[[], Any]) -> Any:
     """Return the result of `work` on a value. For a large value, run it in a thread."""
     if weight_of(value, LARGE) <= LARGE:
         return work()
-    return await in_worker(work)
+    return await run_in_worker(work)
 
 
 def _told(result: Result, most: int) -> tuple[str, Any, bytes | None, str, bool]:

@@ -8,7 +8,7 @@ from typing import Any
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from holdfast.core.errors import Unavailable
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 
 SECONDS = 10.0  # for one name
 MOST_ABANDONED = 100  # abandoned lookups that still run
@@ -28,7 +28,7 @@ class Resolver(AbstractResolver):
 
         try:
             async with asyncio.timeout(SECONDS):
-                return await in_thread(look_up, name="holdfast name", most_abandoned=MOST_ABANDONED)
+                return await run_in_thread(look_up, name="holdfast name", most_abandoned=MOST_ABANDONED)
         except (TimeoutError, Unavailable):
             raise OSError("no name server responds") from None
 

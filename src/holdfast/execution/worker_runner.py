@@ -19,7 +19,7 @@ from holdfast.bus.handlers import CurrentCommand
 from holdfast.bus.workers import FINAL, LOST, ONCE
 from holdfast.core.errors import AlreadyExists, CommandFailed, InvalidInput, NotFound, TimedOut, TooLarge, Unavailable
 from holdfast.core.text import MAX_STORED_VALUES, parse, render
-from holdfast.core.threads import in_worker
+from holdfast.core.threads import run_in_worker
 from holdfast.execution.outputs import Outputs
 from holdfast.execution.runner import IN_DOUBT, JSON, OutcomeUnknown, Result
 from holdfast.skills.run import Run
@@ -219,7 +219,7 @@ async def result_of(answer: Any, id: str, outputs: Outputs, *, kept_by: str) -> 
         kept = await outputs.aside(kept_by)
         if kept is None:
             raise Unavailable("its result no longer exists")
-        told = await in_worker(lambda: unpacked(kept))
+        told = await run_in_worker(lambda: unpacked(kept))
     return Result(told.value, told.failed, told.whole, told.content_type, plain=True)
 
 

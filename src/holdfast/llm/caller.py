@@ -184,7 +184,7 @@ class Caller:
         try:
             yield
         finally:
-            self._slots.give(holder)
+            self._slots.release(holder)
 
     async def _estimate(self, model: str, request: ModelRequest, answer: AnswerStream) -> TokenUsage:
         count = (await self.counter(model)).count

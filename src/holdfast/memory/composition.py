@@ -84,7 +84,7 @@ async def open_memory(
             usage=usage,
             indexer=indexer,
             gauges=MemoryGauges(postgres.system, embeddings),
-            searches=searches_of(limits, cores=len(os.sched_getaffinity(0))),
+            searches=search_limit(limits, cores=len(os.sched_getaffinity(0))),
         )
 
 
@@ -100,7 +100,7 @@ async def tell_settings(system: Statements, settings: MemorySettings) -> None:
         log.warning("could not store the lifetime of session memories for plain SQL: %s", error)
 
 
-def searches_of(limits: LimitSettings, *, cores: int) -> Shares:
+def search_limit(limits: LimitSettings, *, cores: int) -> Shares:
     """Return the limit of searches: one per core, as each keeps a core busy. A tenant leaves one for the others."""
     total = limits.searches or max(2, cores)
     alone = (total - 1) / total if total > 1 else 1.0

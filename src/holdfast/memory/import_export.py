@@ -14,7 +14,7 @@ import msgspec
 from holdfast.core.errors import Forbidden, HoldfastError, InvalidInput, TooLarge
 from holdfast.core.pace import Pace
 from holdfast.core.settings import MemorySettings
-from holdfast.core.threads import in_worker
+from holdfast.core.threads import run_in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
 from holdfast.memory.drafts import item_of
@@ -170,7 +170,7 @@ class MemoryTransfer:
             owner = _owner(line, into)
             ids = await self._owners.stored(owner)
             read = partial(item_of, line.draft(), owner, ids)
-            item = {**(read() if len(line.content) <= LITTLE else await in_worker(read)), **line.past()}
+            item = {**(read() if len(line.content) <= LITTLE else await run_in_worker(read)), **line.past()}
             revisions = line.before()
             given = {each.model: each.numbers() for each in line.vectors}
         except (InvalidInput, TooLarge) as error:

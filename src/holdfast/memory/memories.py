@@ -15,7 +15,7 @@ from holdfast.core.names import stored_name
 from holdfast.core.pace import slices
 from holdfast.core.settings import MemorySettings
 from holdfast.core.text import dumps, restore
-from holdfast.core.threads import in_worker
+from holdfast.core.threads import run_in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.language import Language
 from holdfast.memory.drafts import (
@@ -340,7 +340,7 @@ class Memories:
                 ids[exactly(owner)] = await self._owners.stored(owner, tx=tx)
         for some in slices(given, length_of, SLICE):
             read = partial(items_of, some, ids)
-            items += read() if sum(map(length_of, some)) <= LITTLE else await in_worker(read)
+            items += read() if sum(map(length_of, some)) <= LITTLE else await run_in_worker(read)
         texts = [spoken(draft.content, draft.author) for _, draft in given]
         if self._settings.embedding.with_previous_turn:
             run = await self._database.within(tx)
@@ -435,7 +435,7 @@ class Memories:
         if content is not None:
             author = None if row["author"] is None else restore(row["author"])
             study = partial(reading, Draft(content).content, author)
-            read = study() if len(content) <= LITTLE else await in_worker(study)
+            read = study() if len(content) <= LITTLE else await run_in_worker(study)
             # A vector that includes the previous turn is left to the Indexer, which looks that turn up.
             if not self._settings.embedding.with_previous_turn or row["conversation"] is None:
                 [vector] = await self._embeddings.vectors([spoken(content, author)], [read["language"]])

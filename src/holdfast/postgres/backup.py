@@ -19,7 +19,7 @@ from holdfast.postgres.database import open_owner
 from holdfast.postgres.migrate import migrate
 from holdfast.postgres.options import Options
 from holdfast.postgres.sql import statements
-from holdfast.postgres.tenancy import ensure_roles, settle_definers
+from holdfast.postgres.tenancy import ensure_roles, set_definer_owner
 
 Progress = Callable[[str], None]
 
@@ -37,21 +37,21 @@ class Restored:
 async def backup(url: str, file: Path, progress: Progress, *, finish: Callable[[Path], None] | None = None) -> int:
     """Dump the whole database to `file`, and return its size. Never overwrites a file."""
     if file.exists():
-        raise _is_there(file)
+        raise _file_exists(file)
     draft = file.with_name(f".{file.name}.{secrets.token_hex(4)}")
     # The owner's policies allow it every row. Without --enable-row-security, pg_dump refuses tables with policies.
     options = ["--format=custom", "--enable-row-security", "--schema=public", "--schema=holdfast", "--extension=vector"]
     try:
         draft.touch(mode=0o600)  # it contains the rows of all tenants
         tell = _tables(progress, "dumping contents of table ")
-        await _tool("pg_dump", [*options, "--verbose", f"--file={draft}"], url, tell)
+        await _run_program("pg_dump", [*options, "--verbose", f"--file={draft}"], url, tell)
         if finish is not None:
             finish(draft)
         with draft.open("rb") as written:
             os.fsync(written.fileno())
         os.link(draft, file)  # unlike a rename, it never overwrites a file
     except FileExistsError as error:
-        raise _is_there(file) from error
+        raise _file_exists(file) from error
     except OSError as error:
         raise InvalidInput(f"{file} cannot be written", why=str(error.strerror), next="Choose another path.") from error
     finally:
@@ -76,9 +76,9 @@ async def restore(url: str, options: Options, file: Path, progress: Progress) ->
             contents.flush()
             arguments = ["--no-owner", "--exit-on-error", "--single-transaction", f"--use-list={contents.name}"]
             tell = _tables(progress, "processing data for table ")
-            await _tool("pg_restore", [*arguments, "--verbose", str(file)], url, tell)
+            await _run_program("pg_restore", [*arguments, "--verbose", str(file)], url, tell)
         await migrate(owner)
-        await settle_definers(owner)  # the role that restores owns everything else
+        await set_definer_owner(owner)  # the role that restores owns everything else
         names = [row["name"] for row in await owner.all(sql("tables"))]
         rows = sum([await owner.value(f"select count(*) from {name}") for name in names])  # noqa: S608 - the catalogue's names, quoted
     return Restored(len(names), rows)
@@ -87,12 +87,12 @@ async def restore(url: str, options: Options, file: Path, progress: Progress) ->
 async def _contents(file: Path) -> list[str]:
     """List the contents of a backup, except what every database has and only an administrator may change."""
     lines: list[str] = []
-    await _tool("pg_restore", ["--list", "--file=-", str(file)], None, lines.append)
+    await _run_program("pg_restore", ["--list", "--file=-", str(file)], None, lines.append)
     taken = (" SCHEMA - public ", " SCHEMA public ", "COMMENT - EXTENSION ")
     return [line for line in lines if not any(words in line for words in taken)]
 
 
-async def _tool(program: str, arguments: list[str], url: str | None, tell: Callable[[str], None]) -> None:
+async def _run_program(program: str, arguments: list[str], url: str | None, tell: Callable[[str], None]) -> None:
     """Run a program of PostgreSQL; call `tell` with each line of its output. Other users cannot read the password."""
     environment = dict(os.environ)
     if url is not None:
@@ -122,7 +122,7 @@ async def _tool(program: str, arguments: list[str], url: str | None, tell: Calla
         raise _failure(program, said)
 
 
-def _is_there(file: Path) -> AlreadyExists:
+def _file_exists(file: Path) -> AlreadyExists:
     return AlreadyExists(
         f"the file {file} already exists", why="a backup never overwrites a file", next="Choose another name."
     )

@@ -21,7 +21,7 @@ from holdfast.core.ids import TenantId
 from holdfast.core.shares import NOBODY, Holder, current_holder
 from holdfast.core.text import dumps, loads
 from holdfast.postgres.codecs import decode_halfvec, decode_vector, encode_halfvec, encode_vector
-from holdfast.postgres.database_errors import LOST_A_RACE, NOT_YET, away, is_lost, is_unsent, sqlstate, translated
+from holdfast.postgres.database_errors import LOST_A_RACE, NOT_YET, is_lost, is_unsent, sqlstate, translate, unreachable
 from holdfast.postgres.hosts import Hosts, hosts_of
 from holdfast.postgres.listener import Listener, Wake
 from holdfast.postgres.options import Options
@@ -85,7 +85,7 @@ class Transaction(Statements):
         self._lead = lead
         self._savepoints = 0
         self.ended = False
-        self.afterwards: list[Callable[[], None]] = []  # called after the commit
+        self.after_commit: list[Callable[[], None]] = []  # called after the commit
 
     @asynccontextmanager
     async def savepoint(self) -> AsyncGenerator[None]:
@@ -155,21 +155,21 @@ class PooledStatements(Statements):
             args = (*self._lead, *args)
         attempt = 0
         while True:
-            link = self._pool.at_hand(self._name, self._holder()) or await self._take()
+            link = self._pool.try_acquire_bound(self._name, self._holder()) or await self._acquire()
             try:
                 return await getattr(link.connection, method)(statement, *args)
             except DRIVER_ERRORS as error:
                 if isinstance(error, TimeoutError):  # ours, not the server's: it may still be working
-                    await _let_end(link.connection)
+                    await _wait_for_end(link.connection)
                 failure = _failure(link.connection, error)
                 attempt += 1
                 if not (sqlstate(error) in LOST_A_RACE or is_unsent(error)) or attempt == TRIES:
                     raise failure from error
             except asyncio.CancelledError:
-                await _let_end(link.connection)
+                await _wait_for_end(link.connection)
                 raise
             finally:
-                self._pool.give(link)
+                self._pool.release(link)
             await back_off(attempt)
 
     async def _call_in_transaction(self, method: str, statement: str, args: tuple[Any, ...], *, lead: bool) -> Any:
@@ -195,7 +195,7 @@ class PooledStatements(Statements):
                     why="a statement in it failed, and its error was ignored",
                     next="Let the exception leave the transaction, or use a savepoint.",
                 )
-            for then in tx.afterwards:
+            for then in tx.after_commit:
                 then()
         finally:
             tx.ended = True
@@ -205,12 +205,12 @@ class PooledStatements(Statements):
         begin = "begin" if isolation == "read committed" else f"begin isolation level {isolation}"
         opening = f"{begin}; {self._opening}" if self._opening else begin
         for left in reversed(range(TRIES)):
-            link = await self._take()
-            if await self._begun(link, opening, again=left > 0):
+            link = await self._acquire()
+            if await self._send_opening(link, opening, again=left > 0):
                 return link
         raise AssertionError
 
-    async def _begun(self, link: PooledConnection[Any], first: str, *args: object, again: bool) -> bool:
+    async def _send_opening(self, link: PooledConnection[Any], first: str, *args: object, again: bool) -> bool:
         """Send the statements before the caller's. Return False if the connection is lost and `again` is set."""
         try:
             await link.connection.execute(first, *args)
@@ -219,7 +219,7 @@ class PooledStatements(Statements):
             if isinstance(error, DRIVER_ERRORS):
                 if again and is_lost(error):
                     return False
-                raise translated(error) from error
+                raise translate(error) from error
             raise
         return True
 
@@ -234,10 +234,10 @@ class PooledStatements(Statements):
         except BaseException:
             self._pool.discard(link)
             raise
-        self._pool.give(link)
+        self._pool.release(link)
 
-    async def _take(self) -> PooledConnection[Any]:
-        return await self._pool.take(None, self._holder())
+    async def _acquire(self) -> PooledConnection[Any]:
+        return await self._pool.acquire(None, self._holder())
 
     def _holder(self) -> Holder:
         """Return the holder whose share the connection takes. The system's statements have none."""
@@ -257,7 +257,7 @@ class Database(PooledStatements):
         if callable(tenant):
             self._source = tenant
         else:
-            self._settle(tenant)
+            self._bind(tenant)
 
     async def tenant(self) -> TenantId:
         """Return the tenant."""
@@ -276,9 +276,9 @@ class Database(PooledStatements):
 
     async def _find_tenant(self) -> None:
         if self._source is not None:
-            self._settle(await self._source())
+            self._bind(await self._source())
 
-    def _settle(self, tenant: TenantId) -> None:
+    def _bind(self, tenant: TenantId) -> None:
         self._tenant = tenant
         self._source = None
         self._lead = (tenant,)
@@ -290,14 +290,14 @@ class Database(PooledStatements):
         await self.tenant()
         await super().many(statement, rows)
 
-    async def _take(self) -> PooledConnection[Any]:
+    async def _acquire(self) -> PooledConnection[Any]:
         if self._source is not None:
             await self.tenant()
         if self._opening is not None:
-            return await self._pool.take(None, self._holder())
+            return await self._pool.acquire(None, self._holder())
         for left in reversed(range(TRIES)):
-            link = await self._pool.take(self._name, self._holder())
-            if link.tenant == self._name or await self._begun(link, BIND, self._name, again=left > 0):
+            link = await self._pool.acquire(self._name, self._holder())
+            if link.tenant == self._name or await self._send_opening(link, BIND, self._name, again=left > 0):
                 link.tenant = self._name
                 return link
         raise AssertionError
@@ -319,7 +319,7 @@ class OwnerConnection(Statements):
         try:
             await self._connection.execute(text)
         except DRIVER_ERRORS as error:
-            raise translated(error) from error
+            raise translate(error) from error
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:
@@ -337,7 +337,7 @@ class OwnerConnection(Statements):
         try:
             return await getattr(self._connection, method)(statement, *args)
         except DRIVER_ERRORS as error:
-            raise translated(error) from error
+            raise translate(error) from error
 
 
 class Postgres:
@@ -408,7 +408,7 @@ async def _open_link(url: str, options: Options, role: str) -> PooledConnection[
     except BaseException as error:
         connection.terminate()
         if isinstance(error, DRIVER_ERRORS):
-            raise translated(error) from error
+            raise translate(error) from error
         raise
     return PooledConnection(connection, connection._transport.get_extra_info("socket").fileno())
 
@@ -435,11 +435,11 @@ async def _connect(url: str, options: Options, role: str | None) -> Any:
             connection = await _connect_to_any(
                 hosts_of(url), options, command_timeout=timeout, server_settings=settings
             )
-            return await _with_json(connection)
+            return await _set_codecs(connection)
         except (*DRIVER_ERRORS, TimeoutError) as error:
             ours = options.revive is not None and is_lost(error)
             if not (ours or sqlstate(error) in NOT_YET) or asyncio.get_running_loop().time() > deadline:
-                raise away(error) from error
+                raise unreachable(error) from error
         if options.revive is not None:
             await options.revive()
         await back_off(attempt)
@@ -458,15 +458,15 @@ async def _connect_to_any(hosts: Hosts, options: Options, **settings: Any) -> An
             silent = isinstance(error, (OSError, asyncpg.TargetServerAttributeNotMatched)) or is_lost(error)
             if url is last or not (silent or sqlstate(error) in NOT_YET):  # like libpq
                 raise
-            hosts.failed(url)
+            hosts.mark_failed(url)
             log.warning("a host of the database does not respond; trying the next one: %r", error)
         else:
-            hosts.answered(url)
+            hosts.mark_reachable(url)
             return connection
     raise AssertionError
 
 
-async def _with_json(connection: Any) -> Any:
+async def _set_codecs(connection: Any) -> Any:
     try:
         await connection.set_type_codec("jsonb", schema="pg_catalog", encoder=_encode_json, decoder=loads)
     except BaseException:  # most often a cancellation: nothing else closes the connection
@@ -494,10 +494,10 @@ def _failure(connection: Any, error: BaseException) -> HoldfastError:
     """Return the error for callers. Close a lost connection, which the driver treats as open until it reads the end."""
     if is_lost(error):
         connection.terminate()
-    return translated(error)
+    return translate(error)
 
 
-async def _let_end(connection: Any) -> None:
+async def _wait_for_end(connection: Any) -> None:
     """Wait until a cancelled statement has ended: it takes effect before the caller continues, or never."""
     try:
         async with asyncio.timeout(SETTLING):

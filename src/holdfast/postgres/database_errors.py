@@ -42,7 +42,7 @@ def is_unsent(error: BaseException) -> bool:
     return not sqlstate(error) and any(words in said for words in UNSENT)
 
 
-def translated(error: BaseException) -> HoldfastError:
+def translate(error: BaseException) -> HoldfastError:
     """Return the error that callers see."""
     refusal = getattr(error, "refusal", None)
     if isinstance(refusal, HoldfastError):
@@ -98,9 +98,9 @@ _CLASSES: dict[str, tuple[type[HoldfastError], str]] = {
 }
 
 
-def away(error: BaseException) -> HoldfastError:
+def unreachable(error: BaseException) -> HoldfastError:
     """Return the error that callers see if a connection cannot be opened."""
-    found = translated(error)
+    found = translate(error)
     if isinstance(found, DatabaseAway) or not sqlstate(error):
         return DatabaseAway(
             "the database cannot be reached",

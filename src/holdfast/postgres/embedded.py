@@ -62,11 +62,11 @@ class EmbeddedServer:
 
     def ensure(self) -> None:
         """Start the server if it does not answer. When this returns, it answers, whichever process started it."""
-        if answers(self.folder.sockets):
+        if is_responding(self.folder.sockets):
             return
         deadline = time.monotonic() + START_TIMEOUT
         with _lock(self.folder.start_lock, fcntl.LOCK_EX, deadline):
-            while not answers(self.folder.sockets):
+            while not is_responding(self.folder.sockets):
                 if time.monotonic() > deadline:
                     raise Unavailable(
                         "the embedded PostgreSQL does not start",
@@ -126,7 +126,7 @@ def start_holder(folder: DataFolder, deadline: float, memory: int | None = None)
     return bool(report["running"])
 
 
-def answers(sockets: Path) -> bool:
+def is_responding(sockets: Path) -> bool:
     """Whether a server accepts connections in this folder. That its pid exists would not prove it."""
     parameters = b"".join(part + b"\0" for part in (b"user", OWNER.encode(), b"database", DATABASE.encode())) + b"\0"
     hello = struct.pack("!ii", 8 + len(parameters), 196608) + parameters

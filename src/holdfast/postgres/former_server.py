@@ -11,7 +11,7 @@ import psutil
 from holdfast.core.errors import Unavailable
 
 STOP_TIMEOUT = 10.0  # for a server whose holder was killed; then an immediate shutdown, because a user waits
-STRANGER_TIMEOUT = 5.0  # for our server to begin its shutdown, after its holder was killed
+FOREIGN_TIMEOUT = 5.0  # for our server to begin its shutdown, after its holder was killed
 ORPHAN_TIMEOUT = 1.0  # for the children of a killed server to end
 
 
@@ -41,7 +41,7 @@ def wait_for_predecessor(cluster: Path) -> int | None:
             return None
         waited = time.monotonic() - began
         stopping = "stopping" in content
-        if waited > (3 * STOP_TIMEOUT if stopping else STRANGER_TIMEOUT):
+        if waited > (3 * STOP_TIMEOUT if stopping else FOREIGN_TIMEOUT):
             raise Unavailable(
                 f"another PostgreSQL server (pid {pid}) uses {cluster}",
                 why="it does not stop" if stopping else "it was not started by holdfast",

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.errors import Broken, HoldfastError, Unavailable
-from holdfast.postgres.account import clean_environment, runnable, server_account, within_reach
+from holdfast.postgres.account import clean_environment, open_for_child, runnable_binaries, server_account
 from holdfast.postgres.binaries import find_binaries
-from holdfast.postgres.embedded import DATABASE, OWNER, answers
+from holdfast.postgres.embedded import DATABASE, OWNER, is_responding
 from holdfast.postgres.folder import SOCKET_NAME, DataFolder
 from holdfast.postgres.former_server import end_orphans, wait_for_predecessor
 from holdfast.postgres.memory_settings import machine_memory, settings_for
@@ -45,7 +45,7 @@ class Holder:
         self._folder = folder
         self._memory = memory
         self._account = server_account(folder.cluster)
-        self._binaries = runnable(find_binaries(), self._account)
+        self._binaries = runnable_binaries(find_binaries(), self._account)
         self._process: subprocess.Popen[Any] | None = None
         self._leaving = threading.Event()
 
@@ -60,7 +60,7 @@ class Holder:
 
     def watch(self) -> None:
         """Restart the server if it dies. When no process uses it any more, stop it and return."""
-        threading.Thread(target=self._leave_when_unused, daemon=True).start()
+        threading.Thread(target=self._wait_until_unused, daemon=True).start()
         while True:
             assert self._process is not None
             self._process.wait()
@@ -81,7 +81,7 @@ class Holder:
             patience.daemon = True
             patience.start()
 
-    def _leave_when_unused(self) -> None:
+    def _wait_until_unused(self) -> None:
         with self._folder.users_lock.open("ab") as users:
             fcntl.flock(users, fcntl.LOCK_EX)
             self.stop()
@@ -101,7 +101,7 @@ class Holder:
         draft.rename(self._folder.cluster)
 
     def _run(self, cluster: Path, before: list[str], after: list[str] | None = None, stdin: str = "") -> None:
-        with within_reach(cluster) as (place, descriptors):
+        with open_for_child(cluster) as (place, descriptors):
             done = subprocess.run(
                 [self._binaries.path(before[0]), *before[1:], place, *(after or [])],
                 input=stdin,
@@ -141,7 +141,7 @@ class Holder:
             log_start = self._folder.log.stat().st_size
             self._process = self._spawn(environment)
             while self._process.poll() is None and time.monotonic() < deadline:
-                if answers(self._folder.sockets):
+                if is_responding(self._folder.sockets):
                     return
                 time.sleep(0.01)
             said = self._folder.log.read_bytes()[log_start:].decode(errors="replace")
@@ -169,7 +169,7 @@ class Holder:
             "log_min_messages": "warning",
             **settings_for(self._memory),
         }
-        with within_reach(self._folder.cluster, self._folder.sockets) as (cluster, sockets, descriptors):
+        with open_for_child(self._folder.cluster, self._folder.sockets) as (cluster, sockets, descriptors):
             settings["unix_socket_directories"] = '"' + sockets.replace('"', '""') + '"'
             options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
             if os.geteuid() == 0:
@@ -216,7 +216,7 @@ def main() -> None:
     if os.fork():
         os._exit(0)
     try:
-        keep(DataFolder(Path(sys.argv[1])), int(sys.argv[2]) if len(sys.argv) > 2 else machine_memory())
+        run_holder(DataFolder(Path(sys.argv[1])), int(sys.argv[2]) if len(sys.argv) > 2 else machine_memory())
     except HoldfastError as error:
         sys.stderr.write(f"holder: {error}\n")
         report({"code": error.code, "what": error.what, "why": error.why, "next": error.next})
@@ -226,7 +226,7 @@ def main() -> None:
         raise
 
 
-def keep(folder: DataFolder, memory: int) -> None:
+def run_holder(folder: DataFolder, memory: int) -> None:
     """Run a server on the folder, unless another holder does."""
     with folder.holder_lock.open("a+b") as lock:
         try:

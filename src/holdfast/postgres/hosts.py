@@ -28,11 +28,11 @@ class Hosts:
                 self._retry_at[url] = now + AVOIDED
         return [*ready, *(url for url in self.urls if url not in ready)]
 
-    def failed(self, url: str, now: float | None = None) -> None:
+    def mark_failed(self, url: str, now: float | None = None) -> None:
         """Record that a host does not answer."""
         self._retry_at[url] = (time.monotonic() if now is None else now) + AVOIDED
 
-    def answered(self, url: str) -> None:
+    def mark_reachable(self, url: str) -> None:
         """Record that a host answers."""
         self._retry_at.pop(url, None)
 

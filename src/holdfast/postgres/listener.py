@@ -15,11 +15,11 @@ from typing import Protocol
 
 RECONNECT_FIRST = 0.1
 RECONNECT_MOST = 5.0
-HEARD = 100  # different notifications that a wake-up remembers
+MAX_REMEMBERED = 100  # different notifications that a wake-up remembers
 ANYTHING = ("", "")
 BURST = 200  # notifications of a channel that are passed on at once
 RATE = 100.0  # per second, after a burst
-HELD = 0.05  # seconds for which further ones are held back, to be passed on as one
+MERGE_PERIOD = 0.05  # seconds for which further ones are held back, to be passed on as one
 
 log = logging.getLogger(__name__)
 
@@ -36,20 +36,20 @@ class ListeningConnection(Protocol):
 
 
 class Wake(asyncio.Event):
-    """An event that is set by notifications. `said` has their channels and payloads until the event is cleared."""
+    """An event that is set by notifications. `payloads` has their channels and payloads until the event is cleared."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.said: set[tuple[str, str]] = set()
+        self.payloads: set[tuple[str, str]] = set()
 
-    def hear(self, channel: str, payload: str) -> None:
+    def record(self, channel: str, payload: str) -> None:
         """Record a notification and set the event. An empty payload stands for any payload."""
-        self.said.add((channel, payload) if len(self.said) < HEARD else ANYTHING)
+        self.payloads.add((channel, payload) if len(self.payloads) < MAX_REMEMBERED else ANYTHING)
         self.set()
 
     def clear(self) -> None:
         """Clear the event and its notifications."""
-        self.said.clear()
+        self.payloads.clear()
         super().clear()
 
 
@@ -57,7 +57,7 @@ class RateLimit:
     """Limits the notifications of a channel: BURST at once, then RATE per second; the others are merged."""
 
     def __init__(self) -> None:
-        self.held = False
+        self.merging = False
         self._left = float(BURST)
         self._at = 0.0
 
@@ -65,8 +65,8 @@ class RateLimit:
         """Return the seconds to hold back a notification that comes now; None to pass it on."""
         self._left = min(BURST, self._left + (now - self._at) * RATE)
         self._at = now
-        if self.held or self._left < 1:
-            return HELD
+        if self.merging or self._left < 1:
+            return MERGE_PERIOD
         self._left -= 1
         return None
 
@@ -77,7 +77,7 @@ class Listener:
     def __init__(self, connect: Callable[[], Awaitable[ListeningConnection]]) -> None:
         self._connect = connect
         self._wakes: dict[str, set[Wake]] = {}
-        self._flow: dict[str, RateLimit] = {}
+        self._rate_limits: dict[str, RateLimit] = {}
         self._connection: ListeningConnection | None = None
         self._lost = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -93,15 +93,15 @@ class Listener:
             if self._task is None:
                 self._task = asyncio.create_task(self._keep_connected(), name="holdfast listener")
             for channel in channels:
-                await self._settle(channel)
+                await self._update_channel(channel)
             yield wake
         finally:
             for channel in channels:
                 self._wakes[channel].discard(wake)
                 if not self._wakes[channel]:
                     del self._wakes[channel]
-                    self._flow.pop(channel, None)
-                    await self._settle(channel)
+                    self._rate_limits.pop(channel, None)
+                    await self._update_channel(channel)
 
     async def close(self) -> None:
         """Stop listening."""
@@ -112,7 +112,7 @@ class Listener:
             with contextlib.suppress(OSError):
                 await self._connection.close(timeout=5)
 
-    async def _settle(self, channel: str) -> None:
+    async def _update_channel(self, channel: str) -> None:
         """Listen to a channel if it has receivers; otherwise stop listening to it."""
         async with self._listening:
             connection = self._connection
@@ -150,24 +150,24 @@ class Listener:
                 pause = min(2 * pause, RECONNECT_MOST)
 
     def _notified(self, _connection: object, _pid: int, channel: str, payload: str) -> None:
-        flow = self._flow.get(channel)
+        flow = self._rate_limits.get(channel)
         if flow is None:
-            flow = self._flow[channel] = RateLimit()
+            flow = self._rate_limits[channel] = RateLimit()
         pause = flow.pause(time.monotonic())
         if pause is None:
-            self._pass_on(channel, payload)
-        elif not flow.held:  # one later wake-up for all notifications until then
-            flow.held = True
-            asyncio.get_running_loop().call_later(pause, self._pass_on_later, channel, flow)
+            self._deliver(channel, payload)
+        elif not flow.merging:  # one later wake-up for all notifications until then
+            flow.merging = True
+            asyncio.get_running_loop().call_later(pause, self._deliver_merged, channel, flow)
 
-    def _pass_on_later(self, channel: str, flow: "RateLimit") -> None:
-        flow.held = False
-        self._pass_on(channel, "")
+    def _deliver_merged(self, channel: str, flow: "RateLimit") -> None:
+        flow.merging = False
+        self._deliver(channel, "")
 
-    def _pass_on(self, channel: str, payload: str) -> None:
+    def _deliver(self, channel: str, payload: str) -> None:
         for wake in self._wakes.get(channel, ()):
-            wake.hear(channel, payload)
+            wake.record(channel, payload)
 
     def _wake_all(self) -> None:
         for channel in self._wakes:
-            self._pass_on(channel, "")
+            self._deliver(channel, "")

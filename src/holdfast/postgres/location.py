@@ -11,7 +11,7 @@ from holdfast.postgres.database import Postgres, open_owner
 from holdfast.postgres.database_errors import REFUSED_LOGIN
 from holdfast.postgres.embedded import EmbeddedServer
 from holdfast.postgres.options import Options
-from holdfast.postgres.tenancy import ensure_login, refuse_bypass
+from holdfast.postgres.tenancy import check_row_security, ensure_login
 
 Progress = Callable[[str], None]
 
@@ -61,14 +61,14 @@ def connect(config: Config, place: DatabaseLocation, url: str, *, pool_size: int
 async def check_login(config: Config, place: DatabaseLocation, postgres: Postgres) -> None:
     """Raise Forbidden if row-level security does not hold the login."""
     try:
-        await refuse_bypass(postgres.system)
+        await check_row_security(postgres.system)
     except HoldfastError as error:
         # The password of the login is derived from the owner's. If the owner's has changed, renew the login's.
         if error.details.get("sqlstate") not in REFUSED_LOGIN or config.database.owner_url is not None:
             raise
         async with open_owner(place.owner_url, place.options) as owner:
             await ensure_login(owner, place.owner_url, by_account=place.embedded is not None, renew=True)
-        await refuse_bypass(postgres.system)
+        await check_row_security(postgres.system)
 
 
 def _options(config: Config, revive: Callable[[], Awaitable[None]] | None) -> Options:

@@ -21,7 +21,7 @@ from holdfast.core.settings import DatabaseSettings
 from holdfast.postgres.address import with_login
 from holdfast.postgres.database import OpenOwner, OwnerConnection
 from holdfast.postgres.sql import statements
-from holdfast.postgres.tenancy import derive
+from holdfast.postgres.tenancy import derive_password
 
 WORK_MEM: Final = "16MB"  # for each sort or hash of a statement, unless the session asks for more
 TEMP_FILES: Final = "1GB"  # of each session's sorts and hashes on disk
@@ -115,7 +115,7 @@ class TenantLogins:
         return str(login)
 
     async def _renew(self, tenant: TenantId, login: str) -> str:
-        password = derive(self._secret, login)
+        password = derive_password(self._secret, login)
         await self._owner.value(sql("renew_tenant_login"), login, password)
         await limit(self._owner, login, self._limits)
         return with_login(self._url, login, password, options=f"-c holdfast.tenant={tenant}")
@@ -131,7 +131,7 @@ class LoginWatch(PeriodicJob):
         self._blocking = blocking
         self._limited = False
 
-    async def look(self) -> int:
+    async def end_overdue(self) -> int:
         """End the sessions that exceed a limit; return how many."""
         async with self._open_owner() as owner:
             if not self._limited:  # the settings may have changed, or a login may have changed its defaults
@@ -148,7 +148,7 @@ class LoginWatch(PeriodicJob):
 
     async def step(self) -> None:
         """End the sessions that exceed a limit."""
-        await self.look()
+        await self.end_overdue()
 
 
 async def tenant_logins(owner: OwnerConnection) -> Sequence[TenantLogin]:

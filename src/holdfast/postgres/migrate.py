@@ -15,7 +15,7 @@ from importlib.resources.abc import Traversable
 from holdfast.core.errors import HoldfastError, SchemaMismatch
 from holdfast.postgres.database import OwnerConnection
 from holdfast.postgres.sql import statements
-from holdfast.postgres.tenancy import ensure_roles, settle_definers
+from holdfast.postgres.tenancy import ensure_roles, set_definer_owner
 
 LOCK = 7_238_451_906  # any number that no other program uses
 
@@ -134,7 +134,7 @@ async def migrate(owner: OwnerConnection, schema: Schema | None = None) -> Plan:
             await _apply(owner, step)
             await owner.run(sql("record_function"), step.name, step.hash)
         if todo:
-            await settle_definers(owner)
+            await set_definer_owner(owner)
     return todo
 
 

@@ -68,33 +68,37 @@ class Pool(Generic[C]):
         self._idle_of: dict[str | None, list[PooledConnection[C]]] = {}
         self._closed = False
 
-    def at_hand(self, tenant: str | None, holder: Holder = NOBODY) -> PooledConnection[C] | None:
+    def try_acquire_bound(self, tenant: str | None, holder: Holder = NOBODY) -> PooledConnection[C] | None:
         """Return the last connection of `tenant`, if it needs no check and a place is free. Does not wait."""
         own = self._idle_of.get(tenant)
         if not own or self._closed:
             return None
         link = own[-1]
-        if monotonic() - link.used > SURELY_ALIVE or link.connection.is_closed() or not self._places.try_take(holder):
+        if (
+            monotonic() - link.used > SURELY_ALIVE
+            or link.connection.is_closed()
+            or not self._places.try_acquire(holder)
+        ):
             return None
         own.pop()
         del self._idle[link]
         link.holder = holder
         return link
 
-    async def take(self, tenant: str | None, holder: Holder = NOBODY) -> PooledConnection[C]:
+    async def acquire(self, tenant: str | None, holder: Holder = NOBODY) -> PooledConnection[C]:
         """Take a connection out of the pool, if possible one that is bound to `tenant`."""
         if self._closed:
             raise _closed()
         await self._places.wait(holder, self._timeout)
         try:
-            link = await self._found(tenant)
+            link = await self._find(tenant)
         except BaseException:
-            self._places.give(holder)
+            self._places.release(holder)
             raise
         link.holder = holder
         return link
 
-    async def _found(self, tenant: str | None) -> PooledConnection[C]:
+    async def _find(self, tenant: str | None) -> PooledConnection[C]:
         if self._closed:
             raise _closed()
         while (link := self._pick(tenant)) is not None:
@@ -107,10 +111,10 @@ class Pool(Generic[C]):
             self._discard(link)
         return await self._open_one()
 
-    def give(self, link: PooledConnection[C]) -> None:
+    def release(self, link: PooledConnection[C]) -> None:
         """Put a connection back into the pool. Its transaction, if any, has ended."""
         self._put(link)
-        self._places.give(link.holder)
+        self._places.release(link.holder)
 
     def _put(self, link: PooledConnection[C]) -> None:
         if self._closed:
@@ -127,7 +131,7 @@ class Pool(Generic[C]):
     def discard(self, link: PooledConnection[C]) -> None:
         """Close a connection that must not be used again, and release its place."""
         self._discard(link)
-        self._places.give(link.holder)
+        self._places.release(link.holder)
 
     async def close(self) -> None:
         """Close the idle connections now, and those in use when they are returned."""

@@ -36,7 +36,7 @@ async def ensure_roles(owner: OwnerConnection) -> None:
         ) from error
 
 
-async def settle_definers(owner: OwnerConnection) -> None:
+async def set_definer_owner(owner: OwnerConnection) -> None:
     """Make a role without superuser rights the owner of all functions that run with their owner's rights."""
     await owner.script((files("holdfast.postgres") / "definers.sql").read_text())
 
@@ -51,13 +51,13 @@ async def ensure_login(owner: OwnerConnection, url: str, *, by_account: bool, re
     if able is None or not able["may_create_roles"] or (password is None and not by_account):
         return url
     login = f"holdfast_engine_{able['database']}"
-    derived = None if password is None else derive(password.encode(), login)
+    derived = None if password is None else derive_password(password.encode(), login)
     if renew or not able["has_login"]:
         await owner.run(sql("ensure_login"), login, derived, ["holdfast_app", "holdfast_system"])
     return with_login(url, login, derived)
 
 
-async def refuse_bypass(database: Statements) -> None:
+async def check_row_security(database: Statements) -> None:
     """Raise Forbidden if row-level security does not restrict the role that runs statements."""
     role = await database.value(sql("role_not_held"))
     if role is not None:
@@ -68,6 +68,6 @@ async def refuse_bypass(database: Statements) -> None:
         )
 
 
-def derive(key: bytes, purpose: str) -> str:
+def derive_password(key: bytes, purpose: str) -> str:
     """Derive a password. Every node derives the same one, so it need not be stored."""
     return hmac.new(key, purpose.encode(), hashlib.sha256).hexdigest()

@@ -74,7 +74,7 @@ class ApiResource:
                 visit.enter_unknown(sign_in=operation.signs_in)
             return None
         try:
-            caller = await self._authentication.recognise(request)
+            caller = await self._authentication.authenticate(request)
         except HoldfastError:
             if operation.needs == "anybody":
                 visit.enter_unknown()

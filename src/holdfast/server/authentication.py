@@ -45,7 +45,7 @@ class Authentication:
         self._allow_local = allow_local and not tokens.any_issuer
         self.watch = AccessWatch(self)
 
-    async def recognise(self, connection: HTTPConnection) -> Principal:
+    async def authenticate(self, connection: HTTPConnection) -> Principal:
         """Return the caller, in the tenant and as the user that its headers name."""
         headers = connection.headers
         principal = await self._authenticate(connection)
@@ -74,11 +74,11 @@ class Authentication:
         session = connection.cookies.get(COOKIE)
         if session is not None:
             try:
-                return await self._keys.recognise(session)
+                return await self._keys.authenticate(session)
             except Unauthenticated:
                 # Cookies are not bound to ports: it may be of another server on this machine.
                 pass
-        if self._allow_local and _is_here(connection) and not await self._keys.any_made():
+        if self._allow_local and _is_here(connection) and not await self._keys.any_exists():
             return replace(await self._local(OWNER_SCOPES), local=True)
         raise Unauthenticated(
             "a key is needed",
@@ -90,8 +90,8 @@ class Authentication:
         if hmac.compare_digest(text.encode(), self._token):
             return await self._local(SCOPES)
         if self._tokens.any_issuer and is_token(text):
-            return await self._tokens.recognise(text)
-        return await self._keys.recognise(text)
+            return await self._tokens.authenticate(text)
+        return await self._keys.authenticate(text)
 
     async def _local(self, scopes: frozenset[str]) -> Principal:
         return Principal(await self._tenants.id_of(LOCAL_TENANT), LOCAL_USER, scopes)
@@ -134,7 +134,7 @@ class CallerSession:
         """Raise an error if the caller's access has ended. The result is cached for `ASKED_AGAIN` seconds."""
         if monotonic() - self._asked < ASKED_AGAIN:
             return
-        self.compare(await self._authentication.recognise(self._connection))
+        self.compare(await self._authentication.authenticate(self._connection))
         self._asked = monotonic()
 
     def compare(self, caller: Principal) -> None:
@@ -195,7 +195,7 @@ class AccessWatch:
 
     async def _caller_now(self, standing: CallerSession) -> Principal | HoldfastError:
         try:
-            return await self._authentication.recognise(standing.connection)
+            return await self._authentication.authenticate(standing.connection)
         except (Unavailable, Overloaded):
             raise
         except HoldfastError as error:

@@ -61,11 +61,11 @@ class ConnectionSlot:
     def __init__(self, places: Shares, holder: Holder) -> None:
         self._places = places
         self._holder = holder
-        places.take(holder)
+        places.acquire(holder)
 
     def give(self) -> None:
         """Release the place."""
-        self._places.give(self._holder)
+        self._places.release(self._holder)
 
 
 class HttpConnection(HttpToolsProtocol):

@@ -30,7 +30,7 @@ class GatewayRequest:
     async def of(cls, authentication: Authentication, scope: Scope, receive: Receive, send: Send) -> "GatewayRequest":
         """Authenticate the caller of a request, and take a place for it."""
         connection = HTTPConnection(scope)
-        caller = await authentication.recognise(connection)
+        caller = await authentication.authenticate(connection)
         visit: RequestSlot = scope[VISIT]
         visit.enter(caller)
         return cls(scope, receive, send, CallerSession(authentication, connection, caller))

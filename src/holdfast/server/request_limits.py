@@ -13,7 +13,7 @@ from time import monotonic
 from holdfast.access.principals import Principal
 from holdfast.core.errors import Overloaded, ShuttingDown
 from holdfast.core.limits import LimitSettings
-from holdfast.core.shares import Holder, Shares, shared_by_address, shared_by_tenant, work_for
+from holdfast.core.shares import Holder, Shares, set_holder, shared_by_address, shared_by_tenant
 
 VISIT = "holdfast.visit"  # the key of the `RequestSlot` in the ASGI scope
 QUICK = 0.05  # seconds after which a call counts as waiting, and frees its place among the running requests
@@ -101,7 +101,7 @@ class RequestSlot:
 
     def enter(self, caller: Principal) -> None:
         """Take a place in the share of an authenticated caller, or raise Overloaded."""
-        self._move(self._traffic.running, work_for(caller.tenant, caller.user))
+        self._move(self._traffic.running, set_holder(caller.tenant, caller.user))
 
     def enter_unknown(self, *, sign_in: bool = False) -> None:
         """Take a place among the anonymous requests or the sign-ins, or raise Overloaded."""
@@ -112,7 +112,7 @@ class RequestSlot:
     def leave(self) -> None:
         """Release the place: the request has ended."""
         if self._places is not None:
-            self._places.give(self._holder)
+            self._places.release(self._holder)
             self._places = None
         self._traffic.leave(self)
 
@@ -155,7 +155,7 @@ class RequestSlot:
     @property
     def sockets(self) -> int:
         """The number of open sockets."""
-        return self._traffic.sockets.taken
+        return self._traffic.sockets.in_use
 
     @property
     def stopping(self) -> asyncio.Event:
@@ -174,9 +174,9 @@ class RequestSlot:
         """Take a place, and release the previous one."""
         if places is self._places:
             return
-        places.take(holder, retry_after=retry_after)
+        places.acquire(holder, retry_after=retry_after)
         if self._places is not None:
-            self._places.give(self._holder)
+            self._places.release(self._holder)
         self._places, self._holder = places, holder
 
 

@@ -62,7 +62,7 @@ class Sockets:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a socket and serve it until it closes. A refusal before the handshake is an HTTP response."""
         connection = HTTPConnection(scope)
-        caller = await self._authentication.recognise(connection)
+        caller = await self._authentication.authenticate(connection)
         visit: RequestSlot = scope[VISIT]
         visit.enter(caller)
         caller.require("read")

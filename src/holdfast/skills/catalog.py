@@ -13,7 +13,7 @@ from uuid import UUID
 from holdfast.core.errors import InvalidInput
 from holdfast.core.names import stored_name
 from holdfast.core.text import dumps
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 from holdfast.llm.model import ToolSpec
 from holdfast.llm.tokens import TokenCounter
 from holdfast.postgres.database import Database, Row
@@ -160,7 +160,7 @@ class Catalogs:
             for skill in found.skills:
                 tools = [offer.spec.told() for offer in found.disclosed.values() if offer.skill == skill.id]
                 count = partial(_tokens, counter, [skill.instructions, *tools])
-                tokens = await in_thread(count, name="holdfast tokens")
+                tokens = await run_in_thread(count, name="holdfast tokens")
                 self._counted[stamps[skill.id]] = tokens
         return sum(self._counted.get(stamp, 0) for stamp in stamps.values())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.errors import InvalidInput
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 from holdfast.skills.run import Run, begin_run
 
 Completing = Callable[..., Any] | Sequence[str]  # a function of the text typed so far, or all values
@@ -30,7 +30,7 @@ class Completer:
         if inspect.iscoroutinefunction(self.call):
             found = await self.call(typed, **given)
         else:
-            found = await in_thread(lambda: self.call(typed, **given), name="holdfast completion")
+            found = await run_in_thread(lambda: self.call(typed, **given), name="holdfast completion")
         return [str(each) for each in found]
 
 

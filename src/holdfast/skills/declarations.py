@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from holdfast.core.errors import AlreadyExists, HoldfastError, InvalidInput, NotFound
 from holdfast.core.text import dumps, restore, store
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.overlays import check_config
@@ -42,7 +42,7 @@ class Declarations:
         brought = {tool.name: tool for tool in tools}
         _refuse_twins(brought.values())
         ordered = in_order(skills)
-        await in_thread(lambda: [check_tool(tool) for tool in brought.values()], name="holdfast tools")
+        await run_in_thread(lambda: [check_tool(tool) for tool in brought.values()], name="holdfast tools")
 
         async def work(tx: Transaction) -> Mapping[str, Tool]:
             stored = await self._tools(tx, app_name, brought, whole=whole)

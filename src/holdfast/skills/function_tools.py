@@ -14,7 +14,7 @@ from typing import Annotated, Any, cast
 import msgspec
 
 from holdfast.core.errors import InvalidInput
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 from holdfast.skills.docstrings import described
 from holdfast.skills.parameters import normal
 from holdfast.skills.run import Run, begin_run
@@ -76,7 +76,7 @@ class Function:
         begin_run(run)
         if self.is_async:
             return await self.call(**values)
-        result = await in_thread(lambda: self.call(**values), name=name, most_abandoned=MOST_ABANDONED)
+        result = await run_in_thread(lambda: self.call(**values), name=name, most_abandoned=MOST_ABANDONED)
         return await result if inspect.isawaitable(result) else result
 
 

@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from holdfast.core.errors import AlreadyExists, Conflict, HoldfastError, InvalidInput, NotFound
 from holdfast.core.text import dumps, restore, store
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.parameters import ParameterRow, schema_of
@@ -123,7 +123,7 @@ class Tools:
             reference=runs or "",
             service=was.service if service is UNSET else service,
         )
-        await in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes long
+        await run_in_thread(lambda: check_tool(tool), name="holdfast tools")  # a large schema takes long
         check_runnable(tool, self.runs)
         given = tool_item(
             tool,
@@ -224,7 +224,7 @@ class Tools:
         """
         _refuse_twins(tools)
         operations, names = [store(each.operation) for each in tools], [each.tool.name for each in tools]
-        items = await in_thread(
+        items = await run_in_thread(
             lambda: [dumps(imported_item(each)) for each in tools], name="holdfast tools"
         )  # takes a second for a thousand tools
         run = await self._database.within(tx)

@@ -241,9 +241,9 @@ async def test_signals_name_nothing_and_share_a_few_channels(gateway: Gateway) -
             ear.clear()
             await signals.say(session, *about)
             await ear.wait()
-        while not wake.said:
+        while not wake.payloads:
             await wake.wait()
-        said = {payload for _, payload in wake.said}
+        said = {payload for _, payload in wake.payloads}
 
     assert len(channels) <= 64
     assert said == {""}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from yarl import URL
 
 from holdfast.core.errors import Forbidden, HoldfastError, LimitReached, TimedOut, Unavailable
-from holdfast.core.threads import in_worker
+from holdfast.core.threads import run_in_worker
 from holdfast.execution.egress import Egress, Hop, checked_url
 from holdfast.execution.outcomes import trace_of
 from holdfast.execution.redaction import Redaction
@@ -167,7 +167,7 @@ class RestRunner:
             result = tell(answer.status, answer.headers, body, method=request.method, idempotent=call.tool.idempotent)
             return _struck(result, call.redaction)
 
-        return told() if len(body) <= THREAD else await in_worker(told)
+        return told() if len(body) <= THREAD else await run_in_worker(told)
 
 
 def _is_closed(error: Exception) -> bool:

@@ -3,7 +3,7 @@
 import msgspec
 
 from holdfast.core.errors import NotFound
-from holdfast.core.issuers import is_address
+from holdfast.core.issuers import is_url
 from holdfast.server.challenges import METADATA, base_of
 from holdfast.server.operations import ApiCall, ApiOperations
 
@@ -43,7 +43,7 @@ def _described(call: ApiCall, path: str) -> ProtectedResource:
         raise NotFound("tokens are not accepted here", why="access.issuers is empty", next="Use a key.")
     return ProtectedResource(
         resource=base_of(config, call.request.scope) + path,
-        authorization_servers=[each.issuer for each in config.access.issuers if is_address(each.issuer)],
+        authorization_servers=[each.issuer for each in config.access.issuers if is_url(each.issuer)],
         bearer_methods_supported=["header"],
         resource_name="Holdfast",
         scopes_supported=list(config.access.scopes_supported),

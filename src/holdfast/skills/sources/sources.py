@@ -12,7 +12,7 @@ import msgspec
 
 from holdfast.core.errors import AlreadyExists, Conflict, InvalidInput, NotFound, TooLarge
 from holdfast.core.text import restore, store
-from holdfast.core.threads import in_thread
+from holdfast.core.threads import run_in_thread
 from holdfast.postgres.database import Database, Row, Transaction
 from holdfast.postgres.sql import statements
 from holdfast.skills.registry_columns import check_tool
@@ -236,7 +236,7 @@ class Sources:
                 next="Make a smaller document with only the operations that you need.",
             )
         read = partial(_imported, document, settings, location)
-        imported, hash = await in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
+        imported, hash = await run_in_thread(read, name="source import", most_abandoned=MOST_ABANDONED)
         return _Reading(imported, location, hash)
 
     async def _check_address(self, row: Row, settings: SourceSettings, imported: ImportedDocument) -> None:
